@@ -1,0 +1,83 @@
+# One door for everything. `make help` lists what there is.
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+BIN := .venv/bin
+UV := .tools/bin/uv
+VECTORS ?= ../shared/vectors/hpa
+export UV_PYTHON_DOWNLOADS := never
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help up test test-real check format lint types layers conformance bench build lock docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: .venv/.run ## try Trimtab here, with nothing but Python
+	@$(BIN)/trimtab up $(ARGS)
+
+test: .venv/.dev ## all tests that need nothing but Python
+	@$(BIN)/pytest -n 2 -m "not real" $(ARGS)
+
+test-real: .venv/.dev ## the tests against the real etcd, kube-apiserver, kubectl (built once, about 8 minutes)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.real $(ARGS)
+
+check: format-check lint types layers test ## everything before a commit: format, lint, types, layers, tests
+
+.PHONY: format-check
+format-check: .venv/.dev
+	@echo "format" && $(BIN)/ruff format --check -q .
+
+format: .venv/.dev ## format the code
+	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .
+
+lint: .venv/.dev ## lint
+	@echo "lint" && $(BIN)/ruff check -q .
+
+types: .venv/.dev ## strict type check
+	@echo "types" && $(BIN)/mypy
+
+layers: .venv/.dev ## imports point down only
+	@echo "layers" && $(BIN)/lint-imports --no-cache | tail -n 4
+
+conformance: .venv/.dev ## run recorded upstream answers: make conformance VECTORS=DIR
+	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+bench: .venv/.dev ## benchmarks, beside the peers where they are present
+	@$(BIN)/python -m bench $(ARGS)
+
+build: .venv/.dev ## the wheel, in dist/
+	@$(UV) build -q --wheel --out-dir dist --python $(PYTHON) . && ls dist/*.whl
+
+lock: $(UV) ## renew requirements/*.lock from pyproject.toml
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		--no-emit-find-links --upgrade pyproject.toml -o requirements/run.lock
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		--no-emit-find-links --upgrade pyproject.toml --group dev -c requirements/run.lock -o requirements/dev.lock
+
+clean: ## remove what make made here
+	@rm -rf .venv .tools dist build site .mypy_cache .ruff_cache .hypothesis
+
+# Set-up, done once and only when something changed.
+.tools/.python-ok:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "trimtab needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@mkdir -p .tools && touch $@
+
+$(UV): .tools/.python-ok
+	@echo "setting up: uv"
+	@$(PYTHON) -m venv .tools 2>/dev/null && .tools/bin/python -m pip install -q 'uv==$(UV_VERSION)' || \
+		$(PYTHON) -m pip install -q --target .tools 'uv==$(UV_VERSION)'
+	@touch $@
+
+.venv/.made: | $(UV)
+	@$(UV) venv -q --allow-existing --python $(PYTHON) .venv && touch $@
+
+.venv/.run: requirements/run.lock pyproject.toml | .venv/.made
+	@echo "setting up: what Trimtab needs to run"
+	@$(UV) pip install --python $(BIN)/python --require-hashes -r requirements/run.lock
+	@$(UV) pip install -q --python $(BIN)/python --no-deps -e . && touch $@
+
+.venv/.dev: requirements/dev.lock .venv/.run
+	@echo "setting up: what the tests need"
+	@$(UV) pip install --python $(BIN)/python --require-hashes -r requirements/dev.lock && touch $@

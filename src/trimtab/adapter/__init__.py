@@ -1,0 +1,1 @@
+"""Serves the custom and external metrics API groups."""

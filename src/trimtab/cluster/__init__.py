@@ -1,0 +1,1 @@
+"""The port to a Kubernetes API server: transport, caches, discovery, writes, leases. No decisions."""

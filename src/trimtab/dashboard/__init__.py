@@ -1,0 +1,1 @@
+"""The web page: shows what the operator decided and why; computes nothing."""

@@ -1,0 +1,1 @@
+"""How many pods a workload should have, and why."""

@@ -1,0 +1,1 @@
+"""How big a workload's pods should be, by role, and why."""

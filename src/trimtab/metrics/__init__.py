@@ -1,0 +1,1 @@
+"""Readers of the metrics APIs and of Prometheus history. No decisions."""

@@ -1,0 +1,1 @@
+"""The loops that run in a cluster: observe, decide, apply."""

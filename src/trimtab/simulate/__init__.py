@@ -1,0 +1,1 @@
+"""Replay and backtest on the production decisions with a virtual clock."""

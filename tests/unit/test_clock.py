@@ -1,0 +1,61 @@
+"""The virtual clock jumps; nothing sleeps."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from trimtab.clock import SystemClock, VirtualClock
+
+
+def test_a_virtual_day_passes_without_sleeping():
+    clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    ticks: list[datetime] = []
+
+    async def main() -> None:
+        for _ in range(24):
+            await clock.sleep(3600)
+            ticks.append(clock.now())
+
+    clock.run(main())
+    assert ticks[-1] == datetime(2026, 1, 2, tzinfo=UTC)
+    assert len(ticks) == 24
+
+
+def test_tasks_wake_in_the_order_of_their_deadlines():
+    clock = VirtualClock()
+    woken: list[str] = []
+
+    async def wake(name: str, after: float) -> None:
+        await asyncio.sleep(after)
+        woken.append(name)
+
+    async def main() -> None:
+        await asyncio.gather(wake("late", 30), wake("early", 10), wake("middle", 20))
+
+    clock.run(main())
+    assert woken == ["early", "middle", "late"]
+
+
+def test_timeouts_are_virtual_too():
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with asyncio.timeout(60):
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        clock.run(main())
+    assert clock.monotonic() == pytest.approx(60)
+
+
+def test_time_never_moves_back():
+    clock = VirtualClock()
+    clock.advance(5)
+    with pytest.raises(ValueError, match="only moves forward"):
+        clock.advance(-1)
+    assert clock.monotonic() == 5
+
+
+def test_the_system_clock_is_in_utc():
+    assert SystemClock().now().utcoffset() == timedelta(0)
