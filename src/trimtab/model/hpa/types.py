@@ -1,0 +1,245 @@
+"""autoscaling/v2 HorizontalPodAutoscaler, whole, with `selectionStrategy` (KEP-5625) and tolerance (KEP-4951)."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from trimtab.model.meta import Condition, CrossVersionObjectReference, ObjectMeta
+from trimtab.model.quantity import Quantity
+from trimtab.model.selector import LabelSelector
+from trimtab.model.wire import Wire
+
+
+class MetricSourceType(StrEnum):
+    """Where a metric comes from."""
+
+    OBJECT = "Object"
+    PODS = "Pods"
+    RESOURCE = "Resource"
+    CONTAINER_RESOURCE = "ContainerResource"
+    EXTERNAL = "External"
+
+
+class MetricTargetType(StrEnum):
+    """What a target's number means."""
+
+    UTILIZATION = "Utilization"
+    VALUE = "Value"
+    AVERAGE_VALUE = "AverageValue"
+
+
+class SelectionStrategy(StrEnum):
+    """Which of the pods that match the target's labels are counted."""
+
+    LABEL_SELECTOR = "LabelSelector"
+    OWNER_REFERENCE = "OwnerReference"
+
+
+class ScalingPolicySelect(StrEnum):
+    """How several rate policies combine."""
+
+    MAX = "Max"
+    MIN = "Min"
+    DISABLED = "Disabled"
+
+
+class ScalingPolicyType(StrEnum):
+    """What a rate policy counts."""
+
+    PODS = "Pods"
+    PERCENT = "Percent"
+
+
+class ConditionType(StrEnum):
+    """The conditions an HPA's status carries."""
+
+    SCALING_ACTIVE = "ScalingActive"
+    ABLE_TO_SCALE = "AbleToScale"
+    SCALING_LIMITED = "ScalingLimited"
+    SCALED_TO_ZERO = "ScaledToZero"
+
+
+class MetricIdentifier(Wire):
+    """A metric's name and, optionally, which of its series are meant."""
+
+    name: str = ""
+    selector: LabelSelector | None = None
+
+
+class MetricTarget(Wire):
+    """What the metric should be."""
+
+    type: str = ""
+    value: Quantity | None = None
+    average_value: Quantity | None = None
+    average_utilization: int | None = None
+
+
+class ObjectMetricSource(Wire):
+    """A metric that describes one object."""
+
+    described_object: CrossVersionObjectReference = CrossVersionObjectReference()
+    target: MetricTarget = MetricTarget()
+    metric: MetricIdentifier = MetricIdentifier()
+
+
+class PodsMetricSource(Wire):
+    """A metric of each pod, averaged."""
+
+    metric: MetricIdentifier = MetricIdentifier()
+    target: MetricTarget = MetricTarget()
+
+
+class ResourceMetricSource(Wire):
+    """CPU or memory of each pod."""
+
+    name: str = ""
+    target: MetricTarget = MetricTarget()
+
+
+class ContainerResourceMetricSource(Wire):
+    """CPU or memory of one container in each pod."""
+
+    name: str = ""
+    target: MetricTarget = MetricTarget()
+    container: str = ""
+
+
+class ExternalMetricSource(Wire):
+    """A metric that belongs to no Kubernetes object."""
+
+    metric: MetricIdentifier = MetricIdentifier()
+    target: MetricTarget = MetricTarget()
+
+
+class MetricSpec(Wire):
+    """One metric to scale on; exactly the source that `type` names is set."""
+
+    type: str = ""
+    object: ObjectMetricSource | None = None
+    pods: PodsMetricSource | None = None
+    resource: ResourceMetricSource | None = None
+    container_resource: ContainerResourceMetricSource | None = None
+    external: ExternalMetricSource | None = None
+
+
+class HPAScalingPolicy(Wire):
+    """How much may change within a period."""
+
+    type: str = ""
+    value: int = 0
+    period_seconds: int = 0
+
+
+class HPAScalingRules(Wire):
+    """How fast, how soon and how eagerly to scale in one direction."""
+
+    stabilization_window_seconds: int | None = None
+    select_policy: str | None = None
+    policies: tuple[HPAScalingPolicy, ...] = ()
+    tolerance: Quantity | None = None
+
+
+class HorizontalPodAutoscalerBehavior(Wire):
+    """Rules for both directions."""
+
+    scale_up: HPAScalingRules | None = None
+    scale_down: HPAScalingRules | None = None
+
+
+class HorizontalPodAutoscalerSpec(Wire):
+    """What the user asks for."""
+
+    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    min_replicas: int | None = None
+    max_replicas: int = 0
+    metrics: tuple[MetricSpec, ...] = ()
+    behavior: HorizontalPodAutoscalerBehavior | None = None
+    selection_strategy: str | None = None
+
+
+class MetricValueStatus(Wire):
+    """What the metric is."""
+
+    value: Quantity | None = None
+    average_value: Quantity | None = None
+    average_utilization: int | None = None
+
+
+class ObjectMetricStatus(Wire):
+    """The current value of an Object metric."""
+
+    metric: MetricIdentifier = MetricIdentifier()
+    current: MetricValueStatus = MetricValueStatus()
+    described_object: CrossVersionObjectReference = CrossVersionObjectReference()
+
+
+class PodsMetricStatus(Wire):
+    """The current value of a Pods metric."""
+
+    metric: MetricIdentifier = MetricIdentifier()
+    current: MetricValueStatus = MetricValueStatus()
+
+
+class ResourceMetricStatus(Wire):
+    """The current value of a Resource metric."""
+
+    name: str = ""
+    current: MetricValueStatus = MetricValueStatus()
+
+
+class ContainerResourceMetricStatus(Wire):
+    """The current value of a ContainerResource metric."""
+
+    name: str = ""
+    current: MetricValueStatus = MetricValueStatus()
+    container: str = ""
+
+
+class ExternalMetricStatus(Wire):
+    """The current value of an External metric."""
+
+    metric: MetricIdentifier = MetricIdentifier()
+    current: MetricValueStatus = MetricValueStatus()
+
+
+class MetricStatus(Wire):
+    """The last reading of one metric; a metric that failed leaves an empty entry in its place."""
+
+    type: str = ""
+    object: ObjectMetricStatus | None = None
+    pods: PodsMetricStatus | None = None
+    resource: ResourceMetricStatus | None = None
+    container_resource: ContainerResourceMetricStatus | None = None
+    external: ExternalMetricStatus | None = None
+
+
+class HorizontalPodAutoscalerStatus(Wire):
+    """What the autoscaler last saw and did."""
+
+    observed_generation: int | None = None
+    last_scale_time: datetime | None = None
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    current_metrics: tuple[MetricStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of that type."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+class HorizontalPodAutoscaler(Wire):
+    """An autoscaling/v2 HorizontalPodAutoscaler (or its autoscaling.trimtab.dev/v2 twin)."""
+
+    api_version: str = "autoscaling/v2"
+    kind: str = "HorizontalPodAutoscaler"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
+    status: HorizontalPodAutoscalerStatus = msgspec.field(default_factory=HorizontalPodAutoscalerStatus)
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return self.metadata.key

@@ -1,0 +1,84 @@
+"""Answers of the three metrics API groups.
+
+Values stay text here: they are turned into numbers by the reader that needs them, in bulk.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from trimtab.model.meta import ObjectMeta
+from trimtab.model.selector import LabelSelector
+from trimtab.model.wire import Wire
+
+
+class ContainerMetrics(Wire):
+    """Usage of one container."""
+
+    name: str = ""
+    usage: dict[str, str] = {}
+
+
+class PodMetrics(Wire):
+    """metrics.k8s.io/v1beta1 PodMetrics: usage of one pod over the window before `timestamp`."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    timestamp: datetime | None = None
+    window: str = ""
+    containers: tuple[ContainerMetrics, ...] = ()
+
+
+class PodMetricsList(Wire):
+    """A list of PodMetrics."""
+
+    items: tuple[PodMetrics, ...] = ()
+
+
+class DescribedObject(Wire):
+    """The object that a custom metric describes."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class MetricIdentifier(Wire):
+    """custom.metrics.k8s.io/v1beta2: a metric's name and the selector that was asked for."""
+
+    name: str = ""
+    selector: LabelSelector | None = None
+
+
+class MetricValue(Wire):
+    """A custom metric's value; v1beta1 has `metricName` and `selector`, v1beta2 has `metric`."""
+
+    described_object: DescribedObject = DescribedObject()
+    metric: MetricIdentifier | None = None
+    metric_name: str = ""
+    selector: LabelSelector | None = None
+    timestamp: datetime | None = None
+    window_seconds: int | None = msgspec.field(default=None, name="windowSeconds")
+    value: str = ""  # absent is not zero: whoever reads it decides (F34)
+
+
+class MetricValueList(Wire):
+    """A list of custom metric values."""
+
+    items: tuple[MetricValue, ...] = ()
+
+
+class ExternalMetricValue(Wire):
+    """One series of an external metric."""
+
+    metric_name: str = ""
+    metric_labels: dict[str, str] = {}
+    timestamp: datetime | None = None
+    window_seconds: int | None = msgspec.field(default=None, name="window")
+    value: str = ""  # absent is not zero: whoever reads it decides (F34)
+
+
+class ExternalMetricValueList(Wire):
+    """The series of an external metric."""
+
+    items: tuple[ExternalMetricValue, ...] = ()

@@ -1,0 +1,238 @@
+"""autoscaling.k8s.io/v1: VerticalPodAutoscaler (with `vpaScope`), VPAScope and VerticalPodAutoscalerCheckpoint."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from trimtab.model.meta import Condition, CrossVersionObjectReference, ObjectMeta
+from trimtab.model.quantity import Quantity
+from trimtab.model.resources import ResourceList
+from trimtab.model.selector import LabelSelector
+from trimtab.model.wire import Wire
+
+
+class UpdateMode(StrEnum):
+    """When recommendations are applied to pods."""
+
+    OFF = "Off"
+    INITIAL = "Initial"
+    RECREATE = "Recreate"
+    AUTO = "Auto"
+    IN_PLACE_OR_RECREATE = "InPlaceOrRecreate"
+    IN_PLACE = "InPlace"
+
+
+class ContainerScalingMode(StrEnum):
+    """Whether a container is autoscaled at all."""
+
+    AUTO = "Auto"
+    OFF = "Off"
+
+
+class ContainerControlledValues(StrEnum):
+    """What is set on a container."""
+
+    REQUESTS_AND_LIMITS = "RequestsAndLimits"
+    REQUESTS_ONLY = "RequestsOnly"
+
+
+class EvictionChangeRequirement(StrEnum):
+    """Which direction of change allows an eviction."""
+
+    TARGET_HIGHER_THAN_REQUESTS = "TargetHigherThanRequests"
+    TARGET_LOWER_THAN_REQUESTS = "TargetLowerThanRequests"
+
+
+class VPAConditionType(StrEnum):
+    """The conditions a VPA's status carries."""
+
+    RECOMMENDATION_PROVIDED = "RecommendationProvided"
+    LOW_CONFIDENCE = "LowConfidence"
+    NO_PODS_MATCHED = "NoPodsMatched"
+    FETCHING_HISTORY = "FetchingHistory"
+    CONFIG_DEPRECATED = "ConfigDeprecated"
+    CONFIG_UNSUPPORTED = "ConfigUnsupported"
+
+
+class EvictionRequirement(Wire):
+    """Evict only if one of the resources changes in the required direction."""
+
+    resources: tuple[str, ...] = ()
+    change_requirement: str = ""
+
+
+class PodUpdatePolicy(Wire):
+    """How and when pods are changed."""
+
+    update_mode: str | None = None
+    min_replicas: int | None = None
+    eviction_requirements: tuple[EvictionRequirement, ...] = ()
+    evict_after_oom_seconds: int | None = msgspec.field(default=None, name="evictAfterOOMSeconds")
+
+
+class GenericStartupBoost(Wire):
+    """How much more CPU a container gets while it starts."""
+
+    type: str = ""
+    factor: int | None = None
+    quantity: Quantity | None = None
+    duration_seconds: int | None = None
+
+
+class StartupBoost(Wire):
+    """Startup boost per resource; only CPU exists."""
+
+    cpu: GenericStartupBoost | None = None
+
+
+class ContainerResourcePolicy(Wire):
+    """Bounds and settings for one container, or for all of them as `*`."""
+
+    container_name: str = ""
+    mode: str | None = None
+    min_allowed: ResourceList = {}
+    max_allowed: ResourceList = {}
+    controlled_resources: tuple[str, ...] | None = None
+    controlled_values: str | None = None
+    oom_bump_up_ratio: Quantity | None = msgspec.field(default=None, name="oomBumpUpRatio")
+    oom_min_bump_up: Quantity | None = msgspec.field(default=None, name="oomMinBumpUp")
+    memory_aggregation_interval_seconds: int | None = None
+    memory_aggregation_interval_count: int | None = None
+    startup_boost: StartupBoost | None = None
+    # Ours, optional: upstream has them only as flags of the whole recommender.
+    target_percentile: Quantity | None = None
+    lower_bound_percentile: Quantity | None = None
+    upper_bound_percentile: Quantity | None = None
+    safety_margin_fraction: Quantity | None = None
+
+
+class PodResourcePolicy(Wire):
+    """Policies of the pod's containers."""
+
+    container_policies: tuple[ContainerResourcePolicy, ...] = ()
+
+
+class RecommenderSelector(Wire):
+    """Which recommender is responsible."""
+
+    name: str = ""
+
+
+class VPAScopeReference(Wire):
+    """The VPAScope, in the same namespace, that narrows this VPA to one role."""
+
+    name: str = ""
+
+
+class VerticalPodAutoscalerSpec(Wire):
+    """What the user asks for."""
+
+    target_ref: CrossVersionObjectReference | None = None
+    update_policy: PodUpdatePolicy | None = None
+    resource_policy: PodResourcePolicy | None = None
+    recommenders: tuple[RecommenderSelector, ...] = ()
+    startup_boost: StartupBoost | None = None
+    vpa_scope: VPAScopeReference | None = None
+
+
+class RecommendedContainerResources(Wire):
+    """The recommendation for one container."""
+
+    container_name: str = ""
+    target: ResourceList = {}
+    lower_bound: ResourceList = {}
+    upper_bound: ResourceList = {}
+    uncapped_target: ResourceList = {}
+
+
+class RecommendedPodResources(Wire):
+    """The recommendation for a pod, container by container."""
+
+    container_recommendations: tuple[RecommendedContainerResources, ...] = ()
+
+
+class VerticalPodAutoscalerStatus(Wire):
+    """What was recommended, and how things stand."""
+
+    recommendation: RecommendedPodResources | None = None
+    conditions: tuple[Condition, ...] = ()
+    observed_generation: int | None = None
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of that type."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+class VerticalPodAutoscaler(Wire):
+    """An autoscaling.k8s.io/v1 VerticalPodAutoscaler."""
+
+    api_version: str = "autoscaling.k8s.io/v1"
+    kind: str = "VerticalPodAutoscaler"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
+    status: VerticalPodAutoscalerStatus = VerticalPodAutoscalerStatus()
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return self.metadata.key
+
+    @property
+    def update_mode(self) -> UpdateMode:
+        """Return the mode in force; absent or empty means Recreate, as upstream defaults it."""
+        policy = self.spec.update_policy
+        return UpdateMode(policy.update_mode) if policy and policy.update_mode else UpdateMode.RECREATE
+
+
+class VPAScopeSpec(Wire):
+    """Which of the target's pods; both selectors must match, an absent one does not restrict."""
+
+    node_selector: LabelSelector | None = None
+    pod_selector: LabelSelector | None = None
+
+
+class VPAScope(Wire):
+    """A named partition of a workload's pods: a role, a hot shard, a class of nodes."""
+
+    api_version: str = "autoscaling.k8s.io/v1"
+    kind: str = "VPAScope"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VPAScopeSpec = VPAScopeSpec()
+
+
+class HistogramCheckpoint(Wire):
+    """A histogram, squeezed: the heaviest bucket weighs 10000."""
+
+    reference_timestamp: datetime | None = None
+    bucket_weights: dict[int, int] = {}
+    total_weight: float = 0.0
+
+
+class VerticalPodAutoscalerCheckpointSpec(Wire):
+    """Whose history this is."""
+
+    vpa_object_name: str = msgspec.field(default="", name="vpaObjectName")
+    container_name: str = ""
+
+
+class VerticalPodAutoscalerCheckpointStatus(Wire):
+    """The history of one container of one VPA."""
+
+    last_update_time: datetime | None = None
+    version: str = ""
+    cpu_histogram: HistogramCheckpoint = HistogramCheckpoint()
+    memory_histogram: HistogramCheckpoint = HistogramCheckpoint()
+    first_sample_start: datetime | None = None
+    last_sample_start: datetime | None = None
+    total_samples_count: int = 0
+
+
+class VerticalPodAutoscalerCheckpoint(Wire):
+    """A stored history."""
+
+    api_version: str = "autoscaling.k8s.io/v1"
+    kind: str = "VerticalPodAutoscalerCheckpoint"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VerticalPodAutoscalerCheckpointSpec = VerticalPodAutoscalerCheckpointSpec()
+    status: VerticalPodAutoscalerCheckpointStatus = VerticalPodAutoscalerCheckpointStatus()
