@@ -1,0 +1,51 @@
+"""The one place where a difference from upstream is ruled to be meant.
+
+A ruling sets aside a *kind* of difference, recognised from the case and from the difference text; naming a
+case id here is not a ruling. Each has a page in docs/decisions/ or a sentence that says why.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A difference we mean: its name, why we differ, and how to tell it from a mistake."""
+
+    name: str
+    reason: str
+    covers: Callable[[Mapping[str, Any], str], bool]
+
+
+def ruling_for(case: Mapping[str, Any], difference: str) -> Ruling | None:
+    """Return the first ruling that covers this difference."""
+    return next((ruling for ruling in RULINGS if ruling.covers(case, difference)), None)
+
+
+def _upstream_panics(case: Mapping[str, Any], difference: str) -> bool:
+    return any("panic" in answer for answer in _answers(case)) and not difference.startswith("raised ")
+
+
+def _converts_out_of_range(case: Mapping[str, Any], _difference: str) -> bool:
+    return any(answer.get("outOfRangeConversion") is True for answer in _answers(case))
+
+
+def _answers(case: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield every recorded answer: that of the case and those of its steps, operations or loops."""
+    parts = [case, *(part for key in ("steps", "ops", "loops") for part in case.get(key) or ())]
+    return (part["expect"] for part in parts if isinstance(part.get("expect"), dict))
+
+
+RULINGS: tuple[Ruling, ...] = (
+    Ruling(
+        "upstream panics",
+        "upstream crashes on this input; we answer, and a crash of ours still fails the case",
+        _upstream_panics,
+    ),
+    Ruling(
+        "out-of-range conversion",
+        "a float outside int64 was made an integer, which Go leaves to the machine; we saturate",
+        _converts_out_of_range,
+    ),
+)

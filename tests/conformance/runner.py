@@ -1,0 +1,126 @@
+"""Run vector files through their checkers and tell, per file, what passed, what is ruled and what failed."""
+
+import gzip
+import json
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from tests.conformance import registry
+from tests.conformance.rulings import ruling_for
+
+RULED_LIMIT = 0.02
+"""Share of a file that rulings may set aside; beyond it a rule hides more than it explains."""
+
+PROGRESS_EVERY = 250
+
+
+@dataclass
+class FileResult:
+    """What became of the cases of one vector file."""
+
+    path: Path
+    total: int = 0
+    passed: int = 0
+    uncovered: Counter[str] = field(default_factory=Counter)
+    ruled: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether any checker is registered for anything in the file."""
+        return sum(self.uncovered.values()) < self.total or self.total == 0
+
+    @property
+    def has_too_many_ruled(self) -> bool:
+        """Whether rulings set aside as much as the limit or more."""
+        return self.ruled.total() > 0 and self.ruled.total() >= RULED_LIMIT * self.total
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing failed, nothing is unknown and rulings stay exceptions."""
+        return not (self.failures or self.uncovered or self.has_too_many_ruled)
+
+
+def vector_files(places: Iterable[Path]) -> list[Path]:
+    """Return the vector files among and below `places`, in a stable order."""
+    found: set[Path] = set()
+    for place in places:
+        found.update([place] if place.is_file() else [*place.rglob("*.jsonl"), *place.rglob("*.jsonl.gz")])
+    return sorted(found)
+
+
+def run_file(path: Path, only: str = "", progress: TextIO | None = None) -> FileResult:
+    """Check every case of one file whose id contains `only`."""
+    result = FileResult(path)
+    for case in _cases(path):
+        if only not in str(case.get("id", "")):
+            continue
+        result.total += 1
+        _check(case, path.name.partition(".")[0], result)
+        if progress and result.total % PROGRESS_EVERY == 0:
+            progress.write(f"\r{path.name}: {result.total} cases so far ")
+            progress.flush()
+    if progress:
+        progress.write("\r\x1b[K")
+    return result
+
+
+def _cases(path: Path) -> Iterator[dict[str, Any]]:
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{path}:{number}: this line is not a JSON object: {error}") from error
+
+
+def _check(case: dict[str, Any], stem: str, result: FileResult) -> None:
+    checker = registry.find(case, stem)
+    if checker is None:
+        result.uncovered[registry.name_of(case)] += 1
+        return
+    difference = _difference(checker, case)
+    if difference is None:
+        result.passed += 1
+    elif ruling := ruling_for(case, difference):
+        result.ruled[ruling.name] += 1
+    else:
+        result.failures.append((str(case.get("id")), difference))
+
+
+def _difference(checker: registry.Checker, case: dict[str, Any]) -> str | None:
+    try:
+        return checker(case)
+    except Exception as error:  # noqa: BLE001 - a checker that raises is a failed case, not a failed run
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return f"raised {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+
+
+def report(result: FileResult, out: TextIO, show: int) -> None:
+    """Print the file's line, its rulings apart, and up to `show` differences."""
+    name = result.path.name
+    if not result.is_covered:
+        out.write(f"{name}: not covered ({result.total} cases)\n")
+        return
+    out.write(f"{name}: {result.passed}/{result.total}\n")
+    if result.ruled:
+        out.write(f"  ruled {result.ruled.total()}: {_listed(result.ruled)}\n")
+    if result.has_too_many_ruled:
+        out.write(f"  too many ruled: the limit is {RULED_LIMIT:.0%} of a file\n")
+    if result.uncovered:
+        out.write(f"  no checker for: {_listed(result.uncovered)}\n")
+    if result.failures:
+        out.write(f"  failed {len(result.failures)}\n")
+    for case_id, difference in result.failures[:show]:
+        indented = difference.replace("\n", "\n      ")
+        out.write(f"    {case_id}\n      {indented}\n")
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
