@@ -1,0 +1,19 @@
+"""Fixtures for every tier."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.peers import cluster as peers
+
+
+@pytest.fixture(scope="session")
+def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.RealCluster]:
+    """A real etcd and kube-apiserver, shared by the whole run; only for tests marked `real`."""
+    why_not = peers.available()
+    if why_not:
+        pytest.skip(why_not)
+    directory = Path(tmp_path_factory.mktemp("real"))
+    with peers.RealCluster(directory) as cluster:
+        yield cluster
