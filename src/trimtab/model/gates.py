@@ -1,0 +1,157 @@
+"""Feature gates: which behaviours are switched on, by the names and stages Kubernetes users know.
+
+One frozen value is made at start-up and handed down; nothing reads a gate from anywhere else.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """How settled a feature is; alpha features are off unless asked for."""
+
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = "GA"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What is known about one gate before anyone sets it."""
+
+    name: str
+    stage: Stage
+    help: str
+    default: bool = False
+    needs: tuple[str, ...] = ()
+    locked: bool = False
+
+
+GATES: dict[str, Gate] = {
+    gate.name: gate
+    for gate in (
+        Gate("HPASelectionStrategy", Stage.ALPHA, "Honour spec.selectionStrategy of HPAs (KEP-5625)."),
+        Gate(
+            "HPAConfigurableTolerance",
+            Stage.BETA,
+            "Honour the tolerances in spec.behavior of HPAs (KEP-4951).",
+            default=True,
+        ),
+        Gate("HPAScaleToZero", Stage.ALPHA, "Accept minReplicas 0 and wake a workload from zero (KEP-2021)."),
+        Gate(
+            "VPASelectorRefinement",
+            Stage.ALPHA,
+            "Honour spec.vpaScope of VPAs: recommend for a part of a workload's pods.",
+        ),
+        Gate(
+            "PodLevelResources",
+            Stage.BETA,
+            "Take a pod's own requests, where set, instead of the sum over its containers.",
+            default=True,
+        ),
+        Gate("PerVPAConfig", Stage.ALPHA, "Honour the OOM and eviction overrides of a single VPA."),
+        Gate("InPlace", Stage.ALPHA, "Accept the update mode InPlace, which never evicts."),
+        Gate("CPUStartupBoost", Stage.ALPHA, "Give containers more CPU while they start."),
+    )
+}
+"""Every gate, by name."""
+
+ALL_ALPHA = "AllAlpha"
+ALL_BETA = "AllBeta"
+_GROUPS = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}
+_MISPRINTS = {"SPASelectionStrategy": "HPASelectionStrategy"}
+"""Names that stand in a published proposal by mistake; no measure of likeness should decide about them."""
+
+
+class GateError(ValueError):
+    """Feature gates were asked for in a way that cannot be granted; the message says which and what to write."""
+
+
+@dataclass(frozen=True)
+class FeatureGates:
+    """The gates in force; ask by attribute (`gates.hpa_scale_to_zero`) or by name (`enabled("HPAScaleToZero")`)."""
+
+    hpa_selection_strategy: bool = GATES["HPASelectionStrategy"].default
+    hpa_configurable_tolerance: bool = GATES["HPAConfigurableTolerance"].default
+    hpa_scale_to_zero: bool = GATES["HPAScaleToZero"].default
+    vpa_selector_refinement: bool = GATES["VPASelectorRefinement"].default
+    pod_level_resources: bool = GATES["PodLevelResources"].default
+    per_vpa_config: bool = GATES["PerVPAConfig"].default
+    in_place: bool = GATES["InPlace"].default
+    cpu_startup_boost: bool = GATES["CPUStartupBoost"].default
+
+    def enabled(self, name: str) -> bool:
+        """Say whether the gate of that name is on; an unknown name is an error."""
+        attribute = _ATTRIBUTES.get(name)
+        if attribute is None:
+            raise GateError(_unknown(name))
+        return bool(getattr(self, attribute))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
+        """Make the value from `{name: on}`; `AllAlpha` and `AllBeta` speak for gates that are not named."""
+        wanted = {gate.name: gate.default for gate in GATES.values()}
+        for group, stage in _GROUPS.items():
+            if group in settings:
+                wanted |= {gate.name: settings[group] for gate in GATES.values() if _yields(gate, stage)}
+        for name, on in settings.items():
+            if name not in _GROUPS:
+                wanted[name] = _allowed(name, on)
+        _check_needs(wanted)
+        return cls(**{_ATTRIBUTES[name]: on for name, on in wanted.items()})
+
+    @classmethod
+    def parse(cls, text: str) -> "FeatureGates":
+        """Read `A=true,B=false`, the form of the --feature-gates flag; of a name given twice the last counts."""
+        return cls.of(dict(_pairs(text)))
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={str(self.enabled(name)).lower()}" for name in sorted(GATES))
+
+
+_WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ATTRIBUTES = {name: _WORD_STARTS.sub("_", name).lower() for name in GATES}
+_BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True)
+_BOOLEANS |= dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, bool]]:
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise GateError(f"feature gate {name!r} lacks a value: write {name}=true or {name}=false")
+        if value not in _BOOLEANS:
+            raise GateError(f"feature gate {name} cannot be {value!r}: write {name}=true or {name}=false")
+        yield name, _BOOLEANS[value]
+
+
+def _yields(gate: Gate, stage: Stage) -> bool:
+    return gate.stage == stage and not gate.locked
+
+
+def _allowed(name: str, on: bool) -> bool:
+    gate = GATES.get(name)
+    if gate is None:
+        raise GateError(_unknown(name))
+    if gate.locked and on != gate.default:
+        raise GateError(f"feature gate {name} is locked to {str(gate.default).lower()}: leave it out")
+    return on
+
+
+def _check_needs(wanted: Mapping[str, bool]) -> None:
+    for gate in GATES.values():
+        missing = [need for need in gate.needs if wanted[gate.name] and not wanted[need]]
+        if missing:
+            raise GateError(f"feature gate {gate.name} needs {missing[0]}: add {missing[0]}=true")
+
+
+def _unknown(name: str) -> str:
+    known = [*GATES, *_GROUPS]
+    near = [_MISPRINTS[name]] if name in _MISPRINTS else difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+    return f"unknown feature gate {name!r}: {hint}"
