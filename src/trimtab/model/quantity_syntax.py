@@ -1,0 +1,170 @@
+"""The text of quantities: what Kubernetes accepts, and the one canonical way to write each.
+
+Every quantity is a whole number of nanos (1e-9), because finer digits are rounded up when they are read. So
+this module turns text into an integer and back; `trimtab.model.quantity` puts the value type around it.
+Work is bounded by `MAX_TEXT` and `MAX_DIGITS` before any big number is made.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+
+NANOS = 10**9
+"""Nanos in one unit."""
+
+MAX_TEXT = 1024
+"""Longest text that is read, in characters. Upstream has no limit; the longest honest quantity has about 30."""
+
+MAX_DIGITS = 1000
+"""Most digits before the decimal point. Upstream stores `1e1000000000`, and computing with it takes minutes."""
+
+LARGEST_BINARY = 2**63 - 1
+"""Quantities written with a binary suffix are capped here, in units, when they are read."""
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity; the message is Kubernetes' own where it has one."""
+
+
+class Reading(NamedTuple):
+    """What a text means: its amount, the power of ten it is counted in, and the family it was written in."""
+
+    nanos: int
+    exponent: int
+    format: Format
+
+
+_WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_WRONG_SUFFIX = "unable to parse quantity's suffix"
+
+_SYNTAX = re.compile(
+    r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)\Z",
+    re.ASCII,
+)
+_EXPONENT = re.compile(r"[eE](?P<sign>[-+]?)0*(?P<digits>[0-9]+)\Z", re.ASCII)
+
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_BINARY_SUFFIXES = ("", *_BINARY)
+
+# Upstream counts a quantity in the power of ten it was written in while it surely fits int64, and in nanos
+# otherwise. The difference shows in nothing but the last digit of its float, which tolerances compare with.
+_PLAIN_DIGITS = 18
+_PLAIN_BINARY_DIGITS = {"Ki": 11, "Mi": 8, "Gi": 5, "Ti": 2, "Pi": 0, "Ei": 0}
+
+
+class _Shape(NamedTuple):
+    """How to read plain digits before one suffix."""
+
+    digits: int
+    nanos: int
+    exponent: int
+    format: Format
+
+
+_SHAPES = {
+    **{s: _Shape(_PLAIN_DIGITS, 10 ** (e + 9), e, "DecimalSI") for s, e in _DECIMAL.items()},
+    **{s: _Shape(_PLAIN_BINARY_DIGITS[s], NANOS << e, 0, "BinarySI") for s, e in _BINARY.items()},
+}
+
+
+def read(text: str) -> Reading:
+    """Read a quantity; raise QuantityError for everything that Kubernetes refuses, and for the absurd."""
+    number, suffix = _split(text)
+    shape = _SHAPES.get(suffix)
+    # str.isdigit alone takes the digits of every script.
+    if shape is not None and len(number) <= shape.digits and number.isdigit() and number.isascii():
+        return Reading(int(number) * shape.nanos, shape.exponent, shape.format)
+    return _read_any(text)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split the usual shapes (`250m`, `64Mi`, `3`) before their suffix; the unusual fail the digit test after."""
+    last = text[-1:]
+    if last <= "9":
+        return text, ""
+    return (text[:-2], text[-2:]) if last == "i" else (text[:-1], last)
+
+
+def _read_any(text: str) -> Reading:
+    if len(text) > MAX_TEXT:
+        raise QuantityError(f"a quantity may have at most {MAX_TEXT} characters, this one has {len(text)}")
+    found = _SYNTAX.match(text)
+    if found is None or not text:
+        raise QuantityError(_WRONG_FORMAT)
+    sign, whole, fraction, suffix = found.group("sign", "whole", "fraction", "suffix")
+    whole, fraction = whole or "0", fraction or ""
+    if suffix in _BINARY:
+        reading = _read_binary(whole, fraction, suffix)
+    elif suffix in _DECIMAL:
+        reading = _read_decimal(whole, fraction, _DECIMAL[suffix], "DecimalSI")
+    else:
+        reading = _read_decimal(whole, fraction, _exponent(suffix), "DecimalExponent")
+    return reading._replace(nanos=-reading.nanos) if sign == "-" else reading
+
+
+def _exponent(suffix: str) -> int:
+    found = _EXPONENT.match(suffix)
+    if found is None:
+        raise QuantityError(_WRONG_SUFFIX)
+    sign, digits = found.group("sign", "digits")
+    # Seven digits already say "absurd" on one side and "less than a nano" on the other.
+    return int(sign + digits[:7])
+
+
+def _read_decimal(whole: str, fraction: str, exponent: int, written: Format) -> Reading:
+    digits = int(whole + fraction)
+    scale = exponent - len(fraction)
+    if len(whole) + exponent > MAX_DIGITS and digits:
+        raise QuantityError(f"a quantity may have at most {MAX_DIGITS} digits before the decimal point")
+    counted_in = scale if len(whole) + len(fraction) <= _PLAIN_DIGITS and scale >= -9 else -9
+    if not digits:
+        return Reading(0, counted_in, written)
+    if scale >= -9:
+        return Reading(digits * 10 ** (scale + 9), counted_in, written)
+    if len(whole) + exponent <= -9:
+        return Reading(1, -9, written)  # all digits lie below a nano
+    return Reading(-(-digits // 10 ** (-9 - scale)), -9, written)
+
+
+def _read_binary(whole: str, fraction: str, suffix: str) -> Reading:
+    scaled = int(whole + fraction) * NANOS << _BINARY[suffix]
+    nanos = -(-scaled // 10 ** len(fraction))
+    if nanos > LARGEST_BINARY * NANOS:
+        return Reading(LARGEST_BINARY * NANOS, 0, "BinarySI")
+    is_plain = not fraction and len(whole) <= _PLAIN_BINARY_DIGITS[suffix]
+    # Less than one unit cannot be written with a binary suffix, so it changes families for good.
+    written: Format = "DecimalSI" if 0 < nanos < NANOS else "BinarySI"
+    return Reading(nanos, 0 if is_plain else -9, written)
+
+
+def write(nanos: int, written: Format) -> str:
+    """Return the canonical text: the shortest whole number with a suffix of the family."""
+    if nanos == 0:
+        return "0"
+    # Below 1024 units there is no binary suffix to use, and none has fractions.
+    if written == "BinarySI" and nanos % NANOS == 0 and abs(nanos) >= 1024 * NANOS:
+        return _write_binary(nanos // NANOS)
+    return _write_decimal(nanos, written)
+
+
+def _write_binary(units: int) -> str:
+    steps = 0
+    while units % 1024 == 0 and steps < len(_BINARY):
+        units //= 1024
+        steps += 1
+    return f"{units}{_BINARY_SUFFIXES[steps]}"
+
+
+def _write_decimal(nanos: int, written: Format) -> str:
+    number, exponent = nanos, -9
+    while number % 1000 == 0:
+        number //= 1000
+        exponent += 3
+    # There is no suffix above E. Upstream 1.36 left the suffix out there and so lost the amount
+    # (kubernetes/kubernetes#140459); its later releases write the exponent, as we do.
+    if written == "DecimalExponent" or exponent not in _DECIMAL_SUFFIXES:
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL_SUFFIXES[exponent]}"
