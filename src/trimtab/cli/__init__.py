@@ -1,5 +1,116 @@
-"""Commands: parse, wire together, print. Nothing is computed here."""
+"""Commands: parse, wire together, print. Nothing is computed here.
+
+Each command lives in a module of its own that is imported only when the command runs, so that `trimtab --help` and
+shell completion answer at once. To add one, write `trimtab/cli/NAME.py` with a click command and add its line to
+`COMMANDS`.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from typing import NamedTuple
+
+import click
+
+import trimtab
+from trimtab.cli.errors import DEFECT, INTERRUPTED, one_line
 
 
-def main() -> None:
-    """Run the command line."""
+class Lazy(NamedTuple):
+    """Where a command lives, and what `trimtab --help` says of it without importing it."""
+
+    where: str
+    summary: str
+
+
+COMMANDS = {
+    "completion": Lazy("trimtab.cli.completion:completion", "Print the completion script of a shell."),
+    "convert": Lazy(
+        "trimtab.cli.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
+    ),
+    "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
+    "validate": Lazy(
+        "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."
+    ),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].where.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(trimtab.__version__, prog_name="trimtab")
+@click.option("--debug", is_flag=True, help="Show the traceback of a defect instead of one line.")
+def cli(debug: bool) -> None:
+    """Scale Kubernetes pods: how many, and how big; count the right ones and show why.
+
+    Exit codes: 0 done; 1 done, and something was found; 2 wrong usage or unreadable input; 70 a defect of Trimtab;
+    130 interrupted.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit; a failure is one line on stderr, never a traceback."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        result = cli.main(args=arguments, prog_name="trimtab", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+    except click.UsageError as error:
+        code = _show_usage_error(error)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo(one_line("interrupted"), err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = _reader_went_away()
+    except Exception as error:  # noqa: BLE001 - the last line of defence; what reaches it is a defect of ours
+        code = _show_defect(error, "--debug" in arguments)
+    return code
+
+
+def _show_usage_error(error: click.UsageError) -> int:
+    path = error.ctx.command_path if error.ctx else "trimtab"
+    click.echo(one_line(error.format_message(), f"see `{path} --help`"), err=True)
+    return error.exit_code
+
+
+def _reader_went_away() -> int:
+    # `trimtab ... | head` is no failure of ours. Python would still complain while flushing stdout at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _show_defect(error: Exception, is_debugging: bool) -> int:
+    if is_debugging:
+        traceback.print_exception(error)
+    else:
+        message = f"defect: {type(error).__name__}: {error}"
+        click.echo(one_line(message, "please report it with the output of `trimtab --debug ...`"), err=True)
+    return DEFECT

@@ -1,0 +1,17 @@
+"""`trimtab completion`: the script that teaches a shell our commands and options."""
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For this session: `source <(trimtab completion bash)`, or `trimtab completion fish | source`.
+    """
+    script = get_completion_class(shell)
+    assert script is not None  # the choice above holds the shells that click knows
+    click.echo(script(ctx.find_root().command, {}, "trimtab", "_TRIMTAB_COMPLETE").source())
