@@ -1,0 +1,49 @@
+"""Where we depart from the upstream Vertical Pod Autoscaler, one named switch per ruling.
+
+The defaults are our rulings; `VPA_1_8` sets every switch to what upstream v1.8 does, defects included, and is the
+setting that the conformance vectors run in. Each switch is a sentence that is true when the switch is on.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Compat:
+    """Our rulings; every field is on by default and off in `VPA_1_8`."""
+
+    initial_keeps_control: bool = True
+    """A VPA in mode Initial controls its pods; upstream's updater drops it first, so another VPA resizes them."""
+    budget_is_shared: bool = True
+    """Disruption is counted per creator over all its live pods; upstream counts the pods of one VPA at a time."""
+    unknown_kinds_are_budgeted: bool = True
+    """A creator whose replica count is unknown has as many replicas as live pods; upstream takes 0: no limit."""
+    in_place_waits: bool = True
+    """Mode InPlace waits when told to; upstream sends the resize also beyond the budget and to Pending pods."""
+    needs_current_recommendation: bool = True
+    """A recommendation made before the VPA's present generation is not applied; upstream applies any."""
+    scoped_auto_is_in_place: bool = True
+    """Mode Auto on a VPA with a scope resizes in place first; upstream knows no scopes, Auto means Recreate."""
+    request_namespace_counts: bool = True
+    """A pod under admission without a namespace is in the request's; upstream uses it for unnamed pods only."""
+    admission_is_idempotent: bool = True
+    """Admitting a pod again changes nothing, however often webhooks are reinvoked; upstream may drift."""
+    applies_only_to_controlled: bool = True
+    """Containers in mode Off and resources not controlled stay as they are, even if the status still names them."""
+    limit_range_keeps_absent: bool = True
+    """Fitting a pod into its LimitRange invents no amounts; upstream writes 0 for resources nobody recommended."""
+
+
+DEFAULT = Compat()
+
+VPA_1_8 = Compat(
+    initial_keeps_control=False,
+    budget_is_shared=False,
+    unknown_kinds_are_budgeted=False,
+    in_place_waits=False,
+    needs_current_recommendation=False,
+    scoped_auto_is_in_place=False,
+    request_namespace_counts=False,
+    admission_is_idempotent=False,
+    applies_only_to_controlled=False,
+    limit_range_keeps_absent=False,
+)
