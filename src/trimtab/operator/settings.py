@@ -1,0 +1,263 @@
+"""Every setting of the operator, declared once: flag, environment variable, unit, default, and why that default.
+
+The command line, the environment variables and the reference page are generated from these declarations. Names are
+upstream's wherever upstream has the setting, so that manifests and habits carry over.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What the command line and the reference page say about a setting."""
+
+    name: str
+    help: str
+    group: str
+    why: str
+
+    @property
+    def environment(self) -> str:
+        """Return the environment variable that sets the same: `--sync-period` is `TRIMTAB_SYNC_PERIOD`."""
+        return "TRIMTAB_" + self.name.removeprefix("--").replace("-", "_").upper()
+
+
+def setting(default: Any, name: str, help: str, *, group: str, why: str) -> Any:  # noqa: A002 - click's own word
+    """Declare one setting."""
+    return field(default=default, metadata={"flag": Flag(name, help, group, why)})
+
+
+_HORIZONTAL = "Horizontal"
+_PROCESS = "Process"
+_LEADER = "Leader election"
+_METRICS = "Metrics"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How this process runs; frozen, made once at start-up."""
+
+    components: tuple[str, ...] = setting(
+        ("horizontal",),
+        "--components",
+        "Which loops run in this process, separated by commas.",
+        group=_PROCESS,
+        why="Scaling out is what most people install first; the vertical loops need a webhook beside them.",
+    )
+    watch_namespaces: tuple[str, ...] = setting(
+        (),
+        "--watch-namespaces",
+        "Namespaces to work in, separated by commas; empty means all.",
+        group=_PROCESS,
+        why="One installation per cluster is the usual case.",
+    )
+    feature_gates: str = setting(
+        "",
+        "--feature-gates",
+        "Gates to set, as Name=true,Other=false; AllAlpha and AllBeta set many.",
+        group=_PROCESS,
+        why="Alpha features are off until somebody asks for them, as in Kubernetes.",
+    )
+    compat: str = setting(
+        "",
+        "--compat",
+        "Behave as upstream does where we rule otherwise: kubernetes-1.36.",
+        group=_PROCESS,
+        why="Our rulings fix known defects; comparing with upstream needs the defects back.",
+    )
+    dry_run: bool = setting(
+        False,
+        "--dry-run",
+        "Decide, record and explain everything, write nothing but status.",
+        group=_PROCESS,
+        why="People want to look before they let it act.",
+    )
+    native_hpas: bool = setting(
+        False,
+        "--native-hpas",
+        "Also act on autoscaling/v2 objects; needs kube-controller-manager's HPA controller off.",
+        group=_HORIZONTAL,
+        why="Two controllers on one object fight; the cluster's own comes first.",
+    )
+    own_hpas: bool = setting(
+        True,
+        "--own-hpas",
+        "Act on autoscaling.trimtab.dev/v2 objects.",
+        group=_HORIZONTAL,
+        why="They are what Trimtab is installed for.",
+    )
+    sync_period: timedelta = setting(
+        timedelta(seconds=15),
+        "--horizontal-pod-autoscaler-sync-period",
+        "How often each HPA is decided; a changed spec is decided at once.",
+        group=_HORIZONTAL,
+        why="Upstream's period; metrics rarely change faster.",
+    )
+    tolerance: float = setting(
+        0.1,
+        "--horizontal-pod-autoscaler-tolerance",
+        "How far usage may be from its target before anything happens, as a fraction; HPAs may set their own.",
+        group=_HORIZONTAL,
+        why="Upstream's default.",
+    )
+    downscale_stabilization: timedelta = setting(
+        timedelta(minutes=5),
+        "--horizontal-pod-autoscaler-downscale-stabilization",
+        "How long the highest recommendation is kept before scaling down.",
+        group=_HORIZONTAL,
+        why="Upstream's default.",
+    )
+    cpu_initialization_period: timedelta = setting(
+        timedelta(minutes=5),
+        "--horizontal-pod-autoscaler-cpu-initialization-period",
+        "How long after its start a pod's CPU samples may be skipped while it is not ready.",
+        group=_HORIZONTAL,
+        why="Upstream's default.",
+    )
+    initial_readiness_delay: timedelta = setting(
+        timedelta(seconds=30),
+        "--horizontal-pod-autoscaler-initial-readiness-delay",
+        "How long after its start a pod that turns unready counts as never ready.",
+        group=_HORIZONTAL,
+        why="Upstream's default.",
+    )
+    concurrent_writes: int = setting(
+        16,
+        "--concurrent-horizontal-pod-autoscaler-syncs",
+        "How many writes are under way at once.",
+        group=_HORIZONTAL,
+        why="Deciding takes microseconds; only the server's answers take time. More than this gains nothing on two cores.",
+    )
+    owner_cache_ttl: timedelta = setting(
+        timedelta(seconds=60),
+        "--owner-cache-ttl",
+        "How long an owner of a kind that is not watched is believed.",
+        group=_HORIZONTAL,
+        why="Owners change when something is deployed; a minute bounds both staleness and requests.",
+    )
+    metrics_deadline: timedelta = setting(
+        timedelta(seconds=10),
+        "--metrics-deadline",
+        "How long one metrics query may take; a slow source delays only those that asked it.",
+        group=_METRICS,
+        why="Shorter than a period, so that a hanging source is told within the cycle that met it.",
+    )
+    metrics_max_bytes: int = setting(
+        16 * 1024 * 1024,
+        "--metrics-max-bytes",
+        "Largest metrics answer that is read.",
+        group=_METRICS,
+        why="A list of 40,000 pods fits; a runaway answer must not exhaust memory.",
+    )
+    kubeconfig: str = setting(
+        "",
+        "--kubeconfig",
+        "Path of a kubeconfig; empty means the usual places, then in-cluster.",
+        group=_PROCESS,
+        why="As kubectl.",
+    )
+    context: str = setting(
+        "",
+        "--context",
+        "Context of the kubeconfig.",
+        group=_PROCESS,
+        why="As kubectl.",
+    )
+    kube_api_qps: float = setting(
+        0.0,
+        "--kube-api-qps",
+        "Requests per second to the API server at most; 0 means no limit of our own.",
+        group=_PROCESS,
+        why="The server's priority and fairness is the better judge; concurrency is bounded anyway.",
+    )
+    kube_api_burst: int = setting(
+        100,
+        "--kube-api-burst",
+        "How many requests may exceed the rate for a moment.",
+        group=_PROCESS,
+        why="Only used with --kube-api-qps.",
+    )
+    leader_elect: bool = setting(
+        True,
+        "--leader-elect",
+        "Hold a Lease before writing, so that several copies may run.",
+        group=_LEADER,
+        why="A second copy is the cheapest availability there is.",
+    )
+    leader_elect_lease_duration: timedelta = setting(
+        timedelta(seconds=15),
+        "--leader-elect-lease-duration",
+        "How long others wait before they take over a lease that is not renewed.",
+        group=_LEADER,
+        why="Upstream's default.",
+    )
+    leader_elect_renew_deadline: timedelta = setting(
+        timedelta(seconds=10),
+        "--leader-elect-renew-deadline",
+        "How long the leader tries to renew before it stops writing.",
+        group=_LEADER,
+        why="Upstream's default.",
+    )
+    leader_elect_retry_period: timedelta = setting(
+        timedelta(seconds=2),
+        "--leader-elect-retry-period",
+        "How long to wait between tries.",
+        group=_LEADER,
+        why="Upstream's default.",
+    )
+    leader_elect_resource_namespace: str = setting(
+        "trimtab",
+        "--leader-elect-resource-namespace",
+        "Namespace of the Lease.",
+        group=_LEADER,
+        why="The namespace that the chart installs into.",
+    )
+    leader_elect_resource_name: str = setting(
+        "trimtab-horizontal",
+        "--leader-elect-resource-name",
+        "Name of the Lease.",
+        group=_LEADER,
+        why="One lease per set of loops.",
+    )
+    bind_address: str = setting(
+        "127.0.0.1",
+        "--bind-address",
+        "Address of the health and metrics port.",
+        group=_PROCESS,
+        why="Nothing listens to the outside unless told; the chart sets 0.0.0.0 inside the pod.",
+    )
+    port: int = setting(
+        8080,
+        "--port",
+        "Port of /healthz, /livez, /readyz, /metrics and the records; 0 picks a free one.",
+        group=_PROCESS,
+        why="A common choice for such a port.",
+    )
+    records: int = setting(
+        20,
+        "--records",
+        "Decisions kept per HPA for explain and replay.",
+        group=_PROCESS,
+        why="Five minutes at the default period; about 2 KB each.",
+    )
+    log_format: str = setting(
+        "text",
+        "--log-format",
+        "text for people, json for machines.",
+        group=_PROCESS,
+        why="The first reader is a person.",
+    )
+
+
+def declared() -> Iterator[tuple[Field[Any], Flag]]:
+    """Yield each setting with what is said about it, in the order of declaration."""
+    for each in fields(Settings):
+        yield each, each.metadata["flag"]
+
+
+def with_values(values: Mapping[str, Any]) -> Settings:
+    """Make settings from the values that were given; what is None keeps its default."""
+    return Settings(**{name: value for name, value in values.items() if value is not None})
