@@ -1,0 +1,152 @@
+"""Label selectors: which labelled things are meant.
+
+`LabelSelector` is the API's JSON form, `Selector` the compiled one that matches labels and has a canonical
+text. An absent LabelSelector selects nothing, an empty one everything, as everywhere in Kubernetes.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from trimtab.model.labels import Labels
+from trimtab.model.requirement import Operator, Requirement, SelectorError, require
+from trimtab.model.selector_parser import parse_requirements
+from trimtab.model.wire import Wire
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "Requirement",
+    "Selector",
+    "SelectorError",
+    "formatted",
+    "go_string",
+]
+
+_OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+
+class LabelSelectorRequirement(Wire, frozen=True):
+    """One expression of a LabelSelector."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Wire, frozen=True):
+    """The JSON form of a selector; all of it must hold."""
+
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class Selector:
+    """A compiled selector: immutable, equal by its requirements."""
+
+    __slots__ = ("_equalities", "_others", "_requirements", "_selects_nothing")
+
+    def __init__(self, requirements: Iterable[Requirement] = (), *, selects_nothing: bool = False) -> None:
+        """Compile requirements, which must be sorted by key."""
+        self._requirements = tuple(requirements)
+        self._selects_nothing = selects_nothing
+        self._equalities = tuple(pair for one in self._requirements if (pair := one.equality) is not None)
+        self._others = tuple(one for one in self._requirements if one.equality is None)
+
+    @staticmethod
+    def parse(text: str) -> "Selector":
+        """Read a selector's text; raise SelectorError where it is malformed."""
+        return Selector(parse_requirements(text))
+
+    @staticmethod
+    def from_label_selector(selector: LabelSelector | None) -> "Selector":
+        """Compile the JSON form; raise SelectorError if an operator, key or value is not valid."""
+        if selector is None:
+            return NOTHING
+        found = [require(key, "=", (value,)) for key, value in sorted(selector.match_labels.items())]
+        found += [_compiled(expression) for expression in selector.match_expressions]
+        return Selector(sorted(found, key=lambda requirement: requirement.key))
+
+    @staticmethod
+    def from_labels(labels: Mapping[str, str]) -> "Selector":
+        """Select what has all these labels, without checking them (a ReplicationController's selector)."""
+        return Selector(Requirement(key, "=", (value,)) for key, value in sorted(labels.items()))
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What must hold, sorted by key."""
+        return self._requirements
+
+    @property
+    def equalities(self) -> tuple[tuple[str, str], ...]:
+        """The labels that whatever matches must have; an index needs one of them."""
+        return self._equalities
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects everything."""
+        return not self._requirements and not self._selects_nothing
+
+    @property
+    def selects_nothing(self) -> bool:
+        """Whether it was made from an absent LabelSelector."""
+        return self._selects_nothing
+
+    def matches(self, labels: Labels) -> bool:
+        """Whether labels fulfil every requirement."""
+        for key, value in self._equalities:
+            if labels.get(key) != value:
+                return False
+        if self._others:
+            return all(requirement.matches(labels) for requirement in self._others)
+        return not self._selects_nothing
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selector):
+            return NotImplemented
+        return self._requirements == other._requirements and self._selects_nothing == other._selects_nothing
+
+    def __hash__(self) -> int:
+        return hash((self._requirements, self._selects_nothing))
+
+    def __str__(self) -> str:
+        return ",".join(str(requirement) for requirement in self._requirements)
+
+    def __repr__(self) -> str:
+        return "NOTHING" if self._selects_nothing else f"Selector.parse({str(self)!r})"
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(selects_nothing=True)
+
+
+def formatted(selector: LabelSelector | None) -> str:
+    """Return the text for people: the canonical one, `<none>` if there is none, `<error>` if it is invalid."""
+    try:
+        return str(Selector.from_label_selector(selector)) or "<none>"
+    except SelectorError:
+        return "<error>"
+
+
+def go_string(selector: LabelSelector | None) -> str:
+    """Return Go's text of the JSON form, which upstream writes into metric names, events and conditions."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
+        for one in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+def _compiled(expression: LabelSelectorRequirement) -> Requirement:
+    operator = _OPERATORS.get(expression.operator)
+    if operator is None:
+        raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
+    return require(expression.key, operator, expression.values)
