@@ -103,13 +103,9 @@ def _count_problems(operator: Operator, values: tuple[str, ...]) -> list[FieldEr
             detail = "for 'Gt', 'Lt' operators, exactly one value is required" if len(values) != 1 else ""
     problems = [invalid(_VALUES, list(values) or None, detail)] if detail else []
     if operator in {"gt", "lt"}:
-        problems += [
-            invalid(
-                _VALUES.index(index), value, "for 'Gt', 'Lt' operators, the value must be an integer"
-            ).message
-            for index, value in enumerate(values)
-            if _int64(value) is None
-        ]
+        detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+        wrong = [(index, value) for index, value in enumerate(values) if _int64(value) is None]
+        problems += [invalid(_VALUES.index(index), value, detail) for index, value in wrong]
     return problems
 
 
