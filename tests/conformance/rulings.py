@@ -45,6 +45,16 @@ def _keeps_the_input(case: Mapping[str, Any], difference: str) -> bool:
     return bool(case["expect"]["string"] == case["input"]["value"])
 
 
+def _refuses_what_it_cannot_decode(case: Mapping[str, Any], difference: str) -> bool:
+    causes = [
+        cause
+        for answer in _answers(case)
+        for cause in ((answer.get("status") or {}).get("details") or {}).get("causes", ())
+    ]
+    is_undecoded = [(cause["reason"], cause["field"]) for cause in causes] == [("InternalError", ".")]
+    return is_undecoded and all(path.startswith("status.") for path in paths_of(difference))
+
+
 def _answers(case: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield every recorded answer: that of the case and those of its steps, operations or loops."""
     parts = [case, *(part for key in ("steps", "ops", "loops") for part in case.get(key) or ())]
@@ -61,6 +71,11 @@ RULINGS: tuple[Ruling, ...] = (
         "out-of-range conversion",
         "a float outside int64 was made an integer, which Go leaves to the machine; we saturate",
         _converts_out_of_range,
+    ),
+    Ruling(
+        "object that cannot be decoded",
+        "both refuse it with 422; upstream repeats its JSON decoder's words for the whole object, we name each field",
+        _refuses_what_it_cannot_decode,
     ),
     Ruling(
         "suffix above E",

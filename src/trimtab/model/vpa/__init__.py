@@ -1,1 +1,1 @@
-"""VerticalPodAutoscaler v1 with `vpaScope`, VPAScope, and checkpoints: types, defaults, validation."""
+"""VerticalPodAutoscaler, VPAScope and VerticalPodAutoscalerCheckpoint: types, defaults, rules, admission."""

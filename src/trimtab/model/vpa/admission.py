@@ -1,0 +1,97 @@
+"""The answer to an admission review of a VPA or of a VPAScope: pure, so that webhook and lab give the same one."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from trimtab.model import wire
+from trimtab.model.fielderror import FieldError, aggregate
+from trimtab.model.gates import FeatureGates
+from trimtab.model.shape import misfits
+from trimtab.model.vpa.defaults import default_patch
+from trimtab.model.vpa.options import options_for
+from trimtab.model.vpa.scope_validation import validate_scope
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
+from trimtab.model.vpa.validation import validate_vpa
+
+GROUP = "autoscaling.k8s.io"
+UNPROCESSABLE = 422
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Review:
+    """What is asked: the raw objects as they came in the request, and what the cluster holds beside them."""
+
+    operation: str
+    name: str
+    object: Any
+    old_object: Any = None
+    scopes: Collection[str] | None = None
+    """Names of the VPAScopes in the namespace; None where they are not known, then references are not checked."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is answered: refused with a Status, or allowed with a JSON patch and warnings."""
+
+    allowed: bool
+    patch: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    status: dict[str, Any] | None = None
+
+
+def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = True) -> Answer:
+    """Answer for a VPA that is created or updated.
+
+    Upstream compares a new object with an empty one and so never notices that it is new; `checks_creates=False`
+    reproduces that (compat `vpa-1.8`).
+    """
+    errors = misfits(review.object, VerticalPodAutoscaler)
+    if errors:
+        return _refused("VerticalPodAutoscaler", review.name, errors)
+    vpa = wire.convert(review.object, VerticalPodAutoscaler)
+    old = _read_old(review, VerticalPodAutoscaler)
+    options = options_for(
+        gates,
+        old,
+        is_create=checks_creates and review.operation == "CREATE",
+        checked_scopes=review.scopes if _names_another_scope(vpa, old) else None,
+    )
+    found = validate_vpa(vpa, options)
+    if found.errors:
+        return _refused("VerticalPodAutoscaler", review.name, found.errors, found.warnings)
+    return Answer(allowed=True, patch=default_patch(vpa), warnings=found.warnings)
+
+
+def review_scope(review: Review) -> Answer:
+    """Answer for a VPAScope that is created or updated."""
+    errors = misfits(review.object, VPAScope)
+    errors = errors or validate_scope(wire.convert(review.object, VPAScope))
+    return _refused("VPAScope", review.name, errors) if errors else Answer(allowed=True)
+
+
+def _names_another_scope(vpa: VerticalPodAutoscaler, old: VerticalPodAutoscaler | None) -> bool:
+    """Say whether the reference is new; an unchanged one to a deleted scope must not freeze the VPA."""
+    return old is None or vpa.spec.vpa_scope != old.spec.vpa_scope
+
+
+def _read_old(review: Review, kind: type[T]) -> T | None:
+    """Return the stored object, if there is one that can be read; it was accepted once and is not judged again."""
+    if not isinstance(review.old_object, dict) or misfits(review.old_object, kind):
+        return None
+    return wire.convert(review.old_object, kind)
+
+
+def _refused(kind: str, name: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()) -> Answer:
+    causes = [{"reason": error.type.value, "message": error.body, "field": error.field} for error in errors]
+    status = {
+        "metadata": {},
+        "status": "Failure",
+        "message": f'{kind}.{GROUP} "{name}" is invalid: {aggregate(errors)}',
+        "reason": "Invalid",
+        "details": {"name": name, "group": GROUP, "kind": kind, "causes": causes},
+        "code": UNPROCESSABLE,
+    }
+    return Answer(allowed=False, warnings=list(warnings), status=status)
