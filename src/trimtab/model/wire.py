@@ -35,7 +35,7 @@ def decode(data: bytes | str, kind: type[T]) -> T:
         raise WireError(f"not valid JSON: {error}") from error
     cleaned = without_nulls(msgspec.json.decode(data))
     try:
-        return msgspec.convert(cleaned, kind, dec_hook=_read)
+        return msgspec.convert(cleaned, kind, dec_hook=_read, str_keys=True)
     except msgspec.ValidationError:
         raise WireError(_where(first)) from first
 
@@ -43,7 +43,7 @@ def decode(data: bytes | str, kind: type[T]) -> T:
 def convert(data: Any, kind: type[T]) -> T:
     """Turn plain JSON data (dicts, lists, strings, numbers) into `kind`."""
     try:
-        return msgspec.convert(without_nulls(data), kind, dec_hook=_read)
+        return msgspec.convert(without_nulls(data), kind, dec_hook=_read, str_keys=True)
     except msgspec.ValidationError as error:
         raise WireError(_where(error)) from error
 
@@ -60,7 +60,7 @@ def encode(value: Any) -> bytes:
 
 def to_builtins(value: Any) -> Any:
     """Turn a struct into plain JSON data."""
-    return msgspec.to_builtins(value, enc_hook=_write)
+    return msgspec.to_builtins(value, enc_hook=_write, str_keys=True)
 
 
 def without_nulls(data: Any) -> Any:
