@@ -5,7 +5,7 @@ what makes decoding cheap. `null` means "absent" in Kubernetes, wherever it stan
 only an object that fails is cleaned of nulls and tried again.
 """
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -14,6 +14,8 @@ from trimtab.model.quantity import Quantity, QuantityError
 T = TypeVar("T")
 
 
+# Tells type checkers that subclasses are frozen without each of them having to say so again.
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, gc=False):
     """An API value: immutable, camelCase in JSON, absent fields hold their default.
 

@@ -1,0 +1,121 @@
+"""What can be asked of the metrics APIs: one frozen value per distinct question.
+
+Equal questions are equal values, so a cycle asks each of them once, however many autoscalers want the answer. Paths
+and parameters are those of the three API groups; nothing in them comes from an answer.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+RESOURCE_GROUP = "metrics.k8s.io"
+CUSTOM_GROUP = "custom.metrics.k8s.io"
+EXTERNAL_GROUP = "external.metrics.k8s.io"
+
+Parameters = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    """CPU and memory of all pods of a namespace, or of all namespaces."""
+
+    namespace: str | None = None
+
+    @property
+    def group(self) -> str:
+        """Return the API group that answers."""
+        return RESOURCE_GROUP
+
+    def path(self, version: str = "v1beta1") -> str:
+        """Return the path to ask at."""
+        within = f"/namespaces/{_segment(self.namespace)}" if self.namespace else ""
+        return f"/apis/{RESOURCE_GROUP}/{version}{within}/pods"
+
+    def parameters(self) -> Parameters:
+        """Return the query parameters."""
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMetric:
+    """A custom metric of one object; `resource` is `plural.group`, as `ingresses.networking.k8s.io`."""
+
+    namespace: str
+    resource: str
+    name: str
+    metric: str
+    selector: str = ""
+
+    @property
+    def group(self) -> str:
+        """Return the API group that answers."""
+        return CUSTOM_GROUP
+
+    def path(self, version: str) -> str:
+        """Return the path to ask at."""
+        root = f"/apis/{CUSTOM_GROUP}/{version}/namespaces/{_segment(self.namespace)}"
+        if self.resource == "namespaces":
+            # The object's own name is ignored, so that nobody reads another namespace's metrics through it.
+            return f"{root}/metrics/{_segment(self.metric)}"
+        return f"{root}/{_segment(self.resource)}/{_segment(self.name)}/{_segment(self.metric)}"
+
+    def parameters(self) -> Parameters:
+        """Return the query parameters."""
+        return [("metricLabelSelector", self.selector)] if self.selector else []
+
+
+@dataclass(frozen=True, slots=True)
+class PodsMetric:
+    """A custom metric of each pod that matches a label query."""
+
+    namespace: str
+    metric: str
+    pods: str
+    selector: str = ""
+
+    @property
+    def group(self) -> str:
+        """Return the API group that answers."""
+        return CUSTOM_GROUP
+
+    def path(self, version: str) -> str:
+        """Return the path to ask at."""
+        root = f"/apis/{CUSTOM_GROUP}/{version}/namespaces/{_segment(self.namespace)}"
+        return f"{root}/pods/*/{_segment(self.metric)}"
+
+    def parameters(self) -> Parameters:
+        """Return the query parameters."""
+        pairs = (("labelSelector", self.pods), ("metricLabelSelector", self.selector))
+        return [(name, value) for name, value in pairs if value]
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalMetric:
+    """The series of an external metric that match a label query."""
+
+    namespace: str
+    metric: str
+    selector: str = ""
+
+    @property
+    def group(self) -> str:
+        """Return the API group that answers."""
+        return EXTERNAL_GROUP
+
+    def path(self, version: str = "v1beta1") -> str:
+        """Return the path to ask at."""
+        within = f"/namespaces/{_segment(self.namespace)}"
+        return f"/apis/{EXTERNAL_GROUP}/{version}{within}/{_segment(self.metric)}"
+
+    def parameters(self) -> Parameters:
+        """Return the query parameters."""
+        return [("labelSelector", self.selector)] if self.selector else []
+
+
+Query = PodUsage | ObjectMetric | PodsMetric | ExternalMetric
+
+
+def _segment(name: str) -> str:
+    """Quote one part of a path; what could climb to another object is refused (S14)."""
+    if not name or name in {".", ".."} or "/" in name or "%" in name:
+        raise ValueError(f"{name!r} cannot be part of a metrics path")
+    return quote(name, safe=":")

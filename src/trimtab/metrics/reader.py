@@ -1,0 +1,115 @@
+"""Asks the metrics APIs: bounded in time, size and number, one flight per distinct question.
+
+A question that is still under way is joined, not asked again, so a hanging source costs one request at a time however
+often its autoscalers come round (fault F42). Answers beyond the size limit are refused while they arrive (F43).
+"""
+
+import asyncio
+from typing import Any, TypeVar
+
+import msgspec
+
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client
+from trimtab.cluster.errors import ApiError, ClusterError
+from trimtab.cluster.transport import Deadlines, Request
+from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import CUSTOM_GROUP, ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
+from trimtab.metrics.versions import CustomMetricsVersion
+from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
+from trimtab.model.wire import WireError, decode
+
+T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
+Answer = PodMetricsList | MetricValueList | ExternalMetricValueList
+
+SLOTS = 32
+"""Questions under way at once; beyond it they wait their turn."""
+
+SLOW_SLOTS = 4
+"""Of those, how many may go to questions that timed out last time: the rest stays free for healthy sources."""
+
+
+class MetricsReader:
+    """The port to the three metrics APIs."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        *,
+        deadline: float = 10.0,
+        max_bytes: int = 16 * 1024 * 1024,
+        versions_believed_for: float = 15.0,
+    ) -> None:
+        self._client = client
+        self._max_bytes = max_bytes
+        self._deadlines = Deadlines().within(deadline)
+        self._deadline = deadline
+        self._version = CustomMetricsVersion(clock, client, believed_for=versions_believed_for)
+        self._slots = asyncio.Semaphore(SLOTS)
+        self._slow_slots = asyncio.Semaphore(SLOW_SLOTS)
+        self._slow: set[Query] = set()
+        self._flights: dict[Query, asyncio.Task[Answer]] = {}
+
+    async def pod_usage(self, query: PodUsage) -> PodMetricsList:
+        """Return CPU and memory of pods."""
+        return await self._ask(query, PodMetricsList)
+
+    async def custom(self, query: ObjectMetric | PodsMetric) -> MetricValueList:
+        """Return the values of a custom metric."""
+        return await self._ask(query, MetricValueList)
+
+    async def external(self, query: ExternalMetric) -> ExternalMetricValueList:
+        """Return the series of an external metric."""
+        return await self._ask(query, ExternalMetricValueList)
+
+    async def _ask(self, query: Query, kind: type[T]) -> T:
+        flight = self._flights.get(query)
+        if flight is None:
+            flight = asyncio.ensure_future(self._fly(query, kind))
+            self._flights[query] = flight
+            flight.add_done_callback(lambda done: self._landed(query, done))
+        # Shielded: one asker that gives up must not take the answer away from the others.
+        answer: Any = await asyncio.shield(flight)
+        return answer  # type: ignore[no-any-return]  # a query always has an answer of its own kind
+
+    def _landed(self, query: Query, flight: asyncio.Task[Answer]) -> None:
+        self._flights.pop(query, None)
+        if not flight.cancelled():
+            flight.exception()  # seen, even if every asker has gone
+
+    async def _fly(self, query: Query, kind: type[T]) -> T:
+        slots = self._slow_slots if query in self._slow else self._slots
+        async with slots:
+            try:
+                async with asyncio.timeout(self._deadline):
+                    answer = await self._fetch(query, kind)
+            except TimeoutError:
+                self._slow.add(query)
+                raise MetricsError(f"{query.group} did not answer within {self._deadline:g} s") from None
+            self._slow.discard(query)
+            return answer
+
+    async def _fetch(self, query: Query, kind: type[T]) -> T:
+        try:
+            version = await self._version.current() if query.group == CUSTOM_GROUP else "v1beta1"
+            request = Request(
+                "GET",
+                query.path(version),
+                query.parameters(),
+                deadlines=self._deadlines,
+                max_body=self._max_bytes,
+            )
+            answer = await self._client.sender.send_once(f"reading {query.group}", request)
+            return decode(answer.body, kind)
+        except ApiError as error:
+            raise MetricsError(error.message or str(error)) from error
+        except (ClusterError, WireError, ValueError, msgspec.MsgspecError) as error:
+            raise MetricsError(str(error)) from error
+
+    async def close(self) -> None:
+        """Drop every question that is under way."""
+        flights = list(self._flights.values())
+        for flight in flights:
+            flight.cancel()
+        await asyncio.gather(*flights, return_exceptions=True)

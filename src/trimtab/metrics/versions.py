@@ -1,0 +1,60 @@
+"""Which version of custom.metrics.k8s.io to ask: what the server prefers, looked up again once per sync period.
+
+An adapter may be upgraded from v1beta1 to v1beta2 while we run; asking again is how that is noticed without a restart.
+"""
+
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client
+from trimtab.cluster.errors import ClusterError, NotFound
+from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import CUSTOM_GROUP
+from trimtab.model.wire import Wire
+
+KNOWN = ("v1beta2", "v1beta1")
+
+
+class _GroupVersion(Wire):
+    version: str = ""
+
+
+class _Group(Wire):
+    versions: tuple[_GroupVersion, ...] = ()
+    preferred_version: _GroupVersion = _GroupVersion()
+
+
+class CustomMetricsVersion:
+    """The version of the custom metrics API in force."""
+
+    def __init__(self, clock: Clock, client: Client, *, believed_for: float) -> None:
+        self._clock = clock
+        self._client = client
+        self._believed_for = believed_for
+        self._version: str | None = None
+        self._asked_at = 0.0
+
+    async def current(self) -> str:
+        """Return the version to use; a failed look-up keeps the last known one."""
+        if self._version is None or self._clock.monotonic() - self._asked_at >= self._believed_for:
+            await self._refresh()
+        if self._version is None:
+            raise MetricsError("no version of the custom metrics API is served")
+        return self._version
+
+    async def _refresh(self) -> None:
+        self._asked_at = self._clock.monotonic()
+        try:
+            group = await self._client.read("looking up custom metrics", f"/apis/{CUSTOM_GROUP}", _Group)
+        except NotFound:
+            self._version = None
+        except ClusterError as error:
+            if self._version is None:
+                raise MetricsError(f"looking up the version of the custom metrics API: {error}") from error
+        else:
+            self._version = choose(group.preferred_version.version, [each.version for each in group.versions])
+
+
+def choose(preferred: str, served: list[str]) -> str | None:
+    """Return the server's preferred version if we know it, else the newest that both know."""
+    if preferred in KNOWN:
+        return preferred
+    return next((version for version in KNOWN if version in served), None)
