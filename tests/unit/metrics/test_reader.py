@@ -1,0 +1,198 @@
+"""The metrics APIs are asked as the specification says, once per question, within bounds."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage
+from trimtab.metrics.reader import MetricsReader
+from trimtab.metrics.versions import choose
+
+
+class Api:
+    """Answers any path with what it was given, and remembers what was asked."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.asked: list[str] = []
+        self.versions = ["v1beta2", "v1beta1"]
+        self.answer: Callable[[str], Any] = lambda path: {"items": []}
+        self.hang = asyncio.Event()
+
+    async def __call__(self, scope, receive, send):
+        path = scope["path"] + (f"?{scope['query_string'].decode()}" if scope["query_string"] else "")
+        self.asked.append(path)
+        status, body = 200, self._body(scope["path"])
+        if body == "hang":
+            await self.hang.wait()
+        if isinstance(body, int):
+            status, body = (
+                body,
+                {"kind": "Status", "status": "Failure", "message": "it is down", "code": body},
+            )
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+    def _body(self, path):
+        if path == "/apis/custom.metrics.k8s.io":
+            listed = [{"version": version} for version in self.versions]
+            return {"versions": listed, "preferredVersion": listed[0]}
+        return self.answer(path)
+
+
+def run(api, act, **options):
+    clock = VirtualClock()
+
+    async def main():
+        client = Client(clock, InProcessTransport(api), seed=1)
+        reader = MetricsReader(clock, client, **options)
+        try:
+            return await act(reader, clock)
+        finally:
+            await reader.close()
+
+    return clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("query", "want"),
+    [
+        pytest.param(
+            PodUsage("shop"), "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods", id="one namespace"
+        ),
+        pytest.param(PodUsage(), "/apis/metrics.k8s.io/v1beta1/pods", id="all namespaces"),
+        pytest.param(
+            ExternalMetric("shop", "queue", "a=b,c in (x,y)"),
+            "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue",
+            id="external",
+        ),
+        pytest.param(
+            ObjectMetric("shop", "ingresses.networking.k8s.io", "main", "hits", "verb=GET"),
+            "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/ingresses.networking.k8s.io/main/hits",
+            id="object",
+        ),
+        pytest.param(
+            ObjectMetric("shop", "namespaces", "other", "hits"),
+            "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/metrics/hits",
+            id="a Namespace object stays in the HPA's own namespace",
+        ),
+        pytest.param(
+            PodsMetric("shop", "hits", "app=web", "verb=GET"),
+            "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/hits",
+            id="pods",
+        ),
+    ],
+)
+def test_each_question_goes_to_its_path(query, want):
+    assert query.path("v1beta2" if query.group.startswith("custom") else "v1beta1") == want
+
+
+def test_the_metric_selector_and_the_pod_selector_are_two_parameters():
+    assert PodsMetric("shop", "hits", "app=web", "verb=GET").parameters() == [
+        ("labelSelector", "app=web"),
+        ("metricLabelSelector", "verb=GET"),
+    ]
+
+
+@pytest.mark.parametrize("metric", ["", ".", "..", "a/b", "a%2fb"])
+def test_a_metric_name_cannot_climb_out_of_its_path(metric):
+    with pytest.raises(ValueError, match="metrics path"):
+        ExternalMetric("shop", metric).path()
+
+
+def test_equal_questions_share_one_flight():
+    api = Api()
+
+    async def act(reader, clock):
+        await asyncio.gather(*(reader.pod_usage(PodUsage("shop")) for _ in range(10)))
+
+    run(api, act)
+    assert api.asked == ["/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"]
+
+
+def test_an_upgraded_adapter_is_noticed_within_one_period():
+    api = Api()
+    api.versions = ["v1beta1"]
+    query = ObjectMetric("shop", "pods", "a", "hits")
+
+    async def act(reader, clock):
+        await reader.custom(query)
+        api.versions = ["v1beta2", "v1beta1"]
+        await clock.sleep(15)
+        await reader.custom(query)
+
+    run(api, act, versions_believed_for=15)
+    assert [path.split("/")[3] for path in api.asked if "namespaces" in path] == ["v1beta1", "v1beta2"]
+
+
+@pytest.mark.parametrize(
+    ("preferred", "served", "want"),
+    [
+        ("v1beta1", ["v1beta1", "v1beta2"], "v1beta1"),
+        ("v9", ["v9", "v1beta1"], "v1beta1"),
+        ("v9", ["v9"], None),
+    ],
+)
+def test_the_preferred_version_is_taken_if_known(preferred, served, want):
+    assert choose(preferred, served) == want
+
+
+def test_a_hanging_source_delays_nobody_else_and_is_asked_once_at_a_time():
+    api = Api()
+    api.answer = lambda path: "hang" if path.endswith("/stuck") else {"items": []}
+
+    async def act(reader, clock):
+        stuck = [asyncio.ensure_future(reader.external(ExternalMetric("shop", "stuck"))) for _ in range(5)]
+        await reader.external(ExternalMetric("shop", "healthy"))
+        healthy_at = clock.monotonic()
+        results = await asyncio.gather(*stuck, return_exceptions=True)
+        return healthy_at, results
+
+    healthy_at, results = run(api, act, deadline=10)
+    assert healthy_at == 0
+    assert {str(error) for error in results} == {"external.metrics.k8s.io did not answer within 10 s"}
+    assert sum("stuck" in path for path in api.asked) == 1
+
+
+def test_one_asker_giving_up_does_not_take_the_answer_from_the_others():
+    api = Api()
+    api.answer = lambda path: "hang"
+
+    async def act(reader, clock):
+        first = asyncio.ensure_future(reader.pod_usage(PodUsage("shop")))
+        second = asyncio.ensure_future(reader.pod_usage(PodUsage("shop")))
+        await clock.sleep(1)
+        first.cancel()
+        api.hang.set()
+        with pytest.raises(MetricsError):
+            await second  # the body "hang" is no list: an answer came, and it was for the second asker
+
+    run(api, act)
+
+
+def test_the_servers_own_words_are_in_the_error():
+    api = Api()
+    api.answer = lambda path: 503
+
+    async def act(reader, clock):
+        await reader.external(ExternalMetric("shop", "queue"))
+
+    with pytest.raises(MetricsError, match="it is down"):
+        run(api, act)
+
+
+def test_without_a_custom_metrics_api_the_error_says_so():
+    api = Api()
+    api.versions = ["v7"]
+
+    async def act(reader, clock):
+        await reader.custom(ObjectMetric("shop", "pods", "a", "hits"))
+
+    with pytest.raises(MetricsError, match="no version of the custom metrics API is served"):
+        run(api, act)
