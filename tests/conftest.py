@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tools.peers import cluster as peers
+
+# A slow machine is not a wrong answer: no property fails because of the time it took.
+settings.register_profile("trimtab", deadline=None)
+settings.load_profile("trimtab")
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,7 @@ class IndexAgainstBruteForce(RuleBasedStateMachine):
 
 def test_the_index_equals_brute_force():
     run_state_machine_as_test(
-        IndexAgainstBruteForce, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
+        IndexAgainstBruteForce, settings=settings(max_examples=40, stateful_step_count=25)
     )
 
 
