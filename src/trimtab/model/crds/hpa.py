@@ -1,0 +1,254 @@
+"""The definition of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler: autoscaling/v2 and `selectionStrategy`.
+
+Metric selectors are not judged here, as the API server does not judge them in autoscaling/v2.
+"""
+
+from trimtab.model.crds.definition import AGE, Column, Crd
+from trimtab.model.crds.rules import (
+    LABEL,
+    LABEL_LENGTH,
+    MAX_LABELS,
+    NAME_LENGTH,
+    NOT_NEGATIVE,
+    PATH_SEGMENT,
+    POSITIVE,
+    TEXT_LENGTH,
+    described,
+)
+from trimtab.model.crds.schema import Notes, Schema, rule, rules
+from trimtab.model.hpa.behavior_validation import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
+from trimtab.model.hpa.types import (
+    ContainerResourceMetricSource,
+    ExternalMetricSource,
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerBehavior,
+    HorizontalPodAutoscalerSpec,
+    HorizontalPodAutoscalerStatus,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    MetricIdentifier,
+    MetricSourceType,
+    MetricSpec,
+    MetricTarget,
+    MetricTargetType,
+    ObjectMetricSource,
+    PodsMetricSource,
+    ResourceMetricSource,
+    ScalingPolicySelect,
+    ScalingPolicyType,
+    SelectionStrategy,
+)
+from trimtab.model.meta import CrossVersionObjectReference
+from trimtab.model.selector import LabelSelector, LabelSelectorRequirement
+
+GROUP = "autoscaling.trimtab.dev"
+
+MAX_METRICS = 50
+MAX_POLICIES = 20
+
+_STRATEGIES: Schema = {"type": "string", "enum": [str(one) for one in SelectionStrategy]}
+_SOURCES = {
+    MetricSourceType.OBJECT: "object",
+    MetricSourceType.PODS: "pods",
+    MetricSourceType.RESOURCE: "resource",
+    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
+    MetricSourceType.EXTERNAL: "external",
+}
+_ONE_RESOURCE_TARGET = rules(
+    rule(
+        "has(self.averageUtilization) != has(self.averageValue)",
+        "must set exactly one of averageUtilization and averageValue",
+        at=".averageUtilization",
+    )
+)
+
+_SPEC: dict[str, Schema] = {
+    "scaleTargetRef": described(
+        "The workload whose replicas are set; it must have a scale subresource.",
+        rules(
+            rule(
+                "self.kind == 'ReplicationController' || (has(self.apiVersion) && self.apiVersion.contains('/'))",
+                "apiVersion must specify API group",
+                at=".apiVersion",
+            )
+        ),
+    ),
+    "minReplicas": described(
+        "Lower limit of replicas, 1 if absent. 0 needs an Object or External metric.",
+        {"minimum": 0, "default": 1},
+    ),
+    "maxReplicas": described("Upper limit of replicas.", {"minimum": 1}),
+    "metrics": described(
+        "What to scale on; the metric that asks for most replicas wins. Absent: 80 % of the requested CPU.",
+        {"maxItems": MAX_METRICS, "x-kubernetes-list-type": "atomic"},
+    ),
+    "behavior": described("How fast to scale in each direction."),
+    "selectionStrategy": described(
+        "Which pods count: all that match the target's labels (LabelSelector, the default), or of those only the ones "
+        "that the target owns, directly or through others (OwnerReference).",
+        _STRATEGIES,
+    ),
+}
+
+_BEHAVIOR: dict[str, Schema] = {
+    "stabilizationWindowSeconds": described(
+        "How long past recommendations are remembered so that the replica count does not flap.",
+        {"minimum": 0, "maximum": MAX_STABILIZATION_WINDOW_SECONDS},
+    ),
+    "selectPolicy": described(
+        "Which policy counts: Max (the default), Min, or Disabled for no scaling in this direction.",
+        {"enum": [str(one) for one in ScalingPolicySelect]},
+    ),
+    "policies": described(
+        "How much may change within a period.", {"maxItems": MAX_POLICIES, "x-kubernetes-list-type": "atomic"}
+    ),
+    "tolerance": described(
+        "How far the metric may stray from its target, as a fraction, before anything is done; 0.05 is 5 %.",
+        NOT_NEGATIVE,
+    ),
+}
+
+_NOTES = Notes(
+    types={
+        HorizontalPodAutoscaler: {"required": ["spec"]},
+        HorizontalPodAutoscalerSpec: {
+            "required": ["scaleTargetRef", "maxReplicas"],
+            "properties": {
+                "SelectionStrategy": described("The proposal's spelling of selectionStrategy.", _STRATEGIES)
+            },
+            **rules(
+                rule(
+                    "!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",
+                    "must be greater than or equal to `minReplicas`",
+                    at=".maxReplicas",
+                ),
+                rule(
+                    "!has(self.minReplicas) || self.minReplicas > 0 || "
+                    "(has(self.metrics) && self.metrics.exists(one, one.type in ['Object', 'External']))",
+                    "must specify at least one Object or External metric to support scaling to zero replicas",
+                    at=".metrics",
+                    reason="FieldValueForbidden",
+                ),
+                rule(
+                    "!has(self.selectionStrategy) || !has(self.SelectionStrategy) || "
+                    "self.selectionStrategy == self.SelectionStrategy",
+                    "is given in two spellings with two values",
+                    at=".selectionStrategy",
+                ),
+            ),
+        },
+        CrossVersionObjectReference: {"required": ["kind", "name"], "x-kubernetes-map-type": "atomic"},
+        MetricSpec: {
+            "required": ["type"],
+            **rules(
+                *(
+                    rule(
+                        f"(self.type == '{kind}') == has(self.{name})",
+                        f"must be set if, and only if, type is {kind}",
+                        at=f".{name}",
+                    )
+                    for kind, name in _SOURCES.items()
+                )
+            ),
+        },
+        MetricTarget: {"required": ["type"]},
+        MetricIdentifier: {"required": ["name"]},
+        ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
+        PodsMetricSource: {"required": ["target", "metric"]},
+        ResourceMetricSource: {"required": ["name", "target"]},
+        ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
+        ExternalMetricSource: {"required": ["target", "metric"]},
+        HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
+        LabelSelector: {"x-kubernetes-map-type": "atomic"},
+        LabelSelectorRequirement: {"required": ["key", "operator"]},
+    },
+    fields={
+        **{(HorizontalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
+        **{(HPAScalingRules, name): note for name, note in _BEHAVIOR.items()},
+        (HorizontalPodAutoscalerBehavior, "scaleUp"): described(
+            "Rules for growing; absent: the larger of 4 pods and 100 % per 15 s."
+        ),
+        (HorizontalPodAutoscalerBehavior, "scaleDown"): described(
+            "Rules for shrinking; absent: 100 % per 15 s after a window of 300 s."
+        ),
+        (CrossVersionObjectReference, "kind"): PATH_SEGMENT,
+        (CrossVersionObjectReference, "name"): PATH_SEGMENT,
+        (CrossVersionObjectReference, "apiVersion"): {"maxLength": NAME_LENGTH},
+        (MetricSpec, "type"): {"enum": [str(one) for one in MetricSourceType]},
+        (MetricTarget, "type"): {"enum": [str(one) for one in MetricTargetType]},
+        (MetricTarget, "value"): described("The metric's total.", POSITIVE),
+        (MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),
+        (MetricTarget, "averageUtilization"): described("Percent of what the pods request.", {"minimum": 1}),
+        (MetricIdentifier, "name"): PATH_SEGMENT,
+        (MetricIdentifier, "selector"): described("Which series of the metric are meant; absent: all."),
+        (ResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
+        (ResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
+        (ContainerResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
+        (ContainerResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
+        (ContainerResourceMetricSource, "container"): {
+            "pattern": LABEL,
+            "minLength": 1,
+            "maxLength": LABEL_LENGTH,
+        },
+        (PodsMetricSource, "target"): rules(
+            rule("has(self.averageValue)", "must specify a positive target averageValue", at=".averageValue")
+        ),
+        (ObjectMetricSource, "target"): rules(
+            rule(
+                "has(self.value) || has(self.averageValue)",
+                "must set either a target value or averageValue",
+                at=".averageValue",
+            )
+        ),
+        (ExternalMetricSource, "target"): rules(
+            rule(
+                "has(self.value) != has(self.averageValue)",
+                "must set exactly one of value and averageValue",
+                at=".value",
+            )
+        ),
+        (HPAScalingPolicy, "type"): {"enum": [str(one) for one in ScalingPolicyType]},
+        (HPAScalingPolicy, "value"): {"minimum": 1},
+        (HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
+        (LabelSelector, "matchLabels"): {"maxProperties": MAX_LABELS},
+        (LabelSelector, "matchExpressions"): {"maxItems": MAX_LABELS, "x-kubernetes-list-type": "atomic"},
+        (LabelSelectorRequirement, "values"): {"maxItems": MAX_LABELS, "x-kubernetes-list-type": "atomic"},
+    },
+    status=Notes(
+        fields={
+            (HorizontalPodAutoscalerStatus, "conditions"): {
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+                "items": {"required": ["type", "status"]},
+            },
+        }
+    ),
+)
+
+HORIZONTAL_POD_AUTOSCALERS = Crd(
+    group=GROUP,
+    version="v2",
+    kind=HorizontalPodAutoscaler,
+    plural="horizontalpodautoscalers",
+    notes=_NOTES,
+    short_names=("thpa",),
+    categories=("all", "trimtab"),
+    columns=(
+        Column("Kind", ".spec.scaleTargetRef.kind"),
+        Column("Reference", ".spec.scaleTargetRef.name"),
+        Column(
+            "Usage%",
+            ".status.currentMetrics[?(@.type=='Resource')].resource.current.averageUtilization",
+            "integer",
+        ),
+        Column("MinPods", ".spec.minReplicas", "integer"),
+        Column("MaxPods", ".spec.maxReplicas", "integer"),
+        Column("Replicas", ".status.currentReplicas", "integer"),
+        Column("Desired", ".status.desiredReplicas", "integer"),
+        Column("Active", ".status.conditions[?(@.type=='ScalingActive')].status"),
+        AGE,
+        Column("Reason", ".status.conditions[?(@.type=='ScalingActive')].reason", priority=1),
+        Column("Selection", ".spec.selectionStrategy", priority=1),
+        Column("Last-Scale", ".status.lastScaleTime", "date", priority=1),
+    ),
+)

@@ -1,0 +1,221 @@
+"""The definitions of VerticalPodAutoscaler and its checkpoints: upstream's v1, `vpaScope`, and our estimator settings."""
+
+from trimtab.model.crds.definition import AGE, APPROVAL, Column, Crd
+from trimtab.model.crds.rules import NAME_LENGTH, NOT_NEGATIVE, described
+from trimtab.model.crds.schema import Notes, Schema, rule, rules
+from trimtab.model.meta import Condition, CrossVersionObjectReference
+from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
+from trimtab.model.vpa.types import (
+    ContainerControlledValues,
+    ContainerResourcePolicy,
+    ContainerScalingMode,
+    EvictionChangeRequirement,
+    EvictionRequirement,
+    GenericStartupBoost,
+    HistogramCheckpoint,
+    PodResourcePolicy,
+    PodUpdatePolicy,
+    RecommendedContainerResources,
+    RecommenderSelector,
+    UpdateMode,
+    VerticalPodAutoscaler,
+    VerticalPodAutoscalerCheckpoint,
+    VerticalPodAutoscalerSpec,
+    VerticalPodAutoscalerStatus,
+    VPAScopeReference,
+)
+from trimtab.model.vpa.validation import MAX_RECOMMENDERS
+
+GROUP = "autoscaling.k8s.io"
+_APPROVED = {APPROVAL: "https://github.com/kubernetes/kubernetes/pull/63797"}
+
+MAX_CONTAINERS = 100
+MAX_RESOURCES = 8
+
+_AT_LEAST_ONE: Schema = {"minimum": 1}
+_PERCENTILE = rules(
+    rule(
+        "isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0')) && "
+        "!quantity(string(self)).isGreaterThan(quantity('1'))",
+        "must be greater than 0 and at most 1",
+    )
+)
+
+_POLICY: dict[str, Schema] = {
+    "containerName": described(
+        "The container, or * for all that are not named.", {"minLength": 1, "maxLength": NAME_LENGTH}
+    ),
+    "mode": described(
+        "Whether this container is scaled at all.", {"enum": [str(one) for one in ContainerScalingMode]}
+    ),
+    "minAllowed": described("Never recommend less.", {"maxProperties": MAX_RESOURCES}),
+    "maxAllowed": described("Never recommend more.", {"maxProperties": MAX_RESOURCES}),
+    "controlledResources": described(
+        f"What is recommended: {' and '.join(CONTROLLED_RESOURCES)} if absent.", {"maxItems": MAX_RESOURCES}
+    ),
+    "controlledValues": described(
+        "What is set: requests, with limits in proportion (the default), or requests alone.",
+        {"enum": [str(one) for one in ContainerControlledValues]},
+    ),
+    "oomBumpUpRatio": described(
+        "By how much memory grows after an out-of-memory kill.",
+        rules(
+            rule(
+                "isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('1'))",
+                "must be greater than or equal to 1.0",
+            )
+        ),
+    ),
+    "oomMinBumpUp": described(
+        "By how many bytes memory grows at least after an out-of-memory kill.", NOT_NEGATIVE
+    ),
+    "memoryAggregationIntervalSeconds": described("How long one memory peak is looked for.", _AT_LEAST_ONE),
+    "memoryAggregationIntervalCount": described("How many memory peaks are remembered.", _AT_LEAST_ONE),
+    "targetPercentile": described("Fraction of samples that the target covers; 0.9 if absent.", _PERCENTILE),
+    "lowerBoundPercentile": described(
+        "Fraction of samples that the lower bound covers; 0.5 if absent.", _PERCENTILE
+    ),
+    "upperBoundPercentile": described(
+        "Fraction of samples that the upper bound covers; 0.95 if absent.", _PERCENTILE
+    ),
+    "safetyMarginFraction": described(
+        "What is added to every estimate, as a fraction; 0.15 if absent.", NOT_NEGATIVE
+    ),
+}
+
+_SPEC: dict[str, Schema] = {
+    "targetRef": described(
+        "The topmost controller of the pods.",
+        {"required": ["kind", "name"], "x-kubernetes-map-type": "atomic"},
+    ),
+    "updatePolicy": described("How recommendations reach the pods; absent: Recreate."),
+    "resourcePolicy": described("Bounds and settings per container."),
+    "recommenders": described("The recommender in charge; absent: default.", {"maxItems": MAX_RECOMMENDERS}),
+    "vpaScope": described(
+        "Limits this VPA to the pods that a VPAScope in this namespace selects: a role, a hot shard, a class of nodes."
+    ),
+}
+
+_NOTES = Notes(
+    types={
+        VerticalPodAutoscaler: {"required": ["spec"]},
+        VerticalPodAutoscalerSpec: {"required": ["targetRef"]},
+        VPAScopeReference: {"required": ["name"]},
+        RecommenderSelector: {"required": ["name"]},
+        PodUpdatePolicy: {"required": ["updateMode"]},
+        EvictionRequirement: {"required": ["resources", "changeRequirement"]},
+        GenericStartupBoost: {
+            "required": ["type"],
+            **rules(
+                rule(
+                    "(self.type == 'Factor') == has(self.factor)",
+                    "must be set if, and only if, type is Factor",
+                    at=".factor",
+                ),
+                rule(
+                    "(self.type == 'Quantity') == has(self.quantity)",
+                    "must be set if, and only if, type is Quantity",
+                    at=".quantity",
+                ),
+            ),
+        },
+        ContainerResourcePolicy: {
+            "required": ["containerName"],
+            **rules(
+                rule(
+                    "!has(self.minAllowed) || !has(self.maxAllowed) || self.minAllowed.all(name, "
+                    "!(name in self.maxAllowed) || !quantity(string(self.minAllowed[name]))"
+                    ".isGreaterThan(quantity(string(self.maxAllowed[name]))))",
+                    "must not be lower than minAllowed",
+                    at=".maxAllowed",
+                ),
+                rule(
+                    "!(has(self.mode) && self.mode == 'Off' && has(self.controlledValues) && "
+                    "self.controlledValues == 'RequestsAndLimits')",
+                    "controlledValues shouldn't be specified if container scaling mode is off",
+                    at=".controlledValues",
+                    reason="FieldValueForbidden",
+                ),
+            ),
+        },
+    },
+    fields={
+        **{(VerticalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
+        **{(ContainerResourcePolicy, name): note for name, note in _POLICY.items()},
+        (VPAScopeReference, "name"): {"minLength": 1, "maxLength": NAME_LENGTH},
+        (CrossVersionObjectReference, "kind"): {"minLength": 1},
+        (CrossVersionObjectReference, "name"): {"minLength": 1},
+        (PodResourcePolicy, "containerPolicies"): {"maxItems": MAX_CONTAINERS},
+        (PodUpdatePolicy, "updateMode"): described(
+            "Off recommends only; Initial sizes new pods; Recreate evicts; InPlace resizes; InPlaceOrRecreate resizes and "
+            "evicts where that fails. Auto is deprecated.",
+            {"enum": [str(one) for one in UpdateMode]},
+        ),
+        (PodUpdatePolicy, "minReplicas"): described(
+            "Live pods below which nothing is evicted.", _AT_LEAST_ONE
+        ),
+        (PodUpdatePolicy, "evictAfterOOMSeconds"): described(
+            "A container killed for memory within this time of its start is resized at once.", _AT_LEAST_ONE
+        ),
+        (EvictionRequirement, "changeRequirement"): {"enum": [str(one) for one in EvictionChangeRequirement]},
+        (GenericStartupBoost, "type"): {"enum": list(STARTUP_BOOST_TYPES)},
+    },
+    status=Notes(
+        types={
+            RecommendedContainerResources: {"required": ["target"]},
+            Condition: {
+                "required": ["type", "status"],
+                "properties": {"observedGeneration": {"type": "integer", "format": "int64", "minimum": 0}},
+            },
+        },
+        fields={(VerticalPodAutoscalerStatus, "observedGeneration"): {"minimum": 0}},
+    ),
+)
+
+VERTICAL_POD_AUTOSCALERS = Crd(
+    group=GROUP,
+    version="v1",
+    kind=VerticalPodAutoscaler,
+    plural="verticalpodautoscalers",
+    notes=_NOTES,
+    short_names=("vpa",),
+    annotations=_APPROVED,
+    columns=(
+        Column("Mode", ".spec.updatePolicy.updateMode"),
+        Column("CPU", ".status.recommendation.containerRecommendations[0].target.cpu"),
+        Column("Mem", ".status.recommendation.containerRecommendations[0].target.memory"),
+        Column("Provided", ".status.conditions[?(@.type=='RecommendationProvided')].status"),
+        AGE,
+        Column("Scope", ".spec.vpaScope.name", priority=1),
+        Column("MinReplicas", ".spec.updatePolicy.minReplicas", "integer", priority=1),
+        Column("OOMSeconds", ".spec.updatePolicy.evictAfterOOMSeconds", "integer", priority=1),
+    ),
+)
+
+CHECKPOINTS = Crd(
+    group=GROUP,
+    version="v1",
+    kind=VerticalPodAutoscalerCheckpoint,
+    plural="verticalpodautoscalercheckpoints",
+    # Weights are unsigned 32-bit numbers, more than int32 holds.
+    notes=Notes(
+        status=Notes(
+            fields={
+                (HistogramCheckpoint, "bucketWeights"): {
+                    "additionalProperties": {"type": "integer", "format": "int64", "minimum": 0}
+                }
+            }
+        )
+    ),
+    short_names=("vpacheckpoint",),
+    # Upstream writes the status with the object, so it must not be a subresource here either.
+    has_status_subresource=False,
+    annotations=_APPROVED,
+    columns=(
+        Column("VPA", ".spec.vpaObjectName"),
+        Column("Container", ".spec.containerName"),
+        Column("Samples", ".status.totalSamplesCount", "integer"),
+        Column("Updated", ".status.lastUpdateTime", "date"),
+        AGE,
+    ),
+)
