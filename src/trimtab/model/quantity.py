@@ -127,17 +127,16 @@ Quantity.zero = Quantity(0, exponent=0)
 
 
 def milli_value_of(text: str) -> int:
-    """Return `Quantity.parse(text).milli_value()`, without making a quantity for the shapes that metrics come in.
+    """Return `Quantity.parse(text).milli_value()`, without making a quantity.
 
-    CPU usage arrives as ever new nanocores, so a cache would only be filled and emptied.
+    Usage arrives as ever new numbers, so a cache would only be filled and emptied. The metrics server writes
+    nanocores and kibibytes: these two shapes take the shortest way.
     """
-    digits, last = text[:-1], text[-1:]
-    if len(digits) <= 17 and digits.isdigit() and digits.isascii():
-        if last == "n":
-            return -(-int(digits) // _MICROS)
-        if last == "m":
-            return int(digits)
-    return Quantity.parse(text).milli_value()
+    if text[-1:] == "n" and len(text) < 18 and (number := text[:-1]).isdigit() and number.isascii():
+        return -(-int(number) // _MICROS)
+    if text[-2:] == "Ki" and len(text) < 12 and (number := text[:-2]).isdigit() and number.isascii():
+        return int(number) * 1_024_000
+    return _divide_away(read(text)[0], _MICROS)
 
 
 def _divide_away(nanos: int, divisor: int) -> int:

@@ -6,7 +6,7 @@ Work is bounded by `MAX_TEXT` and `MAX_DIGITS` before any big number is made.
 """
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
@@ -27,22 +27,15 @@ class QuantityError(ValueError):
     """The text is not a quantity; the message is Kubernetes' own where it has one."""
 
 
-class Reading(NamedTuple):
-    """What a text means: its amount, the power of ten it is counted in, and the family it was written in."""
-
-    nanos: int
-    exponent: int
-    format: Format
-
+Reading = tuple[int, int, Format]
+"""What a text means: its nanos, the power of ten it is counted in, and the family it was written in."""
 
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
-_SYNTAX = re.compile(
-    r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)\Z",
-    re.ASCII,
-)
-_EXPONENT = re.compile(r"[eE](?P<sign>[-+]?)0*(?P<digits>[0-9]+)\Z", re.ASCII)
+# Sign, whole digits, fraction, suffix; and of an exponent, sign and digits.
+_SYNTAX = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z", re.ASCII)
+_EXPONENT = re.compile(r"[eE]([-+]?)0*([0-9]+)\Z", re.ASCII)
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
@@ -54,38 +47,31 @@ _BINARY_SUFFIXES = ("", *_BINARY)
 _PLAIN_DIGITS = 18
 _PLAIN_BINARY_DIGITS = {"Ki": 11, "Mi": 8, "Gi": 5, "Ti": 2, "Pi": 0, "Ei": 0}
 
-
-class _Shape(NamedTuple):
-    """How to read plain digits before one suffix."""
-
-    digits: int
-    nanos: int
-    exponent: int
-    format: Format
-
-
-_SHAPES = {
-    **{s: _Shape(_PLAIN_DIGITS, 10 ** (e + 9), e, "DecimalSI") for s, e in _DECIMAL.items()},
-    **{s: _Shape(_PLAIN_BINARY_DIGITS[s], NANOS << e, 0, "BinarySI") for s, e in _BINARY.items()},
+# Suffix -> most digits, nanos of one, power of ten, family: all that plain digits with a suffix need.
+_SHAPES: dict[str, tuple[int, int, int, Format]] = {
+    **{suffix: (_PLAIN_DIGITS, 10 ** (power + 9), power, "DecimalSI") for suffix, power in _DECIMAL.items()},
+    **{
+        suffix: (_PLAIN_BINARY_DIGITS[suffix], NANOS << power, 0, "BinarySI")
+        for suffix, power in _BINARY.items()
+    },
 }
+_NO_SHAPE: tuple[int, int, int, Format] = (0, 0, 0, "DecimalSI")
 
 
 def read(text: str) -> Reading:
     """Read a quantity; raise QuantityError for everything that Kubernetes refuses, and for the absurd."""
-    number, suffix = _split(text)
-    shape = _SHAPES.get(suffix)
-    # str.isdigit alone takes the digits of every script.
-    if shape is not None and len(number) <= shape.digits and number.isdigit() and number.isascii():
-        return Reading(int(number) * shape.nanos, shape.exponent, shape.format)
-    return _read_any(text)
-
-
-def _split(text: str) -> tuple[str, str]:
-    """Split the usual shapes (`250m`, `64Mi`, `3`) before their suffix; the unusual fail the digit test after."""
     last = text[-1:]
     if last <= "9":
-        return text, ""
-    return (text[:-2], text[-2:]) if last == "i" else (text[:-1], last)
+        number, shape = text, _SHAPES[""]
+    elif last == "i":
+        number, shape = text[:-2], _SHAPES.get(text[-2:], _NO_SHAPE)
+    else:
+        number, shape = text[:-1], _SHAPES.get(last, _NO_SHAPE)
+    digits, nanos, exponent, written = shape
+    # str.isdigit alone takes the digits of every script.
+    if len(number) <= digits and number.isdigit() and number.isascii():
+        return int(number) * nanos, exponent, written
+    return _read_any(text)
 
 
 def _read_any(text: str) -> Reading:
@@ -94,22 +80,22 @@ def _read_any(text: str) -> Reading:
     found = _SYNTAX.match(text)
     if found is None or not text:
         raise QuantityError(_WRONG_FORMAT)
-    sign, whole, fraction, suffix = found.group("sign", "whole", "fraction", "suffix")
+    sign, whole, fraction, suffix = found.groups()
     whole, fraction = whole or "0", fraction or ""
     if suffix in _BINARY:
-        reading = _read_binary(whole, fraction, suffix)
+        nanos, exponent, written = _read_binary(whole, fraction, suffix)
     elif suffix in _DECIMAL:
-        reading = _read_decimal(whole, fraction, _DECIMAL[suffix], "DecimalSI")
+        nanos, exponent, written = _read_decimal(whole, fraction, _DECIMAL[suffix], "DecimalSI")
     else:
-        reading = _read_decimal(whole, fraction, _exponent(suffix), "DecimalExponent")
-    return reading._replace(nanos=-reading.nanos) if sign == "-" else reading
+        nanos, exponent, written = _read_decimal(whole, fraction, _exponent(suffix), "DecimalExponent")
+    return -nanos if sign == "-" else nanos, exponent, written
 
 
 def _exponent(suffix: str) -> int:
     found = _EXPONENT.match(suffix)
     if found is None:
         raise QuantityError(_WRONG_SUFFIX)
-    sign, digits = found.group("sign", "digits")
+    sign, digits = found.groups()
     # Seven digits already say "absurd" on one side and "less than a nano" on the other.
     return int(sign + digits[:7])
 
@@ -121,23 +107,23 @@ def _read_decimal(whole: str, fraction: str, exponent: int, written: Format) -> 
         raise QuantityError(f"a quantity may have at most {MAX_DIGITS} digits before the decimal point")
     counted_in = scale if len(whole) + len(fraction) <= _PLAIN_DIGITS and scale >= -9 else -9
     if not digits:
-        return Reading(0, counted_in, written)
+        return 0, counted_in, written
     if scale >= -9:
-        return Reading(digits * 10 ** (scale + 9), counted_in, written)
+        return digits * 10 ** (scale + 9), counted_in, written
     if len(whole) + exponent <= -9:
-        return Reading(1, -9, written)  # all digits lie below a nano
-    return Reading(-(-digits // 10 ** (-9 - scale)), -9, written)
+        return 1, -9, written  # all digits lie below a nano
+    return -(-digits // 10 ** (-9 - scale)), -9, written
 
 
 def _read_binary(whole: str, fraction: str, suffix: str) -> Reading:
     scaled = int(whole + fraction) * NANOS << _BINARY[suffix]
     nanos = -(-scaled // 10 ** len(fraction))
     if nanos > LARGEST_BINARY * NANOS:
-        return Reading(LARGEST_BINARY * NANOS, 0, "BinarySI")
+        return LARGEST_BINARY * NANOS, 0, "BinarySI"
     is_plain = not fraction and len(whole) <= _PLAIN_BINARY_DIGITS[suffix]
     # Less than one unit cannot be written with a binary suffix, so it changes families for good.
     written: Format = "DecimalSI" if 0 < nanos < NANOS else "BinarySI"
-    return Reading(nanos, 0 if is_plain else -9, written)
+    return nanos, 0 if is_plain else -9, written
 
 
 def write(nanos: int, written: Format) -> str:

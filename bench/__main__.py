@@ -1,0 +1,42 @@
+"""Run the named benchmarks, or all, and print a table for each."""
+
+import importlib
+import pkgutil
+import sys
+from types import ModuleType
+
+from rich.console import Console
+from rich.table import Table
+
+import bench
+
+
+def names() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_")]
+
+
+def table_of(module: ModuleType) -> Table:
+    rows = module.run()
+    table = Table(title=(module.__doc__ or module.__name__).strip().splitlines()[0], title_justify="left")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    for column in columns:
+        table.add_column(column, justify="left" if column == columns[0] else "right")
+    for row in rows:
+        table.add_row(*(str(row.get(column, "")) for column in columns))
+    return table
+
+
+def main(wanted: list[str]) -> int:
+    known = names()
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        sys.stderr.write(f"no benchmark named {', '.join(unknown)}; there are: {', '.join(known)}\n")
+        return 2
+    console = Console()
+    for name in wanted or known:
+        console.print(table_of(importlib.import_module(f"bench.{name}")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
