@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from trimtab.decide.vertical.gomath import Floats
 from trimtab.decide.vertical.matrix import NEVER, HistogramMatrix, SampleBatch
 from trimtab.decide.vertical.scan import EMPTY
 from trimtab.model import times
-from trimtab.model.times import ZERO_TIME_NS
+from trimtab.model.times import SECOND_NS, ZERO_TIME_NS
 from trimtab.model.vpa.types import HistogramCheckpoint
 
 HEAVIEST_CHECKPOINT_WEIGHT: Final = 10_000
@@ -114,9 +115,8 @@ class Histogram:
         if heaviest > 0:
             scaled = np.floor(weights * (HEAVIEST_CHECKPOINT_WEIGHT / heaviest) + 0.5).astype(np.int64)
             squeezed = {int(bucket): int(scaled[bucket]) for bucket in np.flatnonzero(scaled)}
-        reference = self.reference_ns
         return HistogramCheckpoint(
-            reference_timestamp=None if reference == ZERO_TIME_NS else times.from_ns(reference),
+            reference_timestamp=to_wire_time(self.reference_ns),
             bucket_weights=squeezed,
             total_weight=self.total_weight,
         )
@@ -135,8 +135,7 @@ class Histogram:
                 {bucket: weight * ratio for bucket, weight in saved.items()},
                 checkpoint.total_weight,
             )
-        reference = checkpoint.reference_timestamp
-        self.matrix.reference[self.column] = NEVER if reference is None else to_int64(times.to_ns(reference))
+        self.matrix.reference[self.column] = from_wire_time(checkpoint.reference_timestamp)
         return None
 
 
@@ -164,3 +163,13 @@ def to_int64(time_ns: int) -> int:
 def from_int64(time_ns: int) -> int:
     """Return a time of the matrix as nanoseconds since 1970; never is the year 1."""
     return ZERO_TIME_NS if time_ns == NEVER else time_ns
+
+
+def to_wire_time(time_ns: int) -> datetime | None:
+    """Return a time as Kubernetes stores it: whole seconds, never as null."""
+    return None if time_ns == ZERO_TIME_NS else times.from_ns(time_ns // SECOND_NS * SECOND_NS)
+
+
+def from_wire_time(moment: datetime | None) -> int:
+    """Return a stored time as the matrix holds it."""
+    return NEVER if moment is None else to_int64(times.to_ns(moment))

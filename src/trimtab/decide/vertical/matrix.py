@@ -19,6 +19,7 @@ from trimtab.decide.vertical import gomath
 from trimtab.decide.vertical.buckets import Buckets, Ints
 from trimtab.decide.vertical.gomath import Floats
 from trimtab.decide.vertical.scan import find_percentiles
+from trimtab.decide.vertical.table import in_rounds
 from trimtab.model.times import ZERO_TIME_NS
 
 NEVER: Final = -(2**63)
@@ -115,17 +116,9 @@ class HistogramMatrix:
             self._subtract(chosen, block, places)
 
     def _distinct(self, samples: SampleBatch) -> Iterator[tuple[SampleBatch, Floats, Ints]]:
-        # Numpy's scatter keeps only one write per place, so repeats of a column wait for the next round.
-        remaining = np.arange(len(samples.columns))
-        first = np.empty(self._used, dtype=np.int64)
-        while len(remaining):
-            wanted = samples.columns[remaining]
-            first[wanted[::-1]] = remaining[::-1]
-            is_first = first[wanted] == remaining
-            turn = remaining[is_first]
+        for turn in in_rounds(samples.columns, self._used):
             for chosen, block, places in self._by_block(samples.columns[turn]):
                 yield samples.of(turn[chosen]), block, places
-            remaining = remaining[~is_first]
 
     def _add(self, samples: SampleBatch, block: Floats, places: Ints) -> None:
         columns = samples.columns

@@ -36,7 +36,8 @@ def find_percentiles(weights: Floats, lowest: Ints, highest: Ints, thresholds: F
 def _count_rows_short_of(weights: Floats, heights: Ints, thresholds: Floats) -> Ints:
     if weights.shape[1] <= _NARROW:
         sums = np.add.accumulate(weights, axis=0)
-        return np.sum(sums[np.newaxis] < thresholds[:, np.newaxis], axis=1, dtype=np.int64)
+        short: Ints = np.sum(sums[np.newaxis] < thresholds[:, np.newaxis], axis=1, dtype=np.int64)
+        return short
     counts = np.zeros(thresholds.shape, dtype=np.min_scalar_type(len(weights) + 1))
     _scan_rows(weights, None, np.zeros(len(heights)), _Wanted(heights, thresholds, counts))
     return counts.astype(np.int64)

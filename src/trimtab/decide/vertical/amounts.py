@@ -1,0 +1,29 @@
+"""Resource amounts as the recommender counts them: whole millicores and whole bytes."""
+
+import math
+from typing import Final
+
+LARGEST_AMOUNT: Final = 10**14
+"""The largest amount of any resource: 1e14 millicores or bytes."""
+
+NOT_AN_AMOUNT: Final = -(2**63)
+"""What becomes of NaN: below every minimum, so that the floor lifts it."""
+
+
+def amount_from_float(amount: float) -> int:
+    """Cut a float to a whole amount between 0 and the largest one."""
+    if math.isnan(amount):
+        return NOT_AN_AMOUNT
+    if amount > LARGEST_AMOUNT:
+        return LARGEST_AMOUNT
+    return 0 if amount < 0 else int(amount)
+
+
+def millicores_from_cores(cores: float) -> int:
+    """Return cores as millicores."""
+    return amount_from_float(cores * 1000.0)
+
+
+def scaled(amount: int, factor: float) -> int:
+    """Multiply an amount by a factor and cut the result."""
+    return amount_from_float(float(amount) * factor)
