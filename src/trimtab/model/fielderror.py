@@ -87,7 +87,7 @@ class FieldError:
     @property
     def message(self) -> str:
         """Return the whole text, such as `spec.maxReplicas: Invalid value: -1: must be ...`."""
-        return f"{self.field}: {self.body}"
+        return f"{self.field}: {self.body}" if self.field else self.body
 
     def __str__(self) -> str:
         return self.message

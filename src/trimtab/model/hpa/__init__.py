@@ -1,5 +1,70 @@
 """HorizontalPodAutoscaler: autoscaling/v2 with the seeds' fields, and every older form people still have.
 
-`types` is the one shape the rest of the project knows. `defaults`, `validation` and `conversion` are what an API
-server does to an object before it is stored; the lab's server, `trimtab validate` and the operator share them.
+`types` is the one shape the rest of the project knows. `defaults`, `validation`, `conversion` and `strategy` are
+what an API server does to an object before it is stored; the lab's server, `trimtab validate` and the operator
+share them. They work on JSON data (dicts) of any version, so that nothing they do not know is lost.
 """
+
+from collections.abc import Mapping
+from typing import Any
+
+from trimtab.model import wire
+from trimtab.model.fielderror import FieldError
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa import strategy
+from trimtab.model.hpa.canonical import canonical
+from trimtab.model.hpa.manifest import (
+    InvalidObjectError,
+    decode_errors,
+    read,
+    to_defaulted_v2,
+    to_v1,
+    to_v2,
+    write,
+)
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.hpa.warnings import HPAWarning, warnings_for
+
+__all__ = [
+    "HPAWarning",
+    "InvalidObjectError",
+    "canonical",
+    "decode_errors",
+    "default",
+    "read",
+    "to_v1",
+    "to_v2",
+    "validate_create",
+    "validate_update",
+    "warnings_for",
+    "write",
+]
+
+Manifest = Mapping[str, Any] | HorizontalPodAutoscaler
+"""An HPA as JSON data of any version, or its typed value."""
+
+
+def default(hpa: Manifest) -> dict[str, Any]:
+    """Return v2 JSON with the API server's defaults filled in."""
+    return to_defaulted_v2(_data(hpa))
+
+
+def validate_create(hpa: Manifest, gates: FeatureGates, namespace: str = "") -> list[FieldError]:
+    """Say why an API server would refuse to create the HPA, sent to `namespace` if it names none itself."""
+    data = _data(hpa)
+    metadata = data.get("metadata")
+    if namespace and isinstance(metadata, Mapping) and not metadata.get("namespace"):
+        data = {**data, "metadata": {**metadata, "namespace": namespace}}
+    return list(strategy.create(data, gates).errors)
+
+
+def validate_update(hpa: Manifest, old: Manifest, gates: FeatureGates) -> list[FieldError]:
+    """Say why an API server would refuse to replace `old` by the HPA."""
+    return list(strategy.update(_data(hpa), to_v2(_data(old)), gates).errors)
+
+
+def _data(hpa: Manifest) -> Mapping[str, Any]:
+    if isinstance(hpa, HorizontalPodAutoscaler):
+        typed: dict[str, Any] = wire.to_builtins(hpa)
+        return {"apiVersion": hpa.api_version, "kind": hpa.kind, **typed}
+    return hpa

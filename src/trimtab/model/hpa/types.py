@@ -60,14 +60,14 @@ class ConditionType(StrEnum):
     SCALED_TO_ZERO = "ScaledToZero"
 
 
-class MetricIdentifier(Wire):
+class MetricIdentifier(Wire, frozen=True):
     """A metric's name and, optionally, which of its series are meant."""
 
     name: str = ""
     selector: LabelSelector | None = None
 
 
-class MetricTarget(Wire):
+class MetricTarget(Wire, frozen=True):
     """What the metric should be."""
 
     type: str = ""
@@ -76,7 +76,7 @@ class MetricTarget(Wire):
     average_utilization: int | None = None
 
 
-class ObjectMetricSource(Wire):
+class ObjectMetricSource(Wire, frozen=True):
     """A metric that describes one object."""
 
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -84,21 +84,21 @@ class ObjectMetricSource(Wire):
     metric: MetricIdentifier = MetricIdentifier()
 
 
-class PodsMetricSource(Wire):
+class PodsMetricSource(Wire, frozen=True):
     """A metric of each pod, averaged."""
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
 
 
-class ResourceMetricSource(Wire):
+class ResourceMetricSource(Wire, frozen=True):
     """CPU or memory of each pod."""
 
     name: str = ""
     target: MetricTarget = MetricTarget()
 
 
-class ContainerResourceMetricSource(Wire):
+class ContainerResourceMetricSource(Wire, frozen=True):
     """CPU or memory of one container in each pod."""
 
     name: str = ""
@@ -106,14 +106,14 @@ class ContainerResourceMetricSource(Wire):
     container: str = ""
 
 
-class ExternalMetricSource(Wire):
+class ExternalMetricSource(Wire, frozen=True):
     """A metric that belongs to no Kubernetes object."""
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
 
 
-class MetricSpec(Wire):
+class MetricSpec(Wire, frozen=True):
     """One metric to scale on; exactly the source that `type` names is set."""
 
     type: str = ""
@@ -124,7 +124,7 @@ class MetricSpec(Wire):
     external: ExternalMetricSource | None = None
 
 
-class HPAScalingPolicy(Wire):
+class HPAScalingPolicy(Wire, frozen=True):
     """How much may change within a period."""
 
     type: str = ""
@@ -132,7 +132,7 @@ class HPAScalingPolicy(Wire):
     period_seconds: int = 0
 
 
-class HPAScalingRules(Wire):
+class HPAScalingRules(Wire, frozen=True):
     """How fast, how soon and how eagerly to scale in one direction."""
 
     stabilization_window_seconds: int | None = None
@@ -141,14 +141,14 @@ class HPAScalingRules(Wire):
     tolerance: Quantity | None = None
 
 
-class HorizontalPodAutoscalerBehavior(Wire):
+class HorizontalPodAutoscalerBehavior(Wire, frozen=True):
     """Rules for both directions."""
 
     scale_up: HPAScalingRules | None = None
     scale_down: HPAScalingRules | None = None
 
 
-class HorizontalPodAutoscalerSpec(Wire):
+class HorizontalPodAutoscalerSpec(Wire, frozen=True):
     """What the user asks for."""
 
     scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -159,7 +159,7 @@ class HorizontalPodAutoscalerSpec(Wire):
     selection_strategy: str | None = None
 
 
-class MetricValueStatus(Wire):
+class MetricValueStatus(Wire, frozen=True):
     """What the metric is."""
 
     value: Quantity | None = None
@@ -167,7 +167,7 @@ class MetricValueStatus(Wire):
     average_utilization: int | None = None
 
 
-class ObjectMetricStatus(Wire):
+class ObjectMetricStatus(Wire, frozen=True):
     """The current value of an Object metric."""
 
     metric: MetricIdentifier = MetricIdentifier()
@@ -175,21 +175,21 @@ class ObjectMetricStatus(Wire):
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
 
 
-class PodsMetricStatus(Wire):
+class PodsMetricStatus(Wire, frozen=True):
     """The current value of a Pods metric."""
 
     metric: MetricIdentifier = MetricIdentifier()
     current: MetricValueStatus = MetricValueStatus()
 
 
-class ResourceMetricStatus(Wire):
+class ResourceMetricStatus(Wire, frozen=True):
     """The current value of a Resource metric."""
 
     name: str = ""
     current: MetricValueStatus = MetricValueStatus()
 
 
-class ContainerResourceMetricStatus(Wire):
+class ContainerResourceMetricStatus(Wire, frozen=True):
     """The current value of a ContainerResource metric."""
 
     name: str = ""
@@ -197,14 +197,14 @@ class ContainerResourceMetricStatus(Wire):
     container: str = ""
 
 
-class ExternalMetricStatus(Wire):
+class ExternalMetricStatus(Wire, frozen=True):
     """The current value of an External metric."""
 
     metric: MetricIdentifier = MetricIdentifier()
     current: MetricValueStatus = MetricValueStatus()
 
 
-class MetricStatus(Wire):
+class MetricStatus(Wire, frozen=True):
     """The last reading of one metric; a metric that failed leaves an empty entry in its place."""
 
     type: str = ""
@@ -215,7 +215,7 @@ class MetricStatus(Wire):
     external: ExternalMetricStatus | None = None
 
 
-class HorizontalPodAutoscalerStatus(Wire):
+class HorizontalPodAutoscalerStatus(Wire, frozen=True):
     """What the autoscaler last saw and did."""
 
     observed_generation: int | None = None
@@ -230,7 +230,7 @@ class HorizontalPodAutoscalerStatus(Wire):
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
-class HorizontalPodAutoscaler(Wire):
+class HorizontalPodAutoscaler(Wire, frozen=True):
     """An autoscaling/v2 HorizontalPodAutoscaler (or its autoscaling.trimtab.dev/v2 twin)."""
 
     api_version: str = "autoscaling/v2"

@@ -1,0 +1,77 @@
+"""What an API server fills in before it looks at an HPA.
+
+Defaulting works on the JSON itself, not on the typed value: `policies: []` and no `policies` at all are the same
+value but not the same request, and only the latter gets the default.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+DEFAULT_MIN_REPLICAS = 1
+DEFAULT_CPU_UTILIZATION = 80
+
+_SCALE_UP: Json = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ],
+}
+# The window is left open: the controller's own setting fills it in when it decides.
+_SCALE_DOWN: Json = {
+    "selectPolicy": "Max",
+    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+}
+
+
+def default(data: Mapping[str, Any]) -> Json:
+    """Return an autoscaling/v2 object with its defaults filled in."""
+    spec = dict(data.get("spec") or {})
+    if spec.get("minReplicas") is None:
+        spec["minReplicas"] = DEFAULT_MIN_REPLICAS
+    if not spec.get("metrics"):
+        spec["metrics"] = [cpu_utilization_metric(DEFAULT_CPU_UTILIZATION)]
+    if spec.get("behavior") is not None:
+        spec["behavior"] = default_behavior(spec["behavior"])
+    return {**data, "spec": spec}
+
+
+def default_v1(data: Mapping[str, Any]) -> Json:
+    """Return an autoscaling/v1 object with its defaults; the CPU target is filled in on conversion."""
+    spec = dict(data.get("spec") or {})
+    if spec.get("minReplicas") is None:
+        spec["minReplicas"] = DEFAULT_MIN_REPLICAS
+    return {**data, "spec": spec}
+
+
+def default_behavior(behavior: Mapping[str, Any]) -> Json:
+    """Return a behavior with both directions complete."""
+    return {
+        **behavior,
+        "scaleUp": default_scale_up(behavior.get("scaleUp")),
+        "scaleDown": default_scale_down(behavior.get("scaleDown")),
+    }
+
+
+def default_scale_up(rules: Mapping[str, Any] | None) -> Json:
+    """Return the rules for growing, complete."""
+    return _filled(rules, _SCALE_UP)
+
+
+def default_scale_down(rules: Mapping[str, Any] | None) -> Json:
+    """Return the rules for shrinking, complete but for the window."""
+    return _filled(rules, _SCALE_DOWN)
+
+
+def cpu_utilization_metric(percent: int) -> Json:
+    """Return the metric that an HPA without metrics scales on."""
+    target = {"type": "Utilization", "averageUtilization": percent}
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+def _filled(rules: Mapping[str, Any] | None, defaults: Json) -> Json:
+    given = {name: value for name, value in (rules or {}).items() if value is not None}
+    return {**defaults, "policies": [dict(policy) for policy in defaults["policies"]], **given}

@@ -1,0 +1,133 @@
+"""Reading HPAs of every version that people have, and writing them back without loss.
+
+All versions become v2 JSON first; the typed value is read from that. `SelectionStrategy` with a capital letter, as
+KEP-5625 spells it, is taken for `selectionStrategy`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trimtab.model import shape, wire
+from trimtab.model.fielderror import (
+    FieldError,
+    FieldPath,
+    aggregate,
+    invalid,
+    not_supported,
+    required,
+    type_invalid,
+)
+from trimtab.model.hpa import types, v1, v2beta
+from trimtab.model.hpa.conversion import TO_V2, V1, v2_to_v1
+from trimtab.model.hpa.defaults import default
+from trimtab.model.metadata import WholeMeta
+from trimtab.model.overlay import overlay
+
+Json = dict[str, Any]
+
+KIND = "HorizontalPodAutoscaler"
+ALIAS = "SelectionStrategy"
+
+_ROOT = FieldPath()
+_FIELD = "selectionStrategy"
+_SHAPES: dict[str, type[Any]] = {
+    V1: v1.HorizontalPodAutoscaler,
+    "autoscaling/v2beta1": v2beta.HorizontalPodAutoscaler,
+}
+
+
+class InvalidObjectError(ValueError):
+    """An object cannot be read; `errors` says why, field by field."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        super().__init__(aggregate(errors))
+        self.errors = tuple(errors)
+
+
+def decode_errors(data: Any) -> list[FieldError]:
+    """Say why `data` is not an HPA of any known version; nothing if it can be read."""
+    if not isinstance(data, Mapping):
+        return [type_invalid(_ROOT, str(data)[:80], f"must be an object, not {shape.describe(data)}")]
+    if errors := _identity_errors(data):
+        return errors
+    try:
+        return _shape_errors(data) or _alias_errors(data)
+    except RecursionError:
+        return [invalid(_ROOT, "{...}", "is nested too deeply to be read")]
+
+
+def to_v2(data: Mapping[str, Any]) -> Json:
+    """Return an HPA of any version as canonical v2 JSON; raise InvalidObjectError if it is none."""
+    if errors := decode_errors(data):
+        raise InvalidObjectError(errors)
+    return TO_V2[data["apiVersion"]](_without_alias(data))
+
+
+def to_v1(data: Mapping[str, Any]) -> Json:
+    """Return an HPA of any version as v1 JSON from which `to_v2` makes the same object again."""
+    if errors := decode_errors(data):
+        raise InvalidObjectError(errors)
+    # v2 itself goes in as it is: its canonical form no longer shows that a list was given, but empty.
+    return v2_to_v1(to_v2(data) if data["apiVersion"] in _SHAPES else _without_alias(data))
+
+
+def to_defaulted_v2(data: Mapping[str, Any]) -> Json:
+    """Return an HPA of any version as v2 JSON with the API server's defaults filled in."""
+    if errors := decode_errors(data):
+        raise InvalidObjectError(errors)
+    if data["apiVersion"] in _SHAPES:
+        return default(to_v2(data))
+    # Defaults come first, for they tell `policies: []` from no policies, which the canonical form does not.
+    return to_v2(default(_without_alias(data)))
+
+
+def read(data: Mapping[str, Any]) -> types.HorizontalPodAutoscaler:
+    """Return the typed value of an HPA of any version; raise InvalidObjectError if it is none."""
+    return wire.convert(to_v2(data), types.HorizontalPodAutoscaler)
+
+
+def write(data: Mapping[str, Any], hpa: types.HorizontalPodAutoscaler) -> Json:
+    """Return v2 JSON that reads as `hpa` and keeps everything in `data`, from which it was read and then changed."""
+    raw = to_v2(data)
+    return overlay(raw, wire.convert(raw, types.HorizontalPodAutoscaler), hpa)
+
+
+def _identity_errors(data: Mapping[str, Any]) -> list[FieldError]:
+    errors = []
+    for name, known in {"apiVersion": TO_V2.keys(), "kind": {KIND}}.items():
+        value = data.get(name)
+        if not value:
+            errors.append(required(FieldPath(name), f"must be one of {', '.join(sorted(known))}"))
+        elif not isinstance(value, str) or value not in known:
+            errors.append(not_supported(FieldPath(name), value, known))
+    return errors
+
+
+def _shape_errors(data: Mapping[str, Any]) -> list[FieldError]:
+    kind = _SHAPES.get(data["apiVersion"], types.HorizontalPodAutoscaler)
+    errors = shape.misfits(data.get("metadata") or {}, WholeMeta, FieldPath("metadata"))
+    return errors + shape.misfits({name: value for name, value in data.items() if name != "metadata"}, kind)
+
+
+def _alias_errors(data: Mapping[str, Any]) -> list[FieldError]:
+    spec = data.get("spec") or {}
+    alias, canonical = spec.get(ALIAS), spec.get(_FIELD)
+    path = FieldPath("spec").child(ALIAS)
+    if alias is None:
+        return []
+    if not isinstance(alias, str):
+        return [type_invalid(path, alias, f"must be text, not {shape.describe(alias)}")]
+    if canonical not in (None, alias):
+        detail = f"{_FIELD} is also set, to another value: remove {ALIAS}"
+        return [invalid(path, alias, detail)]
+    return []
+
+
+def _without_alias(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = data.get("spec") or {}
+    if ALIAS not in spec:
+        return data
+    rest = {name: value for name, value in spec.items() if name != ALIAS}
+    if spec[ALIAS] is not None:
+        rest[_FIELD] = spec[ALIAS]
+    return {**data, "spec": rest}

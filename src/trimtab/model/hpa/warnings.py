@@ -1,0 +1,121 @@
+"""What is legal in an HPA but surely not meant: each finding is a field and a sentence.
+
+These never stop an object from being stored; `trimtab validate` prints them.
+"""
+
+from typing import NamedTuple
+
+from trimtab.model.hpa.types import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerSpec,
+    HPAScalingRules,
+    MetricSourceType,
+    MetricSpec,
+    MetricTarget,
+    MetricTargetType,
+    ScalingPolicySelect,
+    ScalingPolicyType,
+)
+from trimtab.model.quantity import Quantity
+
+_ONE = Quantity.from_int(1)
+
+
+class HPAWarning(NamedTuple):
+    """A field that is probably a mistake, and why."""
+
+    field: str
+    message: str
+
+
+def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
+    """Return what is probably not meant in a valid, defaulted HPA."""
+    found = _at_zero(hpa.spec) if hpa.spec.min_replicas == 0 else []
+    found += _fixed_size(hpa.spec)
+    for position, metric in enumerate(hpa.spec.metrics):
+        found += _unused_target(metric, f"spec.metrics[{position}]")
+    return found
+
+
+def _at_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+    found = []
+    up, down = _rules(spec)
+    if down and down.tolerance is not None and down.tolerance >= _ONE:
+        message = (
+            f"a tolerance of {down.tolerance} covers even a metric of 0, so the workload never scales to zero "
+            "although minReplicas is 0: use a tolerance below 1"
+        )
+        found.append(HPAWarning("spec.behavior.scaleDown.tolerance", message))
+    if down and down.select_policy == ScalingPolicySelect.DISABLED:
+        message = "scaling down is disabled, so minReplicas 0 is never reached: allow it or raise minReplicas"
+        found.append(HPAWarning("spec.behavior.scaleDown.selectPolicy", message))
+    if up and up.select_policy == ScalingPolicySelect.DISABLED:
+        message = "scaling up is disabled, so a workload that reached zero stays there: allow it or raise minReplicas"
+        found.append(HPAWarning("spec.behavior.scaleUp.selectPolicy", message))
+    elif up and up.policies and all(policy.type == ScalingPolicyType.PERCENT for policy in up.policies):
+        message = (
+            "a percentage of zero replicas is zero, so Kubernetes' own autoscaler never leaves zero with Percent "
+            "policies alone: add a Pods policy"
+        )
+        found.append(HPAWarning("spec.behavior.scaleUp.policies", message))
+    return found + _never_zero(spec)
+
+
+def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+    """Find metrics of pods: they ask for at least one pod as long as one runs."""
+    of_pods = {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}
+    return [
+        HPAWarning(
+            f"spec.metrics[{position}]",
+            f"a {metric.type} metric asks for at least one replica while a pod uses anything, so minReplicas 0 "
+            "is rarely reached: scale on Object or External metrics alone",
+        )
+        for position, metric in enumerate(spec.metrics)
+        if metric.type in of_pods
+    ]
+
+
+def _fixed_size(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+    if spec.min_replicas != spec.max_replicas:
+        return []
+    message = f"minReplicas is also {spec.max_replicas}, so nothing is ever scaled: raise maxReplicas"
+    return [HPAWarning("spec.maxReplicas", message)]
+
+
+def _unused_target(metric: MetricSpec, path: str) -> list[HPAWarning]:
+    """Find targets whose type names a number that is not there, or that is not the one used."""
+    if metric.object is not None and metric.type == MetricSourceType.OBJECT:
+        return _object_target(metric.object.target, f"{path}.object.target")
+    if metric.external is not None and metric.type == MetricSourceType.EXTERNAL:
+        target = metric.external.target
+        if (
+            target.type == MetricTargetType.VALUE
+            and target.value is None
+            and target.average_value is not None
+        ):
+            message = (
+                "type is Value but only averageValue is set, and that is what is used: write AverageValue"
+            )
+            return [HPAWarning(f"{path}.external.target.type", message)]
+    return []
+
+
+def _object_target(target: MetricTarget, path: str) -> list[HPAWarning]:
+    given = {
+        MetricTargetType.VALUE: target.value,
+        MetricTargetType.AVERAGE_VALUE: target.average_value,
+    }
+    names = {MetricTargetType.VALUE: "value", MetricTargetType.AVERAGE_VALUE: "averageValue"}
+    found = []
+    for kind, name in names.items():
+        if target.type == kind and given[kind] is None:
+            message = f"type is {kind} but {name} is not set, so the metric fails when it is read: set {name}"
+            found.append(HPAWarning(f"{path}.type", message))
+        if target.type != kind and given[kind] is not None and all(given.values()):
+            message = f"type is {target.type}, so this number is ignored: remove it"
+            found.append(HPAWarning(f"{path}.{name}", message))
+    return found
+
+
+def _rules(spec: HorizontalPodAutoscalerSpec) -> tuple[HPAScalingRules | None, HPAScalingRules | None]:
+    return (spec.behavior.scale_up, spec.behavior.scale_down) if spec.behavior else (None, None)

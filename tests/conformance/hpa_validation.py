@@ -1,0 +1,128 @@
+"""Checkers of validation.jsonl: what an API server does to HorizontalPodAutoscalers and Scales."""
+
+import json
+from typing import Any
+
+from tests.conformance.differences import differences
+from tests.conformance.registry import checks
+from trimtab.model import wire
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa import canonical, strategy, to_v2, v1, validation
+from trimtab.model.hpa.canonical import canonical_as
+from trimtab.model.hpa.conversion import v2_to_v1
+from trimtab.model.hpa.defaults import (
+    default,
+    default_behavior,
+    default_scale_down,
+    default_scale_up,
+    default_v1,
+)
+from trimtab.model.hpa.reference_validation import ReferenceOptions
+from trimtab.model.hpa.types import HPAScalingRules
+from trimtab.model.hpa.validation import Options, StoredHPA
+from trimtab.model.scale_validation import validate_scale
+
+_STEM = "validation"
+
+
+@checks("function", "ValidateHorizontalPodAutoscaler", stem=_STEM)
+def check_validate(case: Any) -> Any:
+    return _compare_errors(case, validation.validate(_stored(case["hpa"]), _options(case)))
+
+
+@checks("function", "ValidateHorizontalPodAutoscalerUpdate", stem=_STEM)
+def check_validate_update(case: Any) -> Any:
+    errors = validation.validate_update(_stored(case["hpa"]), _stored(case["oldHpa"]), _options(case))
+    return _compare_errors(case, errors)
+
+
+@checks("function", "ValidateScale", stem=_STEM)
+def check_validate_scale(case: Any) -> Any:
+    return _compare_errors(case, validate_scale(case["scale"]))
+
+
+@checks("function", "create", "update", "updateStatus", stem=_STEM)
+def check_request(case: Any) -> Any:
+    gates = FeatureGates.of(case["featureGates"])
+    match case["function"]:
+        case "create":
+            answer = strategy.create(case["hpa"], gates)
+        case "update":
+            answer = strategy.update(case["hpa"], case["oldHpa"], gates)
+        case _:
+            answer = strategy.update_status(case["hpa"], case["oldHpa"])
+    wrong = _compare_errors(case, answer.errors), differences(case["expect"]["stored"], answer.stored)
+    return "\n".join(filter(None, wrong)) or None
+
+
+@checks("function", "default", stem=_STEM)
+def check_default(case: Any) -> Any:
+    fill = default_v1 if case["version"] == "autoscaling/v1" else default
+    return differences(case["expect"]["output"], canonical(fill(case["input"])))
+
+
+@checks("function", "defaultBehavior", stem=_STEM)
+def check_default_behavior(case: Any) -> Any:
+    spec = case["input"]["spec"]
+    filled = {**case["input"], "spec": {**spec, "behavior": default_behavior(spec["behavior"])}}
+    return differences(case["expect"]["output"], canonical(filled))
+
+
+@checks("function", "generateScaleUpRules", "generateScaleDownRules", stem=_STEM)
+def check_rules(case: Any) -> Any:
+    fill = default_scale_up if "Up" in case["function"] else default_scale_down
+    return differences(case["expect"]["output"], canonical_as(fill(case["input"]), HPAScalingRules))
+
+
+@checks("function", "convert", stem=_STEM)
+def check_convert(case: Any) -> Any:
+    data = case["input"]
+    if case["applyDefaults"]:
+        data = default_v1(data) if case["from"] == "autoscaling/v1" else default(data)
+    if case["from"] == "autoscaling/v1":
+        data = to_v2(data)
+    data = v2_to_v1(data, exact=False) if case["to"] == "autoscaling/v1" else to_v2(data)
+    return differences(_parsed(case["expect"]["output"]), _parsed(canonical(data)))
+
+
+def _stored(data: Any) -> Any:
+    return wire.convert(data, StoredHPA)
+
+
+def _options(case: Any) -> Any:
+    given = case["options"]
+    return Options(
+        given["minReplicasLowerBound"],
+        _reference(given["scaleTargetRef"]),
+        _reference(given["objectMetrics"]),
+    )
+
+
+def _reference(given: Any) -> Any:
+    return ReferenceOptions(given["allowEmptyAPIGroup"], given["allowInvalidAPIVersion"])
+
+
+def _compare_errors(case: Any, errors: Any) -> Any:
+    got = [
+        {"field": error.field, "errorType": error.type, "detail": error.detail, "message": error.message}
+        for error in errors
+    ]
+    return differences({"errors": _sorted(case["expect"]["errors"])}, {"errors": _sorted(got)})
+
+
+def _sorted(errors: Any) -> Any:
+    return sorted(errors, key=lambda error: (error["field"], error["errorType"], error["message"]))
+
+
+def _parsed(data: Any) -> Any:
+    """Read the annotations that hold JSON, so that they compare by content."""
+    found = data["metadata"].get("annotations", {})
+    read = {name: _json(text) if name in v1.ROUND_TRIP_ANNOTATIONS else text for name, text in found.items()}
+    return {**data, "metadata": {**data["metadata"], **({"annotations": read} if read else {})}}
+
+
+def _json(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
