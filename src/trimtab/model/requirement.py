@@ -1,6 +1,7 @@
 """One condition on labels: a key, an operator and its values."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,24 @@ Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
 _VALUES = FieldPath("values")
 _INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}\Z", re.ASCII)
+
+_Count = tuple[Callable[[int], bool], str]
+_SOME: _Count = ((0).__lt__, "for 'in', 'notin' operators, values set can't be empty")
+_EXACT: _Count = ((1).__eq__, "exact-match compatibility requires one single value")
+_NONE: _Count = ((0).__eq__, "values set must be empty for exists and does not exist")
+_BOUND: _Count = ((1).__eq__, "for 'Gt', 'Lt' operators, exactly one value is required")
+_COUNTS: dict[Operator, _Count] = {
+    "in": _SOME,
+    "notin": _SOME,
+    "=": _EXACT,
+    "==": _EXACT,
+    "!=": _EXACT,
+    "exists": _NONE,
+    "!": _NONE,
+    "gt": _BOUND,
+    "lt": _BOUND,
+}
+"""How many values an operator takes, and what is said if it has others."""
 
 
 class SelectorError(ValueError):
@@ -92,16 +111,8 @@ def _key_problems(key: str, path: FieldPath) -> list[FieldError]:
 
 def _count_problems(operator: Operator, values: tuple[str, ...]) -> list[FieldError]:
     """Return what is wrong with the number of values, and for `gt` and `lt` with the value."""
-    match operator:
-        case "in" | "notin":
-            detail = "for 'in', 'notin' operators, values set can't be empty" if not values else ""
-        case "=" | "==" | "!=":
-            detail = "exact-match compatibility requires one single value" if len(values) != 1 else ""
-        case "exists" | "!":
-            detail = "values set must be empty for exists and does not exist" if values else ""
-        case "gt" | "lt":
-            detail = "for 'Gt', 'Lt' operators, exactly one value is required" if len(values) != 1 else ""
-    problems = [invalid(_VALUES, list(values) or None, detail)] if detail else []
+    is_right, detail = _COUNTS[operator]
+    problems = [] if is_right(len(values)) else [invalid(_VALUES, list(values) or None, detail)]
     if operator in {"gt", "lt"}:
         detail = "for 'Gt', 'Lt' operators, the value must be an integer"
         wrong = [(index, value) for index, value in enumerate(values) if _int64(value) is None]

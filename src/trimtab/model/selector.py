@@ -5,6 +5,7 @@ text. An absent LabelSelector selects nothing, an empty one everything, as every
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 _OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+_CACHED_TEXTS = 16_384
+_CACHED_LENGTH = 512
 
 
 class LabelSelectorRequirement(Wire, frozen=True):
@@ -58,7 +61,8 @@ class Selector:
     @staticmethod
     def parse(text: str) -> "Selector":
         """Read a selector's text; raise SelectorError where it is malformed."""
-        return Selector(parse_requirements(text))
+        # Every sync reads the selectors of all targets again. Long texts are not worth the memory.
+        return _parse_often(text) if len(text) <= _CACHED_LENGTH else _parse(text)
 
     @staticmethod
     def from_label_selector(selector: LabelSelector | None) -> "Selector":
@@ -117,6 +121,12 @@ class Selector:
     def __repr__(self) -> str:
         return "NOTHING" if self._selects_nothing else f"Selector.parse({str(self)!r})"
 
+
+def _parse(text: str) -> Selector:
+    return Selector(parse_requirements(text))
+
+
+_parse_often = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
 
 EVERYTHING = Selector()
 NOTHING = Selector(selects_nothing=True)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from trimtab.model.selector import EVERYTHING, NOTHING, Selector
 from trimtab.model.selector_index import SelectorIndex
@@ -131,10 +131,8 @@ class IndexAgainstBruteForce(RuleBasedStateMachine):
         assert {(pod, name) for pod in self.pods for name in self.index.selectors_of(pod)} == matching
 
 
-def test_the_index_equals_brute_force():
-    run_state_machine_as_test(
-        IndexAgainstBruteForce, settings=settings(max_examples=40, stateful_step_count=25)
-    )
+IndexAgainstBruteForce.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
+TestTheIndexEqualsBruteForce = IndexAgainstBruteForce.TestCase
 
 
 @given(st.dictionaries(pods, label_sets), selectors)
