@@ -3,6 +3,11 @@
 import math
 from typing import Final
 
+import numpy as np
+
+from trimtab.decide.vertical.buckets import Ints
+from trimtab.decide.vertical.gomath import Floats
+
 LARGEST_AMOUNT: Final = 10**14
 """The largest amount of any resource: 1e14 millicores or bytes."""
 
@@ -17,6 +22,12 @@ def amount_from_float(amount: float) -> int:
     if amount > LARGEST_AMOUNT:
         return LARGEST_AMOUNT
     return 0 if amount < 0 else int(amount)
+
+
+def amounts_from_floats(amounts: Floats) -> Ints:
+    """Cut many floats to whole amounts, each as `amount_from_float` does."""
+    whole = np.where(np.isnan(amounts), NOT_AN_AMOUNT, np.clip(np.nan_to_num(amounts), 0, LARGEST_AMOUNT))
+    return whole.astype(np.int64)
 
 
 def millicores_from_cores(cores: float) -> int:

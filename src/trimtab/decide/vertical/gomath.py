@@ -123,6 +123,28 @@ def pow_whole(x: float, power: int) -> float:
     return _ldexp(result, result_exponent)
 
 
+def pow_whole_array(x: Floats, power: int) -> Floats:
+    """Return each number of `x` to a whole power, rounded as `pow_whole` does."""
+    if power == 1:
+        return x
+    result, result_exponent = np.ones_like(x), np.zeros(x.shape, dtype=np.int32)
+    mantissa, exponent = np.frexp(x)
+    remaining = abs(power)
+    while remaining:
+        if remaining & 1:
+            result = result * mantissa
+            result_exponent = result_exponent + exponent
+        mantissa = mantissa * mantissa
+        small = mantissa < 0.5
+        mantissa = np.where(small, mantissa + mantissa, mantissa)
+        exponent = exponent * 2 - small
+        remaining >>= 1
+    if power < 0:
+        with np.errstate(divide="ignore"):
+            return np.ldexp(1 / result, -result_exponent)
+    return np.ldexp(result, result_exponent)
+
+
 def _pow_of_extreme(x: float, power: int) -> float:
     grows = (x != 0) == (power > 0)
     size = math.inf if grows else 0.0
@@ -134,12 +156,3 @@ def _ldexp(mantissa: float, exponent: int) -> float:
         return math.ldexp(mantissa, exponent)
     except OverflowError:
         return math.copysign(math.inf, mantissa)
-
-
-def divide(a: float, b: float) -> float:
-    """Return a / b as IEEE 754 does: infinity or NaN where Python raises."""
-    if b != 0:
-        return a / b
-    if a == 0 or math.isnan(a):
-        return math.nan
-    return math.copysign(math.inf, a) * math.copysign(1.0, b)
