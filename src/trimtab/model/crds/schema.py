@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec import inspect
 
 from trimtab.model.shape import INT64_FIELDS
@@ -30,8 +31,8 @@ class Notes:
     reports is never refused for a rule about what a user may ask.
     """
 
-    types: Mapping[type[Wire], Schema] = field(default_factory=dict)
-    fields: Mapping[tuple[type[Wire], str], Schema] = field(default_factory=dict)
+    types: Mapping[type[msgspec.Struct], Schema] = field(default_factory=dict)
+    fields: Mapping[tuple[type[msgspec.Struct], str], Schema] = field(default_factory=dict)
     status: "Notes | None" = None
 
 

@@ -1,0 +1,218 @@
+"""Reading one document of any kind that Trimtab knows, and everything that can be said about it offline.
+
+Nothing raises: what cannot be read is a list of field errors, what is legal but doubtful a list of warnings.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.model import hpa, shape, wire
+from trimtab.model.bundle import Member
+from trimtab.model.fielderror import FieldError, FieldPath, not_supported, required, type_invalid
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.conversion import V1
+from trimtab.model.hpa.manifest import ALIAS
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.hpa.v1 import HorizontalPodAutoscaler as HPAv1
+from trimtab.model.hpa.v2beta import HorizontalPodAutoscaler as HPAv2beta1
+from trimtab.model.meta import group_of
+from trimtab.model.metadata import WholeMeta, validate_metadata
+from trimtab.model.vpa.options import options_for
+from trimtab.model.vpa.schema_validation import schema_errors
+from trimtab.model.vpa.scope_validation import validate_scope
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
+from trimtab.model.vpa.validation import validate_vpa
+
+DEFAULT_NAMESPACE = "default"
+
+_KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): {
+        V1: HPAv1,
+        "autoscaling/v2": HorizontalPodAutoscaler,
+        "autoscaling/v2beta1": HPAv2beta1,
+        "autoscaling/v2beta2": HorizontalPodAutoscaler,
+    },
+    ("autoscaling.trimtab.dev", "HorizontalPodAutoscaler"): {
+        "autoscaling.trimtab.dev/v2": HorizontalPodAutoscaler
+    },
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): {"autoscaling.k8s.io/v1": VerticalPodAutoscaler},
+    ("autoscaling.k8s.io", "VPAScope"): {"autoscaling.k8s.io/v1": VPAScope},
+    ("autoscaling.k8s.io", "VerticalPodAutoscalerCheckpoint"): {
+        "autoscaling.k8s.io/v1": VerticalPodAutoscalerCheckpoint
+    },
+}
+"""The versions of each kind that are read, and the type whose fields each has."""
+
+_PREFIXED = re.compile(r"([a-z][\w.\[\]]*): (.*)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something legal that is surely not meant: where, and what to consider."""
+
+    field: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one document is: its kind and name, the typed object if it can be read, and what was found."""
+
+    kind: str
+    key: str
+    object: Member | None = None
+    errors: tuple[FieldError, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    is_known: bool = True
+
+
+def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
+    """Read one document and judge it as an API server with these gates would, were it created now."""
+    if not isinstance(data, Mapping):
+        error = type_invalid(
+            FieldPath("."), shape.describe(data), "a manifest must be an object with apiVersion and kind"
+        )
+        return Manifest("document", "", errors=(error,))
+    missing = [
+        name for name in ("apiVersion", "kind") if not isinstance(data.get(name), str) or not data[name]
+    ]
+    kind, key = _text(data.get("kind")) or "document", _key_of(data)
+    if missing:
+        return Manifest(
+            kind, key, errors=tuple(required(FieldPath(name), "must be text") for name in missing)
+        )
+    versions = _KNOWN.get((group_of(data["apiVersion"]), kind))
+    if versions is None:
+        return Manifest(kind, key, is_known=False)
+    if data["apiVersion"] not in versions:
+        error = not_supported(FieldPath("apiVersion"), data["apiVersion"], versions)
+        return Manifest(kind, key, errors=(error,))
+    return _judged(data, kind, versions[data["apiVersion"]], gates)
+
+
+def _judged(data: Mapping[str, Any], kind: str, wanted: type[wire.Wire], gates: FeatureGates) -> Manifest:
+    data = _in_namespace(data)
+    judge = _judge_hpa if kind == "HorizontalPodAutoscaler" else _judge_vpa_kinds
+    found, errors, doubts = judge(data, gates)
+    unknown = [] if found is None else list(_unknown_fields(data, wanted))
+    return Manifest(kind, _key_of(data), found, tuple(errors), (*unknown, *doubts))
+
+
+def _judge_hpa(
+    data: Mapping[str, Any], gates: FeatureGates
+) -> tuple[Member | None, list[FieldError], list[Doubt]]:
+    errors = hpa.decode_errors(data)
+    if errors:
+        return None, errors, []
+    found = hpa.read(data)
+    errors = hpa.validate_create(data, gates)
+    if errors:
+        return found, errors, []
+    doubts = [Doubt(*warning) for warning in hpa.warnings_for(hpa.read(hpa.default(data)))]
+    return found, errors, doubts + _dropped_by_gates(found, gates)
+
+
+def _dropped_by_gates(found: HorizontalPodAutoscaler, gates: FeatureGates) -> list[Doubt]:
+    """Name the fields that an API server with these gates drops without a word."""
+    doubts = []
+    if found.spec.selection_strategy is not None and not gates.hpa_selection_strategy:
+        doubts.append(_dropped("spec.selectionStrategy", "HPASelectionStrategy"))
+    behavior = found.spec.behavior
+    directions = {"scaleUp": behavior.scale_up, "scaleDown": behavior.scale_down} if behavior else {}
+    for name, direction in directions.items():
+        if direction and direction.tolerance is not None and not gates.hpa_configurable_tolerance:
+            doubts.append(_dropped(f"spec.behavior.{name}.tolerance", "HPAConfigurableTolerance"))
+    return doubts
+
+
+def _dropped(field: str, gate: str) -> Doubt:
+    return Doubt(field, f"is dropped while the feature gate {gate} is off")
+
+
+def _judge_vpa_kinds(
+    data: Mapping[str, Any], gates: FeatureGates
+) -> tuple[Member | None, list[FieldError], list[Doubt]]:
+    wanted = _VPA_KINDS[data["kind"]]
+    errors = shape.misfits(data.get("metadata") or {}, WholeMeta, FieldPath("metadata"))
+    errors += shape.misfits({name: value for name, value in data.items() if name != "metadata"}, wanted)
+    if errors:
+        return None, errors, []
+    found = wire.convert(data, wanted)
+    errors = validate_metadata(wire.convert(data.get("metadata") or {}, WholeMeta))
+    doubts: list[Doubt] = []
+    if isinstance(found, VerticalPodAutoscaler):
+        findings = validate_vpa(found, options_for(gates))
+        errors += [*schema_errors(found), *findings.errors]
+        doubts = [_doubt_of(text) for text in findings.warnings]
+    elif isinstance(found, VPAScope):
+        errors += validate_scope(found)
+    else:
+        errors += _checkpoint_errors(found)
+    return found, errors, doubts
+
+
+_VPA_KINDS: dict[
+    str, type[VerticalPodAutoscaler] | type[VPAScope] | type[VerticalPodAutoscalerCheckpoint]
+] = {
+    "VerticalPodAutoscaler": VerticalPodAutoscaler,
+    "VPAScope": VPAScope,
+    "VerticalPodAutoscalerCheckpoint": VerticalPodAutoscalerCheckpoint,
+}
+
+
+def _checkpoint_errors(checkpoint: VerticalPodAutoscalerCheckpoint) -> list[FieldError]:
+    given = {
+        "vpaObjectName": checkpoint.spec.vpa_object_name,
+        "containerName": checkpoint.spec.container_name,
+    }
+    return [required(FieldPath("spec").child(name)) for name, text in given.items() if not text]
+
+
+def _unknown_fields(data: Mapping[str, Any], wanted: type[wire.Wire]) -> list[Doubt]:
+    """Find fields that an API server would drop; metadata has more than our types name."""
+    body = {name: value for name, value in data.items() if name != "metadata"}
+    return [
+        Doubt(path.text, f"unknown field, an API server drops it; did you mean {near}?" if near else _UNKNOWN)
+        for path, near in shape.unknown_fields(body, wanted)
+        if path.text != f"spec.{ALIAS}"
+    ]
+
+
+_UNKNOWN = "unknown field, an API server drops it"
+
+
+def _doubt_of(warning: str) -> Doubt:
+    """Split upstream's `field: text`."""
+    match = _PREFIXED.match(warning)
+    return Doubt(match[1], match[2]) if match else Doubt("", warning)
+
+
+def _in_namespace(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put a manifest that names no namespace where `kubectl apply` puts it, and name one that is to be generated."""
+    metadata = data.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        return data
+    filled = dict(metadata or {})
+    if filled.get("namespace") in (None, ""):
+        filled["namespace"] = DEFAULT_NAMESPACE
+    if (
+        filled.get("name") in (None, "")
+        and isinstance(filled.get("generateName"), str)
+        and filled["generateName"]
+    ):
+        filled["name"] = f"{filled['generateName']}x"
+    return {**data, "metadata": filled}
+
+
+def _key_of(data: Mapping[str, Any]) -> str:
+    metadata = data.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ""
+    name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
+    return f"{_text(metadata.get('namespace')) or DEFAULT_NAMESPACE}/{name}" if name else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
