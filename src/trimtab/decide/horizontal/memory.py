@@ -1,0 +1,144 @@
+"""What one autoscaler remembers between decisions: recommendations and scale events inside their windows.
+
+Memory is a value: a decision takes one and returns the next. It stays small, because a recommendation that a later
+one outweighs in every window can never matter again (`remember`), and it can be lost: `recalled` rebuilds what the
+status and the `SuccessfulRescale` events still show.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import msgspec
+
+from trimtab.model.wire import Wire
+
+LONGEST_WINDOW = 3600.0
+"""The longest stabilisation window that the API accepts, in seconds."""
+
+LONGEST_PERIOD = 1800.0
+"""The longest policy period that the API accepts, in seconds."""
+
+MOST_SCALE_EVENTS = 128
+"""Scale events kept per direction; beyond it the two oldest are counted as one, at the later moment."""
+
+
+class Recommendation(Wire, kw_only=False, array_like=True):
+    """How many replicas the metrics asked for, before stabilisation."""
+
+    replicas: int
+    at: float
+
+
+class ScaleEvent(Wire, kw_only=False, array_like=True):
+    """By how many replicas the scale was changed; `outdated` marks an entry that upstream will overwrite."""
+
+    change: int
+    at: float
+    outdated: bool = False
+
+
+class Memory(Wire):
+    """Everything that outlives one decision."""
+
+    uid: str = ""
+    """The autoscaler this belongs to; one that was recreated under the same name starts afresh."""
+    recommendations: tuple[Recommendation, ...] | None = None
+    """None until the first decision seeds it with the current replicas."""
+    scale_up: tuple[ScaleEvent, ...] = ()
+    scale_down: tuple[ScaleEvent, ...] = ()
+    strategy: str = ""
+    """The pod selection strategy of the last decision."""
+    replicas: int | None = None
+    """The replicas we last left the target with."""
+    told: dict[str, float] = {}
+    """When an event that would repeat every sync was last told, by reason."""
+
+
+EMPTY = Memory()
+
+
+def seeded(memory: Memory, replicas: int, now: float) -> Memory:
+    """Begin the recommendations with the current replicas, so that a restart never shrinks a workload at once."""
+    if memory.recommendations is not None:
+        return memory
+    return msgspec.structs.replace(memory, recommendations=(Recommendation(replicas, now),))
+
+
+def remember(kept: Iterable[Recommendation], replicas: int, now: float, longest: float) -> tuple[Recommendation, ...]:
+    """Add a recommendation and drop those that can matter to no window any more.
+
+    Windows ask for the highest and the lowest of the latest recommendations. One that has a later one at least as
+    high and a later one at most as low is neither, whatever the window.
+    """
+    result = [Recommendation(replicas, now)]
+    highest = lowest = replicas
+    for one in sorted(kept, key=_moment, reverse=True):
+        if one.at < now - longest:
+            break
+        if one.replicas > highest or one.replicas < lowest:
+            result.append(one)
+            highest, lowest = max(highest, one.replicas), min(lowest, one.replicas)
+    return tuple(reversed(result))
+
+
+def overwrite_outdated(
+    kept: tuple[Recommendation, ...], replicas: int, now: float, outdated_before: float
+) -> tuple[Recommendation, ...]:
+    """Add a recommendation as upstream does: over the last outdated one, or at the end."""
+    old = [index for index, one in enumerate(kept) if one.at < outdated_before]
+    new = Recommendation(replicas, now)
+    return (*kept, new) if not old else (*kept[: old[-1]], new, *kept[old[-1] + 1 :])
+
+
+def add_event(events: tuple[ScaleEvent, ...], change: int, now: float) -> tuple[ScaleEvent, ...]:
+    """Add a scale event, without those that no policy period reaches any more."""
+    recent = [event for event in events if event.at >= now - LONGEST_PERIOD]
+    recent.append(ScaleEvent(change, now))
+    while len(recent) > MOST_SCALE_EVENTS:
+        first, second, *rest = recent
+        recent = [ScaleEvent(first.change + second.change, second.at), *rest]
+    return tuple(recent)
+
+
+def overwrite_event(
+    events: tuple[ScaleEvent, ...], change: int, now: float, longest_period: float
+) -> tuple[ScaleEvent, ...]:
+    """Add a scale event as upstream does: mark what is outdated and overwrite the last such, or append."""
+    marked = [
+        ScaleEvent(event.change, event.at, event.outdated or event.at < now - longest_period) for event in events
+    ]
+    old = [index for index, event in enumerate(marked) if event.outdated]
+    if old:
+        marked[old[-1]] = ScaleEvent(change, now)
+    else:
+        marked.append(ScaleEvent(change, now))
+    return tuple(marked)
+
+
+def recalled(uid: str, sizes: Iterable[tuple[float, int]], current: int, now: float) -> Memory:
+    """Rebuild a lost memory from the sizes that `SuccessfulRescale` events tell (moment, new size).
+
+    Each size is taken as the recommendation of its moment, and each step between two sizes as a scale event. The
+    current replicas stand for everything that is not known, as they do after upstream's restart.
+    """
+    known = sorted((at, size) for at, size in sizes if at <= now)
+    up = tuple(ScaleEvent(after - before, at) for (_, before), (at, after) in pairwise(known) if after > before)
+    down = tuple(ScaleEvent(before - after, at) for (_, before), (at, after) in pairwise(known) if after < before)
+    recommendations = tuple(Recommendation(size, at) for at, size in known)
+    return Memory(
+        uid=uid, recommendations=remember(recommendations, current, now, LONGEST_WINDOW), scale_up=up, scale_down=down
+    )
+
+
+def dumps(memory: Memory) -> bytes:
+    """Write the memory compactly: about 20 bytes per entry."""
+    return msgspec.json.encode(memory)
+
+
+def loads(data: bytes | str) -> Memory:
+    """Read what `dumps` wrote."""
+    return msgspec.json.decode(data, type=Memory)
+
+
+def _moment(one: Recommendation) -> float:
+    return one.at

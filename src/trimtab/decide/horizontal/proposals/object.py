@@ -1,0 +1,102 @@
+"""Object metrics: one number that describes a Kubernetes object."""
+
+from trimtab.decide.horizontal.arithmetic import fold64, ratio_of
+from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable
+from trimtab.decide.horizontal.proposals.resource import failure_of
+from trimtab.decide.horizontal.proposals.scene import Scene
+from trimtab.decide.horizontal.proposals.total import (
+    average_ratio,
+    checked,
+    checked_total,
+    settle_average,
+    settle_value,
+    share_of,
+)
+from trimtab.decide.horizontal.readings import Reading, Series
+from trimtab.model.hpa.types import (
+    MetricSourceType,
+    MetricStatus,
+    MetricTargetType,
+    MetricValueStatus,
+    ObjectMetricSource,
+    ObjectMetricStatus,
+)
+from trimtab.model.quantity import Quantity
+from trimtab.model.selector import go_string
+
+NO_TARGET = "invalid object metric source: neither a value target nor an average value target was set"
+
+
+def is_average(source: ObjectMetricSource) -> bool:
+    """Return whether the metric is shared out over the replicas; both the type and its field must say so."""
+    return source.target.type == MetricTargetType.AVERAGE_VALUE and source.target.average_value is not None
+
+
+def propose_object(source: ObjectMetricSource, reading: Reading, scene: Scene) -> Proposal:
+    """Propose replicas for an object's metric; the target's type decides, and must have its field."""
+    if source.target.type == MetricTargetType.VALUE and source.target.value is not None:
+        return _value(source, source.target.value.milli_value(), reading, scene)
+    if source.target.average_value is not None and is_average(source):
+        return _average(source, source.target.average_value.milli_value(), reading, scene)
+    raise Unusable(NO_TARGET)
+
+
+def _value(source: ObjectMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
+    total, timestamp = _total(source, reading, scene)
+    settled = settle_value(total, target, scene)
+    return Proposal(
+        type=MetricSourceType.OBJECT,
+        name=f"{source.described_object.kind} metric {source.metric.name}",
+        replicas=settled.replicas,
+        outcome=settled.outcome,
+        ratio=ratio_of(total, target),
+        value=total,
+        target=target,
+        status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
+        timestamp=timestamp,
+    )
+
+
+def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
+    total, timestamp = _total(source, reading, scene)
+    settled = settle_average(total, target, scene, is_capped=scene.compat.saturate)
+    share = share_of(total, scene)
+    if scene.compat.unshuffled_messages:
+        name = f"{source.described_object.kind} metric {source.metric.name}"
+    else:
+        name = f"external metric {source.metric.name}({go_string(source.metric.selector)})"
+    return Proposal(
+        type=MetricSourceType.OBJECT,
+        name=name,
+        replicas=settled.replicas,
+        outcome=settled.outcome,
+        ratio=average_ratio(total, target, scene),
+        value=share,
+        target=target,
+        status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
+        timestamp=timestamp,
+    )
+
+
+def _total(source: ObjectMetricSource, reading: Reading, scene: Scene) -> tuple[int, float]:
+    try:
+        if not isinstance(reading, Series) or not reading.samples:
+            raise Unusable(failure_of(reading))
+        sample = checked(reading, scene).samples[0]
+        return checked_total(fold64(sample.value, saturate=scene.compat.saturate), scene), sample.timestamp
+    except Unusable as cause:
+        metric, described = source.metric.name, source.described_object
+        if scene.compat.unshuffled_messages:
+            text = f"unable to get metric {metric}: {cause} on {described.kind} {scene.namespace}/{described.name}"
+        else:
+            text = f"unable to get metric {metric}: {described.kind} on {scene.namespace} {described.name}/{cause}"
+        raise Unusable(text) from cause
+
+
+def _status(source: ObjectMetricSource, current: MetricValueStatus) -> MetricStatus:
+    return MetricStatus(
+        type=MetricSourceType.OBJECT,
+        object=ObjectMetricStatus(
+            metric=source.metric, current=current, described_object=source.described_object
+        ),
+    )

@@ -1,0 +1,96 @@
+"""Metrics measured on each pod: Resource, ContainerResource and Pods.
+
+Utilisation is cut to a whole percent, and averages to whole thousandths, before the ratio is taken: upstream's
+integers decide at the edges of the tolerance, so ours are the same.
+"""
+
+from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio_of
+from trimtab.decide.horizontal.compat import Compat
+from trimtab.decide.horizontal.grouping import Groups
+from trimtab.decide.horizontal.pods import MissingRequest, PodFacts
+from trimtab.decide.horizontal.proposals.proposal import Unusable
+
+NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
+NO_PODS = "no pods returned by selector while calculating replica count"
+
+
+class Utilization:
+    """Usage as a share of requests, over the pods that have both."""
+
+    __slots__ = ("_compat", "_groups", "_requests", "_target", "average", "percent", "ratio")
+
+    def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: Compat) -> None:
+        """Measure the ready pods against `target` percent."""
+        self._groups, self._requests, self._target, self._compat = groups, requests, target, compat
+        asked = [requests[pod.name] for pod in groups.ready]
+        used, total = sum(groups.values), sum(asked)
+        self.percent = self._percent(used, total)
+        self.ratio = ratio_of(self.percent, target)
+        self.average = quotient(fold64(used, saturate=compat.saturate), len(asked))
+
+    def _percent(self, used: int, asked: int) -> int:
+        saturate = self._compat.saturate
+        asked = fold64(asked, saturate=saturate)
+        if not asked:
+            raise Unusable("no metrics returned matched known pods")
+        used = fold64(fold64(used, saturate=saturate) * 100, saturate=saturate)
+        return fold32(quotient(used, asked), saturate=saturate)
+
+    def fill(self, counts_unready: bool) -> tuple[float, int]:
+        """Count missing pods as fully used when shrinking and as idle when growing, unready ones as idle."""
+        groups, requests, saturate = self._groups, self._requests, self._compat.saturate
+        used, asked = sum(groups.values), sum(requests[pod.name] for pod in groups.ready)
+        samples = len(groups.ready) + len(groups.stray)
+        if self.ratio != 1.0:
+            share = max(100, self._target) if self.ratio < 1.0 else 0
+            for pod in groups.missing:
+                request = requests[pod.name]
+                used += quotient(fold64(request * share, saturate=saturate), 100)
+                asked += request
+            samples += len(groups.missing)
+        if counts_unready:
+            asked += sum(requests[pod.name] for pod in groups.unready)
+            samples += len(groups.unready)
+        return ratio_of(self._percent(used, asked), self._target), samples
+
+
+class Average:
+    """Usage per pod against a target, both in thousandths."""
+
+    __slots__ = ("_compat", "_groups", "_target", "average", "ratio")
+
+    def __init__(self, groups: Groups, target: int, compat: Compat) -> None:
+        """Measure the ready pods, and stray samples where those count."""
+        self._groups, self._target, self._compat = groups, target, compat
+        self.average = self._average(sum(groups.values) + sum(groups.stray), len(groups.values) + len(groups.stray))
+        self.ratio = ratio_of(self.average, target)
+
+    def _average(self, used: int, samples: int) -> int:
+        return quotient(fold64(used, saturate=self._compat.saturate), samples)
+
+    def fill(self, counts_unready: bool) -> tuple[float, int]:
+        """Count missing pods at the target when shrinking and as idle when growing, unready ones as idle."""
+        groups = self._groups
+        used = sum(groups.values) + sum(groups.stray)
+        samples = len(groups.values) + len(groups.stray)
+        if self.ratio != 1.0:
+            used += len(groups.missing) * self._target if self.ratio < 1.0 else 0
+            samples += len(groups.missing)
+        if counts_unready:
+            samples += len(groups.unready)
+        return ratio_of(self._average(used, samples), self._target), samples
+
+
+def requests_of(pods: tuple[PodFacts, ...], resource: str, container: str, compat: Compat) -> dict[str, int]:
+    """Return each pod's request; upstream wants one of every pod it lists, whatever state the pod is in."""
+    try:
+        if compat.saturate:
+            if container:
+                return {pod.name: pod.request_of(resource, container) for pod in pods}
+            try:
+                return {pod.name: pod.requests[resource] for pod in pods}
+            except KeyError:  # a pod without containers, or one whose request is missing: name it
+                return {pod.name: pod.request_of(resource) for pod in pods}
+        return {pod.name: fold64(pod.request_of(resource, container), saturate=False) for pod in pods}
+    except MissingRequest as error:
+        raise Unusable(str(error)) from error

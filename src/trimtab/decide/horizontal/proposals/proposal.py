@@ -1,0 +1,113 @@
+"""What a metric proposes, and the shared step from a usage ratio to replicas."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from trimtab.decide.horizontal.arithmetic import INT32_MAX, int32_of, round_up
+from trimtab.decide.horizontal.compat import Compat
+from trimtab.decide.horizontal.grouping import Groups
+from trimtab.decide.horizontal.timing import NEVER
+from trimtab.decide.horizontal.tolerance import Tolerance
+from trimtab.model.hpa.types import MetricStatus
+from trimtab.model.wire import Wire
+
+
+class Outcome(StrEnum):
+    """How a ratio became a number of replicas."""
+
+    PROPOSED = "Proposed"
+    WITHIN_TOLERANCE = "WithinTolerance"
+    WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
+    DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
+    NO_READY_PODS = "NoReadyPods"
+    FROM_ZERO = "FromZero"
+
+
+class PodCounts(Wire):
+    """How many pods were in which group."""
+
+    ready: int = 0
+    unready: int = 0
+    missing: int = 0
+    ignored: int = 0
+
+
+class Proposal(Wire):
+    """What one metric asks for."""
+
+    type: str
+    name: str
+    """The metric as conditions and events call it."""
+    replicas: int
+    outcome: Outcome
+    ratio: float
+    value: int
+    """Percent for a utilisation, else thousandths."""
+    target: int
+    status: MetricStatus
+    timestamp: float = NEVER
+    filled_ratio: float | None = None
+    counts: PodCounts | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    """Pods whose samples were refused, with the rule."""
+
+
+class Failure(Wire):
+    """Why one metric cannot be used."""
+
+    type: str
+    reason: str
+    """Reason of the condition and of the event."""
+    message: str
+    """What the event says."""
+    error: str
+    """What the reconcile reports; it names the metric."""
+    is_spec_error: bool = False
+
+
+class Unusable(Exception):  # noqa: N818 - it ends one metric's computation and is turned into a Failure at once
+    """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        """Say why."""
+        super().__init__(message)
+        self.detail = detail
+
+
+class Settled(Wire, kw_only=False):
+    """Replicas out of a ratio."""
+
+    replicas: int
+    outcome: Outcome
+    filled_ratio: float | None = None
+
+
+Fill = Callable[[bool], tuple[float, int]]
+"""Fill the gaps, given whether unready pods count too; return the new ratio and how many samples made it."""
+
+
+def settle(ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: Compat) -> Settled:
+    """Turn a ratio over the ready pods into replicas, filling gaps so that they never turn the direction round."""
+    counts_unready = bool(groups.unready) and ratio > 1.0
+    if not counts_unready and not groups.missing:
+        if tolerance.covers(ratio):
+            return Settled(current, Outcome.WITHIN_TOLERANCE)
+        return Settled(_times(ratio, len(groups.ready), compat), Outcome.PROPOSED)
+    filled, samples = fill(counts_unready)
+    if tolerance.covers(filled):
+        return Settled(current, Outcome.WITHIN_AFTER_FILLING, filled)
+    if (ratio < 1.0 < filled) or (filled < 1.0 < ratio):
+        return Settled(current, Outcome.DIRECTION_UNSURE, filled)
+    replicas = _times(filled, samples, compat)
+    if (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
+        return Settled(current, Outcome.DIRECTION_UNSURE, filled)
+    return Settled(replicas, Outcome.PROPOSED, filled)
+
+
+def _times(ratio: float, pods: int, compat: Compat) -> int:
+    return int32_of(round_up(ratio * pods), saturate=compat.saturate)
+
+
+def capped(number: float, compat: Compat) -> int:
+    """Round up to replicas, stopping at the largest number of them; also where upstream thought of it."""
+    return INT32_MAX if number > INT32_MAX else int32_of(round_up(number), saturate=compat.saturate)

@@ -1,0 +1,142 @@
+"""Resource and ContainerResource metrics: CPU or memory of the pods, against requests or against a value."""
+
+from trimtab.decide.horizontal.proposals.podwise import NO_PODS, NO_SAMPLES, Average, Utilization, requests_of
+from trimtab.decide.horizontal.proposals.proposal import PodCounts, Proposal, Unusable, settle
+from trimtab.decide.horizontal.proposals.scene import Scene
+from trimtab.decide.horizontal.grouping import Groups, group_pods, stray_values
+from trimtab.decide.horizontal.readings import Failed, PodSamples, Reading
+from trimtab.model.hpa.types import (
+    ContainerResourceMetricStatus,
+    MetricSourceType,
+    MetricStatus,
+    MetricTarget,
+    MetricValueStatus,
+    ResourceMetricStatus,
+)
+from trimtab.model.quantity import Quantity
+from trimtab.model.resources import CPU, MEMORY
+
+NO_TARGET = (
+    "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
+)
+
+
+def propose_resource(
+    resource: str, container: str | None, target: MetricTarget, reading: Reading, scene: Scene
+) -> Proposal:
+    """Propose replicas for a resource of the pods, or of one container of them; an average value wins."""
+    try:
+        if target.average_value is not None:
+            return propose_usage(resource, container, target.average_value.milli_value(), reading, scene)
+    except Unusable as cause:
+        raise Unusable(f"failed to get {resource} usage: {cause}") from cause
+    if target.average_utilization is None:
+        raise Unusable(NO_TARGET)
+    try:
+        return propose_utilization(resource, container, target.average_utilization, reading, scene)
+    except Unusable as cause:
+        raise Unusable(f"failed to get {resource} utilization: {cause}") from cause
+
+
+def propose_utilization(resource: str, container: str | None, target: int, reading: Reading, scene: Scene) -> Proposal:
+    """Propose replicas for usage as a percentage of requests."""
+    samples = _samples(resource, reading)
+    groups = grouped(samples, scene, is_cpu=resource == CPU)
+    requests = requests_of(scene.pods, resource, container or "", scene.compat)
+    usage = Utilization(groups, requests, target, scene.compat)
+    settled = settle(usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat)
+    current = MetricValueStatus(
+        average_utilization=usage.percent, average_value=resource_quantity(resource, usage.average)
+    )
+    kind = "resource" if container is None else "container resource"
+    return Proposal(
+        type=_type(container),
+        name=f"{resource} {kind} utilization (percentage of request)",
+        replicas=settled.replicas,
+        outcome=settled.outcome,
+        ratio=usage.ratio,
+        value=usage.percent,
+        target=target,
+        status=_status(resource, container, current),
+        timestamp=samples.timestamp,
+        filled_ratio=settled.filled_ratio,
+        counts=counts_of(groups),
+        refused=tuple(groups.refused),
+    )
+
+
+def propose_usage(resource: str, container: str | None, target: int, reading: Reading, scene: Scene) -> Proposal:
+    """Propose replicas for usage as an amount per pod."""
+    samples = _samples(resource, reading)
+    groups = grouped(samples, scene, is_cpu=resource == CPU)
+    usage = Average(groups, target, scene.compat)
+    settled = settle(usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat)
+    current = MetricValueStatus(average_value=resource_quantity(resource, usage.average))
+    return Proposal(
+        type=_type(container),
+        name=f"{resource} resource",
+        replicas=settled.replicas,
+        outcome=settled.outcome,
+        ratio=usage.ratio,
+        value=usage.average,
+        target=target,
+        status=_status(resource, container, current),
+        timestamp=samples.timestamp,
+        filled_ratio=settled.filled_ratio,
+        counts=counts_of(groups),
+        refused=tuple(groups.refused),
+    )
+
+
+def _samples(resource: str, reading: Reading) -> PodSamples:
+    if isinstance(reading, PodSamples):
+        return reading
+    raise Unusable(f"unable to get metrics for resource {resource}: {failure_of(reading)}")
+
+
+def failure_of(reading: Reading) -> str:
+    """Say why a reading is not the one that was wanted."""
+    return reading.message if isinstance(reading, Failed) else "the answer is of another kind"
+
+
+def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
+    """Group the counted pods; raise Unusable if no sample is left to go by."""
+    if not scene.has_pods:
+        raise Unusable(NO_PODS)
+    found = samples.samples
+    groups = group_pods(scene.pods, found, scene.now, scene.settings, is_cpu=is_cpu, limits=scene.limits)
+    if not scene.compat.ignore_foreign_samples:
+        groups.stray = stray_values(scene.pods, found)
+    if not groups.ready and not groups.stray:
+        if groups.refused:
+            name, rule = groups.refused[0]
+            raise Unusable(f"refused the samples of {len(groups.refused)} pods, first {name}: {rule}")
+        raise Unusable(NO_SAMPLES)
+    return groups
+
+
+def counts_of(groups: Groups) -> PodCounts:
+    """Count the groups."""
+    return PodCounts(
+        ready=len(groups.ready), unready=len(groups.unready), missing=len(groups.missing), ignored=len(groups.ignored)
+    )
+
+
+def resource_quantity(resource: str, milli: int) -> Quantity:
+    """Return an amount of a resource as metrics-server writes it: memory in binary units."""
+    return Quantity.from_milli(milli, "BinarySI" if resource == MEMORY else "DecimalSI")
+
+
+def _type(container: str | None) -> str:
+    return MetricSourceType.RESOURCE if container is None else MetricSourceType.CONTAINER_RESOURCE
+
+
+def _status(resource: str, container: str | None, current: MetricValueStatus) -> MetricStatus:
+    if container is None:
+        return MetricStatus(
+            type=MetricSourceType.RESOURCE, resource=ResourceMetricStatus(name=resource, current=current)
+        )
+    return MetricStatus(
+        type=MetricSourceType.CONTAINER_RESOURCE,
+        container_resource=ContainerResourceMetricStatus(name=resource, container=container, current=current),
+    )

@@ -1,0 +1,146 @@
+"""Answers of the metrics APIs, read into numbers.
+
+The readers here are pure: whoever fetched the answer (the operator, a replay, a test) hands it over decoded and
+gets a `Reading`. An answer that cannot be used is a `Failed` reading whose text tells why; it is a value, because
+a metric that cannot be read is an expected outcome. Values are in thousandths.
+"""
+
+from functools import lru_cache
+from typing import Literal
+
+from trimtab.decide.horizontal.timing import NEVER, seconds
+from trimtab.model.durations import parse_duration
+from trimtab.model.metrics_api import (
+    ContainerMetrics,
+    ExternalMetricValueList,
+    MetricValue,
+    MetricValueList,
+    PodMetrics,
+    PodMetricsList,
+)
+from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.model.wire import Wire
+
+CUSTOM_METRIC_WINDOW = 60.0
+"""The window of a custom metric that does not say its own."""
+
+
+class Sample(Wire, kw_only=False):
+    """One value, the moment it was taken and the window it covers."""
+
+    value: int
+    timestamp: float = NEVER
+    window: float = 0.0
+
+
+class PodSamples(Wire, tag="pods"):
+    """A value for each pod, by name."""
+
+    samples: dict[str, Sample] = {}
+    timestamp: float = NEVER
+
+
+class Series(Wire, tag="series"):
+    """The one value of an object, or the several of an external metric."""
+
+    samples: tuple[Sample, ...] = ()
+
+
+class Failed(Wire, tag="failed"):
+    """No usable answer, and why."""
+
+    message: str
+
+
+Reading = PodSamples | Series | Failed
+
+
+def unfetched(api: Literal["resource", "custom", "external"], error: str) -> Failed:
+    """Return the reading of a metrics API that answered with an error, or not at all."""
+    return Failed(message=f"unable to fetch metrics from {api} metrics API: {error}")
+
+
+def read_resource(answer: PodMetricsList, resource: str, container: str = "") -> PodSamples | Failed:
+    """Read the usage of a resource by each pod, or by one container of each pod, from metrics.k8s.io."""
+    if not answer.items:
+        return Failed(message="no metrics returned from resource metrics API")
+    samples: dict[str, Sample] = {}
+    try:
+        for item in answer.items:
+            used = _container_usage(item.containers, resource, container) if container else _usage(item, resource)
+            if used is not None:
+                samples[item.metadata.name] = Sample(used, seconds(item.timestamp), _window(item.window))
+    except (QuantityError, ValueError) as error:
+        return Failed(message=f"unusable answer of resource metrics API for pod {item.metadata.name}: {error}")
+    return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
+
+
+def _usage(item: PodMetrics, resource: str) -> int | None:
+    """Sum up a pod's containers; a pod without containers, or with one that lacks the resource, has no sample."""
+    total = 0
+    for container in item.containers:
+        text = container.usage.get(resource)
+        if text is None:
+            return None
+        total += milli_value_of(text)
+    return total if item.containers else None
+
+
+def _container_usage(containers: tuple[ContainerMetrics, ...], resource: str, name: str) -> int | None:
+    for container in containers:
+        if container.name == name:
+            text = container.usage.get(resource)
+            return None if text is None else milli_value_of(text)
+    return None
+
+
+def read_pods_metric(answer: MetricValueList) -> PodSamples | Failed:
+    """Read a custom metric of each pod from custom.metrics.k8s.io; of a pod named twice the last value counts."""
+    if not answer.items:
+        return Failed(message="no metrics returned from custom metrics API")
+    samples: dict[str, Sample] = {}
+    try:
+        for item in answer.items:
+            samples[item.described_object.name] = _custom_sample(item)
+    except QuantityError as error:
+        name = item.described_object.name
+        return Failed(message=f"unusable answer of custom metrics API for pod {name}: {error}")
+    return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
+
+
+def read_object_metric(answer: MetricValueList) -> Series | Failed:
+    """Read the metric of one object from custom.metrics.k8s.io, which must answer with exactly one value."""
+    if len(answer.items) != 1:
+        return Failed(
+            message="unable to fetch metrics from custom metrics API: the custom metrics API server returned "
+            f"{len(answer.items)} results when we asked for exactly one"
+        )
+    try:
+        return Series(samples=(_custom_sample(answer.items[0]),))
+    except QuantityError as error:
+        return Failed(message=f"unusable answer of custom metrics API: {error}")
+
+
+def _custom_sample(item: MetricValue) -> Sample:
+    window = CUSTOM_METRIC_WINDOW if item.window_seconds is None else float(item.window_seconds)
+    return Sample(milli_value_of(item.value), seconds(item.timestamp), window)
+
+
+def read_external_metric(answer: ExternalMetricValueList) -> Series | Failed:
+    """Read every series of an external metric from external.metrics.k8s.io."""
+    if not answer.items:
+        return Failed(message="no metrics returned from external metrics API")
+    try:
+        return Series(
+            samples=tuple(
+                Sample(milli_value_of(item.value), seconds(item.timestamp), float(item.window_seconds or 0))
+                for item in answer.items
+            )
+        )
+    except QuantityError as error:
+        return Failed(message=f"unusable answer of external metrics API: {error}")
+
+
+@lru_cache(maxsize=256)
+def _window(text: str) -> float:
+    return parse_duration(text).total_seconds() if text else 0.0

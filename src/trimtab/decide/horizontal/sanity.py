@@ -1,0 +1,57 @@
+"""Which samples are refused: stale, from the future, negative (docs/decisions/0056-refused-samples.md).
+
+Upstream accepts them all, and shrinks a workload on the year-old zero of a stopped exporter. A refused sample of a
+pod leaves that pod without a sample, which never turns a decision round; a refused total fails its metric.
+"""
+
+from math import inf
+
+from trimtab.decide.horizontal.compat import Compat
+from trimtab.decide.horizontal.readings import Sample
+from trimtab.decide.horizontal.settings import Settings
+from trimtab.decide.horizontal.timing import NEVER
+from trimtab.model.wire import Wire
+
+
+class Limits(Wire):
+    """What needs no second look: samples between two moments and not below a value."""
+
+    now: float = 0.0
+    fresh_after: float = -inf
+    ahead: float = inf
+    lowest: float = -inf
+    stale_windows: float = inf
+    stale_after: float = inf
+
+    def refusal(self, sample: Sample) -> str:
+        """Return the rule that refuses a sample, or an empty text if it is fine after all."""
+        if sample.value < self.lowest:
+            return f"negative value {sample.value / 1000:g}"
+        if sample.timestamp > self.ahead:
+            return f"dated {sample.timestamp - self.now:.0f} s in the future"
+        if sample.timestamp == NEVER:
+            return ""  # an adapter that dates nothing; its age cannot be held against it
+        age = self.now - sample.timestamp
+        limit = max(self.stale_windows * sample.window, self.stale_after)
+        return f"{age:.0f} s old, more than the {limit:.0f} s allowed" if age > limit else ""
+
+    def doubts(self, sample: Sample) -> bool:
+        """Return whether a sample is worth asking `refusal` about."""
+        return not self.fresh_after <= sample.timestamp <= self.ahead or sample.value < self.lowest
+
+
+ANYTHING_GOES = Limits()
+
+
+def limits_at(now: float, settings: Settings, compat: Compat) -> Limits:
+    """Return the limits for samples looked at now."""
+    if not compat.refuse_absurd_samples:
+        return ANYTHING_GOES
+    return Limits(
+        now=now,
+        fresh_after=now - settings.stale_after,
+        ahead=now + settings.ahead_limit,
+        lowest=0,
+        stale_windows=settings.stale_windows,
+        stale_after=settings.stale_after,
+    )

@@ -1,0 +1,33 @@
+"""How far usage may drift from its target before anything happens (KEP-4951)."""
+
+from trimtab.decide.horizontal.settings import Settings
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
+from trimtab.model.wire import Wire
+
+
+class Tolerance(Wire):
+    """Shares of the target, one per direction; both bounds belong to the band."""
+
+    up: float = 0.1
+    down: float = 0.1
+
+    def covers(self, ratio: float) -> bool:
+        """Return whether a ratio of usage to target is close enough to 1 to stay put; NaN is not."""
+        return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+    def __str__(self) -> str:
+        return f"[down:{self.down * 100.0:.1f}%, up:{self.up * 100.0:.1f}%]"
+
+
+def tolerance_of(
+    behavior: HorizontalPodAutoscalerBehavior | None, settings: Settings, gates: FeatureGates
+) -> Tolerance:
+    """Return the tolerances in force: each direction's own where the gate is on and it is set, else the global one."""
+    up = down = settings.tolerance
+    if behavior is not None and gates.hpa_configurable_tolerance:
+        if behavior.scale_up is not None and behavior.scale_up.tolerance is not None:
+            up = behavior.scale_up.tolerance.as_float()
+        if behavior.scale_down is not None and behavior.scale_down.tolerance is not None:
+            down = behavior.scale_down.tolerance.as_float()
+    return Tolerance(up=up, down=down)
