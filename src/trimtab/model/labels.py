@@ -31,7 +31,7 @@ def label_key_problems(key: str) -> list[str]:
 def label_value_problems(value: str) -> list[str]:
     """Return what is wrong with a label value; nothing if it is valid, as the empty one is."""
     problems = []
-    if len(value.encode()) > MAX_NAME_BYTES:
+    if _bytes(value) > MAX_NAME_BYTES:
         problems.append(f"must be no more than {MAX_NAME_BYTES} bytes")
     if value and not _NAME.match(value):
         rule = _quoted_rule(f"({_NAME_RULE})?", "MyValue", "my_value", "12345")
@@ -43,7 +43,7 @@ def _name_problems(name: str) -> list[str]:
     problems = []
     if not name:
         problems.append("must be non-empty")
-    elif len(name.encode()) > MAX_NAME_BYTES:
+    elif _bytes(name) > MAX_NAME_BYTES:
         problems.append(f"must be no more than {MAX_NAME_BYTES} bytes")
     if not _NAME.match(name):
         problems.append(f"{_ALPHABET} {_quoted_rule(_NAME_RULE, 'MyName', 'my.name', '123-abc')}")
@@ -54,7 +54,7 @@ def _prefix_problems(prefix: str) -> list[str]:
     if not prefix:
         return ["must be non-empty"]
     problems = []
-    if len(prefix.encode()) > MAX_PREFIX_BYTES:
+    if _bytes(prefix) > MAX_PREFIX_BYTES:
         problems.append(f"must be no more than {MAX_PREFIX_BYTES} bytes")
     if not _SUBDOMAIN.match(prefix):
         problems.append(
@@ -67,3 +67,8 @@ def _prefix_problems(prefix: str) -> list[str]:
 def _quoted_rule(rule: str, *examples: str) -> str:
     listed = " or ".join(f"'{example}', " for example in examples)
     return f"(e.g. {listed}regex used for validation is '{rule}')"
+
+
+def _bytes(text: str) -> int:
+    # JSON may hold half a surrogate pair, which has no UTF-8; it must be refused by its rule, not by a crash.
+    return len(text.encode(errors="surrogatepass"))

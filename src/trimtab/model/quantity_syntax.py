@@ -33,8 +33,9 @@ Reading = tuple[int, int, Format]
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
-# Sign, whole digits, fraction, suffix; and of an exponent, sign and digits.
-_SYNTAX = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z", re.ASCII)
+# Sign, whole digits, fraction, suffix; and of an exponent, sign and digits. The possessive `*+` never gives digits
+# back: a thousand zeros before a wrong letter would otherwise be shared out between the parts in every way.
+_SYNTAX = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?[0-9]*+)\Z", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([-+]?)0*([0-9]+)\Z", re.ASCII)
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from trimtab.model.requirement import Operator, Requirement, SelectorError, check_key, require
 
-_TOKEN = re.compile(r"[ \t\r\n]*(?:(?P<symbol>!=|==|[=!(),<>])|(?P<name>[^ \t\r\n=!(),<>]+))")
+# A symbol, or a name; white space matches neither and is passed over.
+_TOKEN = re.compile(r"(!=|==|[=!(),<>])|[^ \t\r\n=!(),<>]+")
 _OPERATORS: dict[str, Operator] = {
     "in": "in",
     "notin": "notin",
@@ -31,9 +32,7 @@ _END = _Token("", False)
 
 def parse_requirements(text: str) -> list[Requirement]:
     """Read the requirements of a selector's text, sorted by key; raise SelectorError where it is malformed."""
-    parser = _Parser(
-        [_Token(found[0].strip(" \t\r\n"), found["name"] is not None) for found in _TOKEN.finditer(text)]
-    )
+    parser = _Parser([_Token(found[0], is_name=found[1] is None) for found in _TOKEN.finditer(text)])
     return sorted(parser.requirements(), key=lambda requirement: requirement.key)
 
 

@@ -187,6 +187,9 @@ def test_the_fast_paths_agree_with_the_whole_grammar(text):
 @given(st.text("0123456789.+-eEinumkKMGTP \n_\u0661", max_size=40) | st.text(max_size=40))
 @example("1e99999999999999999999999999")
 @example("1e-99999999999999999999999999")
+@example("0" * 1000 + "x")  # once cost cubic time in the regular expression
+@example("0." + "0" * 1000 + "x")
+@example("1" + "E" * 1000)
 @settings(max_examples=300)
 def test_garbage_is_read_or_refused_and_nothing_else(text):
     try:

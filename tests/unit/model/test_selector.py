@@ -1,7 +1,7 @@
 """Label selectors: the text form, the JSON form, matching, and the words for what is wrong."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trimtab.model import wire
@@ -199,6 +199,11 @@ def test_canonical_text_means_the_same_selector(selector, labels):
 
 
 @given(st.text("ab=!(),<> in\n/-", max_size=30) | st.text(max_size=30))
+@example("a" + " " * 100_000)  # once cost quadratic time in the tokens
+@example("\ud800/\ud800=\ud800")
+@example("a=\ud800")
+@example("a." * 50_000 + "/b")
+@example("a in (" + "," * 100_000)
 @settings(max_examples=200)
 def test_garbage_is_read_or_refused_and_nothing_else(text):
     try:
