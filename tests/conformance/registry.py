@@ -59,6 +59,6 @@ def load_topics(package: str) -> list[str]:
             continue
         try:
             importlib.import_module(module.name)
-        except Exception as error:  # noqa: BLE001 - whatever an import raises is reported, and fails the run
+        except (ImportError, SyntaxError, NameError, AttributeError, TypeError) as error:
             broken.append(f"{module.name} cannot be imported: {type(error).__name__}: {error}")
     return broken
