@@ -20,24 +20,17 @@ def overlay(raw: Mapping[str, Any], before: wire.Wire, after: wire.Wire) -> dict
         if _same(old, new):
             continue
         name = field.encode_name
-        changed = _merged(raw.get(name), old, new)
-        if changed is None or new == field.default:
+        if new is None or new in ((), {}):
             out.pop(name, None)
         else:
-            out[name] = changed
+            out[name] = _merged(raw.get(name), old, new)
     return out
 
 
 def _merged(raw: Any, old: Any, new: Any) -> Any:
-    if isinstance(new, wire.Wire):
-        is_edit = isinstance(raw, Mapping) and type(old) is type(new)
-        return overlay(raw, old, new) if is_edit else wire.to_builtins(new)
-    if (
-        isinstance(new, tuple)
-        and isinstance(raw, list)
-        and isinstance(old, tuple)
-        and len(raw) == len(old) == len(new)
-    ):
+    if isinstance(new, wire.Wire) and isinstance(raw, Mapping) and type(old) is type(new):
+        return overlay(raw, old, new)
+    if isinstance(new, tuple) and isinstance(raw, list) and len(raw) == len(old) == len(new):
         # Elements keep their place, so the unknown fields of each stay with it.
         return [
             each if _same(was, now) else _merged(each, was, now)

@@ -52,10 +52,20 @@ def default(hpa: Manifest) -> dict[str, Any]:
 def validate_create(hpa: Manifest, gates: FeatureGates, namespace: str = "") -> list[FieldError]:
     """Say why an API server would refuse to create the HPA, sent to `namespace` if it names none itself."""
     data = _data(hpa)
-    metadata = data.get("metadata")
-    if namespace and isinstance(metadata, Mapping) and not metadata.get("namespace"):
-        data = {**data, "metadata": {**metadata, "namespace": namespace}}
-    return list(strategy.create(data, gates).errors)
+    if errors := decode_errors(data):
+        return errors
+    completed = {**data, "metadata": _completed(data.get("metadata") or {}, namespace)}
+    return list(strategy.create(completed, gates).errors)
+
+
+def _completed(metadata: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """Return the metadata with what the server itself takes from the request or makes up."""
+    out = dict(metadata)
+    if namespace and not out.get("namespace"):
+        out["namespace"] = namespace
+    if out.get("generateName") and not out.get("name"):
+        out["name"] = f"{out['generateName']}xxxxx"
+    return out
 
 
 def validate_update(hpa: Manifest, old: Manifest, gates: FeatureGates) -> list[FieldError]:

@@ -54,6 +54,9 @@ def decode_errors(data: Any) -> list[FieldError]:
         return _shape_errors(data) or _alias_errors(data)
     except RecursionError:
         return [invalid(_ROOT, "{...}", "is nested too deeply to be read")]
+    except (ValueError, OverflowError) as error:
+        # A number of thousands of digits cannot even be shown.
+        return [invalid(_ROOT, "{...}", f"cannot be read: {error}")]
 
 
 def to_v2(data: Mapping[str, Any]) -> Json:
@@ -105,7 +108,8 @@ def _identity_errors(data: Mapping[str, Any]) -> list[FieldError]:
 
 def _shape_errors(data: Mapping[str, Any]) -> list[FieldError]:
     kind = _SHAPES.get(data["apiVersion"], types.HorizontalPodAutoscaler)
-    errors = shape.misfits(data.get("metadata") or {}, WholeMeta, FieldPath("metadata"))
+    metadata = data.get("metadata")
+    errors = [] if metadata is None else shape.misfits(metadata, WholeMeta, FieldPath("metadata"))
     return errors + shape.misfits({name: value for name, value in data.items() if name != "metadata"}, kind)
 
 
