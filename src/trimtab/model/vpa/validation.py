@@ -101,11 +101,17 @@ def _check_scope(vpa: VerticalPodAutoscaler, options: VPAOptions) -> Iterator[Fi
 
 
 def _scope_warnings(vpa: VerticalPodAutoscaler) -> Iterator[str]:
+    """Warn of modes that evict: an evicted leader loses its role, and its successor is evicted in turn."""
     policy = vpa.spec.update_policy
     mode = policy.update_mode if policy else UpdateMode.RECREATE
-    if vpa.spec.vpa_scope is not None and mode in (UpdateMode.RECREATE, UpdateMode.AUTO):
-        # An evicted leader loses its role: its successor is resized and evicted in turn.
-        yield (
-            f"spec.updatePolicy: {mode} evicts pods, and a pod that is evicted may lose the role that "
-            "spec.vpaScope selects it by; use InPlaceOrRecreate or InPlace"
-        )
+    if vpa.spec.vpa_scope is None or mode not in (UpdateMode.RECREATE, UpdateMode.AUTO):
+        return
+    how = (
+        "evicts pods"
+        if mode == UpdateMode.RECREATE
+        else "evicts pods wherever they cannot be resized in place"
+    )
+    yield (
+        f"spec.updatePolicy: {mode} {how}, and an evicted pod may lose the role that spec.vpaScope selects it by; "
+        "use InPlaceOrRecreate or InPlace"
+    )

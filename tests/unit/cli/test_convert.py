@@ -1,0 +1,101 @@
+"""`trimtab convert`, from outside."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trimtab.cli import run
+
+EXAMPLES = sorted(Path("examples").glob("*.yaml"))
+
+V1 = """\
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1  # a comment
+  maxReplicas: 5
+  targetCPUUtilizationPercentage: 60
+"""
+BETA = """\
+apiVersion: autoscaling/v2beta1
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 5
+  metrics:
+  - type: Resource
+    resource: {name: cpu, targetAverageUtilization: 60}
+"""
+
+
+def convert(capsys, *arguments):
+    code = run(["convert", *arguments])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize("text", [V1, BETA])
+def test_older_versions_become_v2(text, tmp_path, capsys):
+    file = tmp_path / "hpa.yaml"
+    file.write_text(text)
+    (hpa,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "v2"))
+    assert list(hpa) == ["apiVersion", "kind", "metadata", "spec"]
+    assert hpa["apiVersion"] == "autoscaling/v2"
+    assert hpa["spec"]["metrics"] == [
+        {
+            "type": "Resource",
+            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}},
+        }
+    ]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_survives_v1_and_back(example, tmp_path, capsys):
+    once = convert(capsys, str(example), "--to", "v2")
+    v1, v2 = tmp_path / "v1.yaml", tmp_path / "v2.yaml"
+    v2.write_text(once)
+    v1.write_text(convert(capsys, str(v2), "--to", "v1"))
+    assert convert(capsys, str(v1), "--to", "v2") == once
+    assert "autoscaling/v2" not in [one["apiVersion"] for one in yaml.safe_load_all(v1.read_text())]
+
+
+def test_other_kinds_pass_and_keep_their_place(tmp_path, capsys):
+    config = {"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "1"}}
+    file = tmp_path / "list.yaml"
+    file.write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [config, yaml.safe_load(V1)]})
+    )
+    (whole,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "trimtab"))
+    assert whole["items"][0] == config
+    assert whole["items"][1]["apiVersion"] == "autoscaling.trimtab.dev/v2"
+
+
+def test_json_holds_several_documents_in_a_list(tmp_path, capsys):
+    file = tmp_path / "two.yaml"
+    file.write_text(f"{V1}---\n{BETA}")
+    data = json.loads(convert(capsys, str(file), "--to", "v2", "-o", "json"))
+    assert data["kind"] == "List"
+    assert len(data["items"]) == 2
+
+
+def test_an_object_that_cannot_be_read_is_named_and_nothing_is_written(tmp_path, capsys):
+    file = tmp_path / "bad.yaml"
+    file.write_text(V1.replace("maxReplicas: 5", "maxReplicas: many"))
+    assert run(["convert", str(file), "--to", "v2"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "bad.yaml:7: HorizontalPodAutoscaler web: spec.maxReplicas: Invalid value" in err
+    assert err.count("\n") == 1
+
+
+def test_an_empty_file_cannot_be_converted(tmp_path, capsys):
+    file = tmp_path / "empty.yaml"
+    file.write_text("")
+    assert run(["convert", str(file), "--to", "v2"]) == 2
+    assert "holds no documents" in capsys.readouterr().err

@@ -1,0 +1,119 @@
+"""The command line as a whole: help, completion, and how it fails."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+import trimtab
+from trimtab import cli
+
+
+def test_every_command_is_described_by_its_own_first_sentence():
+    group = cli.cli
+    for name, lazy in cli.COMMANDS.items():
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        assert command.help is not None
+        assert command.help.partition("\n")[0] == lazy.summary
+
+
+def test_help_names_the_commands_and_exit_codes(capsys):
+    assert cli.run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in cli.COMMANDS)
+    assert "Exit codes" in out
+
+
+def test_help_imports_no_command():
+    script = "import sys; from trimtab.cli import run; run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    imported = done.stderr
+    assert not [name for name in ("msgspec", "yaml", "rich.", "numpy", "aiohttp") if f"'{name}" in imported]
+
+
+def test_the_version_is_the_packages(capsys):
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"trimtab, version {trimtab.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_our_variable(shell, capsys):
+    assert cli.run(["completion", shell]) == 0
+    assert "_TRIMTAB_COMPLETE" in capsys.readouterr().out
+
+
+def test_completion_proposes_commands():
+    script = "from trimtab.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"_TRIMTAB_COMPLETE": "bash_complete", "COMP_WORDS": "trimtab va", "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "plain,validate\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["validate"], "Missing argument"),
+        (["validate", "--nope", "x"], "No such option"),
+        (["convert", "x.yaml"], "Missing option '--to'"),
+        (["convert", "x.yaml", "--to", "v9"], "'v9' is not one of"),
+        (["validate", "x", "--feature-gates", "Nope=true"], "unknown feature gate 'Nope'"),
+        (
+            ["validate", "x", "--feature-gates", "SPASelectionStrategy=true"],
+            "did you mean HPASelectionStrategy?",
+        ),
+        (
+            ["convert", "missing.yaml", "--to", "v1"],
+            "missing.yaml: cannot be read: No such file or directory",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line_on_stderr_and_exit_code_2(arguments, words, capsys):
+    assert cli.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("trimtab: ")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def break_validate(monkeypatch, error):
+    def raise_it(*_):
+        raise error
+
+    monkeypatch.setattr("trimtab.cli.validate.read_bundle", raise_it)
+
+
+def test_a_defect_is_one_line_and_exit_code_70(monkeypatch, capsys):
+    break_validate(monkeypatch, RuntimeError("oh\nno"))
+    assert cli.run(["validate", "x"]) == 70
+    err = capsys.readouterr().err
+    assert err.startswith("trimtab: defect: RuntimeError: oh no")
+    assert err.count("\n") == 1
+
+
+def test_debug_shows_the_traceback_of_a_defect(monkeypatch, capsys):
+    break_validate(monkeypatch, RuntimeError("oh no"))
+    assert cli.run(["--debug", "validate", "x"]) == 70
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_exit_code_130(monkeypatch, capsys):
+    break_validate(monkeypatch, KeyboardInterrupt())
+    assert cli.run(["validate", "x"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_failure():
+    command = f"{sys.executable} -c 'from trimtab.cli import main; main()' crds | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "---\n", "")

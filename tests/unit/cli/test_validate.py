@@ -1,0 +1,236 @@
+"""`trimtab validate`, from outside: files in, lines and exit codes out."""
+
+import json
+
+import pytest
+import yaml
+
+from trimtab.cli import run
+
+HPA = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 5
+  metrics:
+  - type: Resource
+    resource:
+      name: cpu
+      target: {type: Utilization, averageUtilization: 80}
+"""
+VPA = """\
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: db, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
+  updatePolicy: {updateMode: InPlaceOrRecreate}
+"""
+SCOPE = """\
+apiVersion: autoscaling.k8s.io/v1
+kind: VPAScope
+metadata: {name: leader, namespace: shop}
+spec:
+  podSelector:
+    matchLabels: {role: leader}
+"""
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    """Validate one text; return exit code, stdout without the directory, stderr."""
+
+    def validate(text, *options):
+        file = tmp_path / "f.yaml"
+        file.write_text(text)
+        code = run(["validate", str(file), *options])
+        out, err = capsys.readouterr()
+        return code, out.replace(f"{tmp_path}/", ""), err.replace(f"{tmp_path}/", "")
+
+    return validate
+
+
+def test_good_objects_say_nothing_on_stdout(check):
+    assert check("---\n".join([HPA, VPA, SCOPE])) == (0, "", "3 objects checked: 0 errors, 0 warnings\n")
+
+
+def test_an_error_names_file_line_object_field_and_reason(check):
+    code, out, _ = check(HPA.replace("maxReplicas: 5", "maxReplicas: 0"))
+    assert code == 1
+    assert out.splitlines()[0] == (
+        "f.yaml:7: HorizontalPodAutoscaler shop/web: spec.maxReplicas: Required value: must be set and greater than 0"
+    )
+
+
+def test_every_wrong_type_is_reported_not_only_the_first(check):
+    text = HPA.replace("maxReplicas: 5", "maxReplicas: five").replace("name: cpu", "name: [cpu]")
+    _, out, _ = check(text)
+    assert [line.partition(": ")[0] for line in out.splitlines()] == ["f.yaml:7", "f.yaml:11"]
+    assert "must be an integer, not text" in out
+    assert "must be text, not a list" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(
+            HPA.replace("minReplicas: 1", "minReplica: 1"),
+            "f.yaml:6: HorizontalPodAutoscaler shop/web: spec.minReplica: warning: unknown field, an API server drops it; "
+            "did you mean minReplicas?",
+            id="a field that does not exist",
+        ),
+        pytest.param(
+            VPA.replace("InPlaceOrRecreate", "Recreate") + "  vpaScope: {name: leader}\n---\n" + SCOPE,
+            "spec.updatePolicy: warning: Recreate evicts pods",
+            id="Recreate on a scoped leader",
+        ),
+        pytest.param(
+            VPA + "  vpaScope: {name: gone}\n",
+            'f.yaml:7: VerticalPodAutoscaler shop/db: spec.vpaScope.name: warning: VPAScope "gone" is not in this bundle',
+            id="a scope that is not in the bundle",
+        ),
+        pytest.param(
+            HPA + "---\n" + VPA.replace("StatefulSet, name: db", "Deployment, name: web"),
+            "HorizontalPodAutoscaler shop/web scales Deployment/web on cpu, which this VPA changes",
+            id="HPA and VPA on one resource",
+        ),
+        pytest.param(
+            HPA.replace("minReplicas: 1", "minReplicas: 0").replace(
+                "- type: Resource",
+                "- type: External\n    external: {metric: {name: q}, target: {type: Value, value: 1}}\n  - type: Resource",
+            )
+            + "  behavior: {scaleDown: {tolerance: 1}}\n",
+            "spec.behavior.scaleDown.tolerance: warning: a tolerance of 1",
+            id="a tolerance that forbids zero",
+        ),
+        pytest.param(
+            HPA + "---\n" + HPA, "metadata.name: warning: the same object stands", id="an object twice"
+        ),
+        pytest.param(
+            HPA + "---\n" + HPA.replace("name: web, namespace", "name: web2, namespace"),
+            "shop/web scales the same workload",
+            id="two HPAs on one workload",
+        ),
+        pytest.param(
+            SCOPE.replace("matchLabels: {role: leader}", "{}"),
+            "spec: warning: selects every pod",
+            id="an empty scope",
+        ),
+    ],
+)
+def test_what_is_legal_but_not_meant_is_a_warning(check, text, words):
+    code, out, _ = check(text)
+    assert words in out
+    assert code == 0
+    assert check(text, "--strict")[0] == 1
+
+
+def test_lists_are_unpacked_and_other_kinds_skipped(check):
+    items = [yaml.safe_load(CONFIG_MAP), yaml.safe_load(HPA) | {"spec": {}}]
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
+    code, out, err = check(text)
+    assert code == 1
+    assert "HorizontalPodAutoscaler shop/web: spec.maxReplicas" in out
+    assert "ConfigMap default/settings: skipped" in err
+    assert "1 object checked" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- 1\n- 2\n", "a manifest must be an object with apiVersion and kind"),
+        ("just text\n", "a manifest must be an object with apiVersion and kind"),
+        ("kind: HorizontalPodAutoscaler\n", "apiVersion: Required value"),
+        ("apiVersion: v1\nkind: 5\n", "kind: Required value"),
+        (HPA.replace("autoscaling/v2", "autoscaling/v3"), 'apiVersion: Unsupported value: "autoscaling/v3"'),
+        (VPA.replace("k8s.io/v1", "k8s.io/v1beta2"), 'supported values: "autoscaling.k8s.io/v1"'),
+        (
+            HPA.replace("metadata: {name: web, namespace: shop}", "metadata: 5"),
+            "metadata: Invalid value: 5: must be an object",
+        ),
+        (HPA.replace("name: web, namespace: shop", "name: Wéb"), 'metadata.name: Invalid value: "Wéb"'),
+    ],
+)
+def test_documents_that_are_no_manifests_are_errors(check, text, words):
+    code, out, _ = check(text)
+    assert code == 1
+    assert words in out
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n---\n"])
+def test_an_empty_file_cannot_be_read(check, text):
+    code, out, err = check(text)
+    assert (code, out) == (2, "")
+    assert "holds no documents" in err
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, capsys):
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(HPA.replace("maxReplicas: 5", "maxReplicas: -1"))
+    bad.write_text("a: [\n")
+    assert run(["validate", str(bad), str(good)]) == 2
+    out, err = capsys.readouterr()
+    assert "good.yaml:7" in out
+    assert "bad.yaml:2: not valid YAML" in err
+
+
+def test_gates_decide_what_is_accepted(check):
+    text = VPA + "  vpaScope: {name: leader}\n---\n" + SCOPE
+    assert check(text)[0] == 0
+    code, out, _ = check(text, "--feature-gates=VPASelectorRefinement=false")
+    assert code == 1
+    assert (
+        "spec.vpaScope: Forbidden: not supported when feature flag VPASelectorRefinement is disabled" in out
+    )
+
+
+def test_what_a_closed_gate_drops_is_a_warning(check):
+    text = HPA + "  selectionStrategy: OwnerReference\n  behavior: {scaleUp: {tolerance: 0.05}}\n"
+    gates = "--feature-gates=HPASelectionStrategy=false,HPAConfigurableTolerance=false"
+    code, out, _ = check(text, gates)
+    assert code == 0
+    assert (
+        "spec.selectionStrategy: warning: is dropped while the feature gate HPASelectionStrategy is off"
+        in out
+    )
+    assert "spec.behavior.scaleUp.tolerance: warning: is dropped" in out
+    assert check(text)[1] == ""
+
+
+def test_the_proposals_capital_letter_is_accepted(check):
+    assert check(HPA + "  SelectionStrategy: OwnerReference\n")[:2] == (0, "")
+    code, out, _ = check(HPA + "  SelectionStrategy: OwnerReference\n  selectionStrategy: LabelSelector\n")
+    assert code == 1
+    assert "spec.SelectionStrategy" in out
+
+
+@pytest.mark.parametrize(("output", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_findings_are_data_on_request(check, output, load):
+    code, out, err = check(
+        HPA.replace("maxReplicas: 5", "maxReplicas: -1") + "---\n" + CONFIG_MAP, "-o", output
+    )
+    data = load(out)
+    assert code == 1
+    assert err == ""
+    assert data["findings"][0] | {"message": ""} == {
+        "file": "f.yaml",
+        "line": 7,
+        "severity": "error",
+        "kind": "HorizontalPodAutoscaler",
+        "object": "shop/web",
+        "field": "spec.maxReplicas",
+        "message": "",
+    }
+    assert data["skipped"] == [
+        {"file": "f.yaml", "line": 14, "kind": "ConfigMap", "object": "default/settings"}
+    ]
+
+
+def test_findings_are_a_table_on_request(check):
+    _, out, _ = check(HPA.replace("maxReplicas: 5", "maxReplicas: -1"), "-o", "table")
+    assert out.split()[:5] == ["WHERE", "OBJECT", "SEVERITY", "FIELD", "MESSAGE"]
+    assert "error" in out
