@@ -35,11 +35,13 @@ def decode(data: bytes | str, kind: type[T]) -> T:
         first = error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"not valid JSON: {error}") from error
-    cleaned = without_nulls(msgspec.json.decode(data))
     try:
+        cleaned = without_nulls(msgspec.json.decode(data))
         return msgspec.convert(cleaned, kind, dec_hook=_read, str_keys=True)
     except msgspec.ValidationError:
         raise WireError(_where(first)) from first
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"not valid JSON: {error}") from error
 
 
 def convert(data: Any, kind: type[T]) -> T:

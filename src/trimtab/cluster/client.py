@@ -1,0 +1,249 @@
+"""The cluster port: reads, writes and subresources of any kind, over any transport.
+
+Every write carries a precondition wherever the API has one and the caller names it, and can be fenced by a lease.
+`sender` says what is retried and what is not.
+"""
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.codec import Page, decode_answer, decode_page
+from trimtab.cluster.fence import Fence
+from trimtab.cluster.pacing import Pacer
+from trimtab.cluster.patching import (
+    DELETE_DEFAULTS,
+    NO_PRECONDITIONS,
+    DeleteOptions,
+    PatchType,
+    Preconditions,
+)
+from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.sender import Sender
+from trimtab.cluster.transport import Query, Request, Transport
+from trimtab.model import wire
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+PAGE_SIZE = 500
+"""Objects per page of a list: paging costs no extra time and keeps the peak memory at one page."""
+
+FIELD_MANAGER = "trimtab"
+_PODS: Resource[Json] = Resource("", "v1", "pods", "Pod", Json)
+_MAX_DECISIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a resource to list or watch."""
+
+    namespace: str | None = None
+    labels: str = ""
+    fields: str = ""
+
+    def query(self) -> list[tuple[str, str]]:
+        """Return the query parameters."""
+        pairs = (("labelSelector", self.labels), ("fieldSelector", self.fields))
+        return [(name, value) for name, value in pairs if value]
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """All objects of a list, and the version that they are as of."""
+
+    items: tuple[T, ...]
+    resource_version: str
+
+
+class Client:
+    """The port to one API server; `fenced` gives a cheap copy on the same connections."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        transport: Transport,
+        *,
+        qps: float | None = None,
+        burst: int = 10,
+        seed: int | None = None,
+    ) -> None:
+        jitter = random.Random(seed)  # noqa: S311 - spreads requests in time, keeps no secret
+        self.clock = clock
+        self.sender = Sender(clock, transport, Pacer(clock, jitter, qps=qps, burst=burst), jitter)
+
+    def fenced(self, fence: Fence) -> "Client":
+        """Return a client on the same connections whose writes stop when `fence` says so."""
+        other = Client(self.clock, self.sender.transport)
+        other.sender = self.sender.fenced(fence)
+        return other
+
+    async def close(self) -> None:
+        """Close the transport's connections."""
+        await self.sender.transport.close()
+
+    async def get(self, resource: Resource[T], name: str, namespace: str | None = None) -> T:
+        """Read one object."""
+        act = f"reading {resource.describe(namespace, name)}"
+        return await self.read(act, resource.path(namespace, name), resource.struct)
+
+    async def read(self, act: str, path: str, into: type[T], *, query: Query = ()) -> T:
+        """Read any path and decode it; for subresources, and for what is no resource, such as discovery."""
+        answer = await self.sender.send(act, Request("GET", path, query))
+        return decode_answer(act, answer.body, into)
+
+    async def pages(
+        self,
+        resource: Resource[T],
+        selection: Selection = EVERYTHING,
+        *,
+        limit: int = PAGE_SIZE,
+        retry: bool = True,
+    ) -> AsyncIterator[Page[T]]:
+        """Yield the pages of a list; 0 as `limit` asks for everything in one."""
+        act = f"listing {resource.describe(selection.namespace, None)}"
+        send = self.sender.send if retry else self.sender.send_in_turn
+        token = ""
+        while True:
+            query = selection.query()
+            query += [("limit", str(limit))] if limit else []
+            query += [("continue", token)] if token else []
+            answer = await send(act, Request("GET", resource.path(selection.namespace), query))
+            page = decode_page(act, answer.body, resource.struct)
+            yield page
+            token = page.continue_token
+            if not token:
+                return
+
+    async def list(self, resource: Resource[T], selection: Selection = EVERYTHING) -> Listing[T]:
+        """List everything selected; an expired continue token starts over without pages (fault F12)."""
+        try:
+            return await self._collect(resource, selection, PAGE_SIZE)
+        except errors.Gone:
+            return await self._collect(resource, selection, 0)
+
+    async def create(
+        self, resource: Resource[T], body: Any, namespace: str | None = None, *, query: Query = ()
+    ) -> T:
+        """Create an object."""
+        act = f"creating {resource.describe(namespace, None)}"
+        answer = await self.sender.send(act, _request("POST", resource.path(namespace), body, query=query))
+        return decode_answer(act, answer.body, resource.struct)
+
+    async def update(
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str | None,
+        body: Any,
+        *,
+        subresource: str | None = None,
+    ) -> T:
+        """Replace an object; `body` holds the whole of it, with the resourceVersion that was read."""
+        act = f"updating {resource.describe(namespace, name)}"
+        answer = await self.sender.send(
+            act, _request("PUT", resource.path(namespace, name, subresource), body)
+        )
+        return decode_answer(act, answer.body, resource.struct)
+
+    async def patch(
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str | None,
+        body: Any,
+        *,
+        how: PatchType = PatchType.MERGE,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        subresource: str | None = None,
+    ) -> T:
+        """Change part of an object; the preconditions go into the patch itself."""
+        what = f"{subresource} of " if subresource else ""
+        act = f"patching {what}{resource.describe(namespace, name)}"
+        query = [("fieldManager", FIELD_MANAGER)]
+        query += [("force", "true")] if how is PatchType.APPLY else []
+        path = resource.path(namespace, name, subresource)
+        request = _request(
+            "PATCH", path, preconditions.within(body, how), query=query, content_type=how.value
+        )
+        answer = await self.sender.send(act, request)
+        return decode_answer(act, answer.body, resource.struct)
+
+    async def delete(
+        self,
+        resource: Resource[Any],
+        name: str,
+        namespace: str | None = None,
+        *,
+        options: DeleteOptions = DELETE_DEFAULTS,
+    ) -> None:
+        """Delete an object."""
+        act = f"deleting {resource.describe(namespace, name)}"
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **options.as_json()}
+        await self.sender.send(act, _request("DELETE", resource.path(namespace, name), body))
+
+    async def evict(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        dry_run: bool = False,
+    ) -> None:
+        """Ask for a pod's eviction; TooManyRequests means that a disruption budget forbids it now."""
+        body: Json = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        if options := DeleteOptions(preconditions).as_json():
+            body["deleteOptions"] = options
+        query = [("dryRun", "All")] if dry_run else []
+        request = _request("POST", _PODS.path(namespace, name, "eviction"), body, query=query)
+        # A 429 here speaks of one pod's budget, not of a busy server: neither wait nor hold others back.
+        await self.sender.send_once(f"evicting pods {namespace}/{name}", request)
+
+    async def resize(
+        self, name: str, namespace: str, spec: Json, *, preconditions: Preconditions = NO_PRECONDITIONS
+    ) -> Json:
+        """Change the resources of a running pod in place, through `pods/resize`."""
+        how = PatchType.STRATEGIC
+        body = {"spec": spec}
+        return await self.patch(
+            _PODS, name, namespace, body, how=how, preconditions=preconditions, subresource="resize"
+        )
+
+    async def _collect(self, resource: Resource[T], selection: Selection, limit: int) -> Listing[T]:
+        items: list[T] = []
+        version = ""
+        async for page in self.pages(resource, selection, limit=limit):
+            items += page.items
+            version = page.resource_version
+        return Listing(tuple(items), version)
+
+
+async def decide_again(decide_and_write: Callable[[], Awaitable[R]], *, tries: int = _MAX_DECISIONS) -> R:
+    """Run a step that reads, decides and writes; on a conflict run the whole of it again.
+
+    The step must read inside, so that a number decided on the old state is never sent on top of the new one
+    (fault F15).
+    """
+    for _ in range(tries - 1):
+        try:
+            return await decide_and_write()
+        except errors.Conflict as error:
+            if isinstance(error, errors.AlreadyExists):
+                raise
+    return await decide_and_write()
+
+
+def _request(
+    method: str, path: str, body: Any, *, query: Query = (), content_type: str = "application/json"
+) -> Request:
+    return Request(method, path, query, {"Content-Type": content_type}, wire.encode(body))

@@ -1,0 +1,160 @@
+"""From the bytes of answers, lists and watch events to typed objects.
+
+Decoding goes straight into the given type and skips what it does not name. One object that does not fit never
+spoils the rest: a page falls back to object by object and reports the bad ones (fault F10).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, get_origin
+
+import msgspec
+
+from trimtab.cluster.errors import Status, TransportError
+from trimtab.model import wire
+from trimtab.model.meta import ListMeta, ObjectMeta
+
+T = TypeVar("T")
+
+
+class Object(Protocol):
+    """Anything with the usual metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Return the metadata."""
+        ...
+
+
+class PartialObject(wire.Wire, frozen=True):
+    """An object of any kind, as far as its metadata."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that does not have the shape of its type."""
+
+    metadata: ObjectMeta
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list."""
+
+    items: Sequence[T]
+    resource_version: str
+    continue_token: str
+    unreadable: Sequence[Unreadable] = ()
+
+
+class _RawList(wire.Wire, frozen=True):
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[T]):
+    """One line of a watch: what happened and to which object."""
+
+    type: str
+    object: T | None = None
+    bookmark: str = ""
+    status: Status | None = None
+    unreadable: Unreadable | None = None
+
+
+class _StatusEvent(wire.Wire, frozen=True):
+    object: Status = Status()
+
+
+class _PartialEvent(wire.Wire, frozen=True):
+    type: str = ""
+    object: PartialObject = PartialObject()
+
+
+def decode_answer(act: str, body: bytes, kind: type[T]) -> T:
+    """Decode the body of a good answer."""
+    try:
+        return wire.decode(body, kind)
+    except wire.WireError as error:
+        raise TransportError(f"{act}: the answer does not make sense: {error}") from error
+
+
+def decode_page(act: str, body: bytes, kind: type[T]) -> Page[T]:
+    """Decode one page of a list."""
+    try:
+        listing = _list_decoder(kind)(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _decode_one_by_one(act, body, kind)
+    return Page(listing.items or (), listing.metadata.resource_version, listing.metadata.continue_)
+
+
+def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> Page[T]:
+    raw = decode_answer(act, body, _RawList)
+    items: list[T] = []
+    unreadable: list[Unreadable] = []
+    for text in raw.items or ():
+        try:
+            items.append(wire.decode(bytes(text), kind))
+        except wire.WireError as error:
+            partial = decode_answer(act, bytes(text), PartialObject)
+            unreadable.append(Unreadable(partial.metadata, str(error)))
+    return Page(items, raw.metadata.resource_version, raw.metadata.continue_, unreadable)
+
+
+def event_decoder(kind: type[T]) -> Callable[[bytes], Event[T]]:
+    """Return a function that decodes one line of a watch; it raises WireError on what is no event at all."""
+    typed = wire.decoder(_event_type(kind))
+
+    def decode(line: bytes) -> Event[T]:
+        try:
+            event = typed.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return _decode_odd_event(line, kind)
+        if event.type in {"ADDED", "MODIFIED", "DELETED"}:
+            return Event(event.type, event.object)
+        return _decode_odd_event(line, kind)
+
+    return decode
+
+
+def _decode_odd_event(line: bytes, kind: type[T]) -> Event[T]:
+    """Decode bookmarks, errors, unknown types, and objects that need a closer look."""
+    partial = wire.decode(line, _PartialEvent)
+    if partial.type == "ERROR":
+        return Event(partial.type, status=wire.decode(line, _StatusEvent).object)
+    if partial.type == "BOOKMARK":
+        return Event(partial.type, bookmark=partial.object.metadata.resource_version)
+    if partial.type not in {"ADDED", "MODIFIED", "DELETED"}:
+        return Event(partial.type)
+    try:
+        return Event(partial.type, wire.decode(line, _event_type(kind)).object)
+    except wire.WireError as error:
+        return Event(partial.type, unreadable=Unreadable(partial.object.metadata, str(error)))
+
+
+_LIST_DECODERS: dict[Any, Callable[[bytes], Any]] = {}
+_EVENT_TYPES: dict[Any, Any] = {}
+
+
+def _list_decoder(kind: Any) -> Callable[[bytes], Any]:
+    if kind not in _LIST_DECODERS:
+        items: Any = list[kind]
+        fields = [("metadata", ListMeta, ListMeta()), ("items", items | None, None)]
+        struct = msgspec.defstruct(f"{_name(kind)}List", fields, frozen=True, gc=False)
+        _LIST_DECODERS[kind] = wire.decoder(struct).decode
+    return _LIST_DECODERS[kind]
+
+
+def _event_type(kind: Any) -> Any:
+    if kind not in _EVENT_TYPES:
+        fields = [("type", str), ("object", kind)]
+        _EVENT_TYPES[kind] = msgspec.defstruct(f"{_name(kind)}Event", fields, frozen=True, gc=False)
+    return _EVENT_TYPES[kind]
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(get_origin(kind) or kind, "__name__", "Object"))

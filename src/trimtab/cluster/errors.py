@@ -1,0 +1,191 @@
+"""What can go wrong between us and an API server, sorted by what the caller does about it.
+
+ClusterError
+├── ConfigError            no usable kubeconfig or in-cluster set-up: the user has to act
+├── Fenced                 we may no longer be the leader: the write was not sent
+├── TransportError         no answer, half an answer, or one that is not Kubernetes': look again, then decide
+└── ApiError               the server answered with a Status
+    ├── BadRequest         400     Unauthorized  401     Forbidden  403     NotFound  404
+    ├── Conflict           409     AlreadyExists 409, reason AlreadyExists: read again, decide again
+    ├── Gone               410     list again
+    ├── Invalid            422     our object is wrong; sending it again will not help
+    ├── TooManyRequests    429     wait `retry_after`; on an eviction: the disruption budget says no
+    └── ServerError        5xx     Unavailable 503, ServerTimeout 504: retry a read later, look before a write
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trimtab.model import wire
+
+# ruff: noqa: N818 - the names are the API's own reasons
+
+
+class ClusterError(Exception):
+    """The root of everything this package raises on purpose."""
+
+
+class ConfigError(ClusterError):
+    """The connection to a cluster is not, or wrongly, configured; the message is one line for the user."""
+
+
+class Fenced(ClusterError):
+    """A write was not sent because the lease that allows writing may be lost."""
+
+
+class TransportError(ClusterError):
+    """No complete, intelligible answer came back; a write may or may not have happened."""
+
+
+class StatusCause(wire.Wire, frozen=True):
+    """One field that the server objected to."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(wire.Wire, frozen=True):
+    """What a Status is about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class Status(wire.Wire, frozen=True):
+    """The API server's way to say how a request went."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails = StatusDetails()
+    code: int = 0
+
+
+class ApiError(ClusterError):
+    """The API server refused or failed; `act` is what we were doing."""
+
+    def __init__(self, act: str, status: Status, retry_after: float | None = None) -> None:
+        super().__init__(f"{act}: {status.message or status.reason or 'no message'} ({status.code})")
+        self.act = act
+        self.code = status.code
+        self.reason = status.reason
+        self.message = status.message
+        self.details = status.details
+        self.retry_after = retry_after
+
+
+class BadRequest(ApiError):
+    """The server could not understand the request (400)."""
+
+
+class Unauthorized(ApiError):
+    """The server does not know who we are (401)."""
+
+
+class Forbidden(ApiError):
+    """We are not allowed to do this (403)."""
+
+
+class NotFound(ApiError):
+    """There is no such object, or no such resource (404)."""
+
+
+class Conflict(ApiError):
+    """The object changed since it was read, or is being deleted (409)."""
+
+
+class AlreadyExists(Conflict):
+    """An object of that name is already there (409)."""
+
+
+class Gone(ApiError):
+    """The resourceVersion or continue token is too old (410)."""
+
+
+class Invalid(ApiError):
+    """The object breaks a rule of its kind (422)."""
+
+
+class TooManyRequests(ApiError):
+    """The server asks us to wait, or a disruption budget forbids an eviction (429)."""
+
+
+class ServerError(ApiError):
+    """The server failed (5xx)."""
+
+
+class Unavailable(ServerError):
+    """The server, or the one behind it, is not there at the moment (503)."""
+
+
+class ServerTimeout(ServerError):
+    """The server ran out of time (504)."""
+
+
+_BY_CODE: Mapping[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+    503: Unavailable,
+    504: ServerTimeout,
+}
+_BY_REASON: Mapping[str, type[ApiError]] = {
+    "AlreadyExists": AlreadyExists,
+    "Expired": Gone,
+    "Gone": Gone,
+    "Timeout": ServerTimeout,
+    "ServerTimeout": ServerTimeout,
+}
+
+
+def error_from_status(act: str, status: Status, retry_after: float | None = None) -> ApiError:
+    """Return the error that a Status stands for."""
+    kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
+    if kind is None:
+        kind = ServerError if status.code >= 500 else ApiError
+    if retry_after is None and status.details.retry_after_seconds > 0:
+        retry_after = float(status.details.retry_after_seconds)
+    return kind(act, status, retry_after)
+
+
+def error_from_answer(act: str, code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+    """Return the error for an answer with status `code`, whatever its body is: a Status, HTML, nothing."""
+    status = read_failure(body)
+    if status is None:
+        # A proxy in between answers in its own words; keep a glimpse of them.
+        text = body[:200].decode("utf-8", "replace").strip()
+        status = Status(message=" ".join(text.split()) or "no Kubernetes Status in the answer")
+    if status.code != code:
+        status = msgspec.structs.replace(status, code=code)
+    return error_from_status(act, status, parse_retry_after(headers.get("retry-after")))
+
+
+def read_failure(body: bytes) -> Status | None:
+    """Return the failure Status in `body`, or None if it holds anything else."""
+    # An object's kind is among its first members; looking there spares decoding every good answer twice.
+    if b'"Status"' not in body[:256]:
+        return None
+    try:
+        status = wire.decode(body, Status)
+    except wire.WireError:
+        return None
+    return status if status.kind == "Status" and status.status != "Success" else None
+
+
+def parse_retry_after(value: str | None) -> float | None:
+    """Return the seconds of a Retry-After header; dates and nonsense count as absent."""
+    if value is None or not value.isascii() or not value.strip().isdigit():
+        return None
+    return float(min(int(value.strip()[:9]), 3600))

@@ -1,0 +1,67 @@
+"""Which kind of object a request is about: group, version, plural name, and the type it is read into."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+T = TypeVar("T")
+U = TypeVar("U")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """A resource of the API and the type that its objects are decoded into.
+
+    A struct type reads only its own fields, so an object of one must never be sent back whole with `update`; use
+    `patch`, or read `resource.untyped()`.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    struct: type[T]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return `group/version`, or the version alone for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def into(self, kind: type[U]) -> "Resource[U]":
+        """Return the same resource read into another type."""
+        return replace(self, struct=kind)  # type: ignore[arg-type,return-value]  # replace keeps the old parameter
+
+    def untyped(self) -> "Resource[Json]":
+        """Return the same resource read as plain JSON, nothing left out."""
+        return self.into(Json)
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """Return the path below the server's address; without a namespace, that of all namespaces."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [root]
+        if self.namespaced and namespace:
+            parts += ["namespaces", _segment(namespace)]
+        elif self.namespaced and name is not None:
+            raise ValueError(f"{self.plural} {name!r}: a namespaced object needs a namespace")
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_segment(name))
+        if subresource is not None:
+            parts.append(subresource)
+        return "/".join(parts)
+
+    def describe(self, namespace: str | None, name: str | None) -> str:
+        """Return how messages name an object, as `deployments shop/web`."""
+        where = "/".join(part for part in (namespace, name) if part)
+        return f"{self.plural} {where}".rstrip()
+
+
+def _segment(name: str) -> str:
+    """Quote one part of a path; what could climb to another object is refused."""
+    if not name or name in {".", ".."} or "/" in name or "%" in name:
+        raise ValueError(f"{name!r} cannot be the name of an object")
+    return quote(name, safe="")
