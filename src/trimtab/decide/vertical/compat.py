@@ -19,6 +19,10 @@ class Compat:
     """A creator whose replica count is unknown has as many replicas as live pods; upstream takes 0: no limit."""
     in_place_waits: bool = True
     """Mode InPlace waits when told to; upstream sends the resize also beyond the budget and to Pending pods."""
+    resize_clock_restarts: bool = True
+    """A resize's time-out counts from that resize; upstream counts from the first one it ever saw of that pod name."""
+    infeasible_is_per_vpa: bool = True
+    """An infeasible resize is held against the VPA that asked for it; upstream holds it against the next one too."""
     needs_current_recommendation: bool = True
     """A recommendation made before the VPA's present generation is not applied; upstream applies any."""
     scoped_auto_is_in_place: bool = True
@@ -32,6 +36,17 @@ class Compat:
     limit_range_keeps_absent: bool = True
     """Fitting a pod into its LimitRange invents no amounts; upstream writes 0 for resources nobody recommended."""
 
+    role_change_closes_window: bool = True
+    """A pod that changes labels starts a new memory window; upstream takes its old peak out of the new role."""
+    samples_follow_control: bool = True
+    """A pod's usage teaches the VPA that controls it; upstream teaches every VPA whose selector matches."""
+    samples_survive_collection: bool = True
+    """A sample whose aggregate was collected makes a new one; upstream loses those of relabelled pods."""
+    refuses_impossible_samples: bool = True
+    """Usage above the node's capacity or from the future is refused; upstream learns from it and saves it."""
+    history_survives_selectors: bool = True
+    """A VPA whose selector changes and comes back has its loaded history again; upstream forgets it."""
+
 
 DEFAULT = Compat()
 
@@ -40,10 +55,17 @@ VPA_1_8 = Compat(
     budget_is_shared=False,
     unknown_kinds_are_budgeted=False,
     in_place_waits=False,
+    resize_clock_restarts=False,
+    infeasible_is_per_vpa=False,
     needs_current_recommendation=False,
     scoped_auto_is_in_place=False,
     request_namespace_counts=False,
     admission_is_idempotent=False,
     applies_only_to_controlled=False,
     limit_range_keeps_absent=False,
+    role_change_closes_window=False,
+    samples_follow_control=False,
+    samples_survive_collection=False,
+    refuses_impossible_samples=False,
+    history_survives_selectors=False,
 )

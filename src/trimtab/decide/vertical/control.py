@@ -96,6 +96,9 @@ class Control:
         return self.claim.key if self.claim else None
 
 
+NOBODY = Control(None)
+
+
 @dataclass(frozen=True)
 class VPAIndex:
     """All VPAs, by the controller they target."""

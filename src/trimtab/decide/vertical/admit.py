@@ -1,0 +1,244 @@
+"""What a pod gets when it is created: the JSON patch of the mutating webhook.
+
+The pod comes as raw JSON, since a patch must know whether `requests` is absent or empty, which typed values do
+not tell. No pod is ever refused here, whatever it looks like: one we cannot read is left alone, with the reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from trimtab.decide.vertical.boost import BoostError, boost
+from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.containers import is_off, status_of
+from trimtab.decide.vertical.control import NOBODY, Control, VPAIndex, controlling_vpa
+from trimtab.decide.vertical.controllers import Owners
+from trimtab.decide.vertical.currency import is_recommendation_current
+from trimtab.decide.vertical.observed_containers import ANNOTATION, format_observed
+from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION, Originals
+from trimtab.decide.vertical.patches import (
+    UPDATES_ANNOTATION,
+    Existing,
+    Operation,
+    add_annotation,
+    add_empty_annotations,
+    changes,
+    container_text,
+    resource_operations,
+    updates_text,
+    words_for,
+)
+from trimtab.decide.vertical.scope import NodeLabels
+from trimtab.decide.vertical.sizing import NOTHING, ContainerResources, Sizing, size_pod
+from trimtab.model import wire
+from trimtab.model.gates import FeatureGates
+from trimtab.model.pod import Pod
+from trimtab.model.quantity import Quantity
+from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
+
+_UNNAMED = "%"
+
+
+@dataclass(frozen=True)
+class AdmissionContext:
+    """What the webhook knows about the cluster and its own settings."""
+
+    index: VPAIndex
+    owners: Owners
+    nodes: NodeLabels = field(default_factory=dict)
+    ranges: Mapping[str, LimitRanges] = field(default_factory=dict)
+    """Merged LimitRanges by namespace."""
+    gates: FeatureGates = field(default_factory=FeatureGates)
+    compat: Compat = DEFAULT
+    max_boost_cpu: Quantity = Quantity.zero
+
+
+@dataclass(frozen=True)
+class PodAdmission:
+    """The answer for one pod: operations to apply (none: leave it as it is), who controls it, and why."""
+
+    operations: tuple[Operation, ...]
+    reason: str
+    control: Control = NOBODY
+    sizing: Sizing | None = None
+    error: str = ""
+
+
+def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmission:
+    """Return the patch for a pod under creation in `namespace`; never raises, never refuses."""
+    try:
+        pod = wire.convert(raw, Pod)
+    except (wire.WireError, RecursionError) as error:
+        return PodAdmission((), "the pod cannot be read", error=str(error))
+    pod = _located(pod, namespace, context.compat)
+    control = controlling_vpa(pod, context.index, context.owners, context.nodes)
+    if control.claim is None:
+        return PodAdmission((), control.reason, control)
+    vpa = control.claim.vpa
+    if context.compat.needs_current_recommendation and not is_recommendation_current(vpa):
+        return PodAdmission(
+            (), f"the recommendation of VPA {vpa.key} is older than its present specification", control
+        )
+    assert isinstance(raw, dict)
+    try:
+        return _patched(raw, pod, control, vpa, context)
+    except BoostError as error:
+        return PodAdmission((), "its startup boost cannot be computed", control, error=str(error))
+
+
+def _located(pod: Pod, namespace: str, compat: Compat) -> Pod:
+    """Fill in what the API server fills in only after admission: name and namespace."""
+    metadata = pod.metadata
+    if not metadata.name:
+        metadata = msgspec.structs.replace(
+            metadata, name=metadata.generate_name + _UNNAMED, namespace=namespace
+        )
+    elif not metadata.namespace and compat.request_namespace_counts:
+        metadata = msgspec.structs.replace(metadata, namespace=namespace)
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def _patched(
+    raw: Mapping[str, Any],
+    pod: Pod,
+    control: Control,
+    vpa: VerticalPodAutoscaler,
+    context: AdmissionContext,
+) -> PodAdmission:
+    ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
+    existing = existing_resources(raw, pod)
+    if not context.compat.admission_is_idempotent:
+        sizing = size_pod(pod, vpa, ranges, context.compat)
+        operations = calculate_operations(pod, vpa, sizing, existing, context)
+    else:
+        originals = Originals.read(pod)
+        before = originals.restored(pod)
+        sizing = size_pod(before, vpa, ranges, context.compat)
+        operations = _changed_operations(pod, before, vpa, sizing, existing, context)
+    if not isinstance(_part(raw, "metadata").get("annotations"), dict) and (
+        operations or not context.compat.admission_is_idempotent
+    ):
+        operations = [add_empty_annotations(), *operations]
+    if not context.compat.admission_is_idempotent:
+        operations.append(add_annotation(ANNOTATION, _observed(pod)))
+    reason = control.reason if operations else "it already has what is recommended"
+    return PodAdmission(tuple(operations), reason, control, sizing)
+
+
+def calculate_operations(
+    pod: Pod,
+    vpa: VerticalPodAutoscaler,
+    sizing: Sizing,
+    existing: tuple[Existing, ...],
+    context: AdmissionContext,
+) -> list[Operation]:
+    """Return every operation of upstream's patch for one pod, also those that change nothing."""
+    operations: list[Operation] = []
+    updates: list[str] = []
+    for index, wanted, notes in _wanted(pod, vpa, sizing, context):
+        operations.extend(notes)
+        added = resource_operations(index, existing[index], wanted)
+        if added:
+            operations.extend(added)
+            words = (*_annotations(pod, index, vpa, sizing), *words_for(wanted))
+            updates.append(container_text(index, words))
+    if updates:
+        operations.append(add_annotation(UPDATES_ANNOTATION, updates_text(vpa.metadata.name, updates)))
+    return operations
+
+
+def _changed_operations(
+    pod: Pod,
+    before: Pod,
+    vpa: VerticalPodAutoscaler,
+    sizing: Sizing,
+    existing: tuple[Existing, ...],
+    context: AdmissionContext,
+) -> list[Operation]:
+    """Return the operations that change something; the notes tell the whole change since the user's pod."""
+    operations: list[Operation] = []
+    annotations: dict[str, str] = {}
+    updates: list[str] = []
+    given: dict[int, ContainerResources] = {}
+    for index, wanted, notes in _wanted(before, vpa, sizing, context):
+        annotations.update({_annotation_name(note): note["value"] for note in notes})
+        total = changes(wanted, before.spec.containers[index])
+        if total.requests or total.limits:
+            words = (*_annotations(before, index, vpa, sizing), *words_for(total))
+            updates.append(container_text(index, words))
+            given[index] = total
+        missing = changes(wanted, pod.spec.containers[index])
+        if missing.requests or missing.limits:
+            operations.extend(resource_operations(index, existing[index], missing))
+    if updates:
+        annotations[UPDATES_ANNOTATION] = updates_text(vpa.metadata.name, updates)
+        annotations[ORIGINALS_ANNOTATION] = Originals.written(before, given)
+    annotations[ANNOTATION] = _observed(pod)
+    present = pod.metadata.annotations
+    operations.extend(
+        add_annotation(name, value) for name, value in annotations.items() if present.get(name) != value
+    )
+    return operations
+
+
+def _wanted(
+    pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext
+) -> list[tuple[int, ContainerResources, list[Operation]]]:
+    """Return, per container that may be changed, what it gets and the annotations that go with it."""
+    wanted: list[tuple[int, ContainerResources, list[Operation]]] = []
+    for index, container in enumerate(pod.spec.containers):
+        resources = NOTHING if _is_mode_off(vpa) else sizing.containers[index]
+        notes: list[Operation] = []
+        if context.gates.cpu_startup_boost:
+            if is_off(container.name, vpa.spec.resource_policy):
+                continue
+            boosted = boost(container, vpa, resources, context.max_boost_cpu)
+            if boosted is not None:
+                resources = boosted.resources
+                notes.append(add_annotation(boosted.annotation, boosted.value))
+        wanted.append((index, resources, notes))
+    return wanted
+
+
+def existing_resources(raw: Mapping[str, Any], pod: Pod) -> tuple[Existing, ...]:
+    """Return which resource objects each container has; a status that knows the resources goes before the spec."""
+    containers = _part(raw, "spec").get("containers") or ()
+    found = []
+    for container, data in zip(pod.spec.containers, containers, strict=True):
+        resources = _part(data, "resources")
+        status = status_of(pod, container.name)
+        if status is not None and status.resources is not None:
+            found.append(Existing(bool(status.resources.requests), bool(status.resources.limits)))
+        else:
+            found.append(Existing(_is_object(resources, "requests"), _is_object(resources, "limits")))
+    return tuple(found)
+
+
+def _part(data: object, key: str) -> Mapping[str, Any]:
+    found = data.get(key) if isinstance(data, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _is_object(data: Mapping[str, Any], key: str) -> bool:
+    return isinstance(data.get(key), dict)
+
+
+def _is_mode_off(vpa: VerticalPodAutoscaler) -> bool:
+    policy = vpa.spec.update_policy
+    return policy is not None and policy.update_mode == UpdateMode.OFF
+
+
+def _annotations(pod: Pod, index: int, vpa: VerticalPodAutoscaler, sizing: Sizing) -> tuple[str, ...]:
+    return () if _is_mode_off(vpa) else sizing.annotations.get(pod.spec.containers[index].name, ())
+
+
+def _annotation_name(operation: Operation) -> str:
+    name: str = operation["path"].rpartition("/")[2]
+    return name.replace("~1", "/").replace("~0", "~")
+
+
+def _observed(pod: Pod) -> str:
+    return format_observed(tuple(container.name for container in pod.spec.containers))

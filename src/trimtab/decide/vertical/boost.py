@@ -1,0 +1,140 @@
+"""CPU startup boost: more CPU while a container starts, taken back some time after the pod is ready."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from trimtab.decide.vertical.budget import BOOST_PREFIX
+from trimtab.decide.vertical.containers import amount_of, controls_limits, controls_requests_only, policy_for
+from trimtab.decide.vertical.proportional import proportional_limits
+from trimtab.decide.vertical.sizing import ContainerResources
+from trimtab.model import wire
+from trimtab.model.pod import Container, Pod
+from trimtab.model.quantity import Quantity
+from trimtab.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
+from trimtab.model.times import ZERO_TIME
+from trimtab.model.vpa.types import GenericStartupBoost, VerticalPodAutoscaler
+
+_FACTOR = "Factor"
+_QUANTITY = "Quantity"
+_ONE_MILLI = Quantity.from_milli(1)
+
+
+class BoostError(ValueError):
+    """A startup boost that cannot be computed; the message says which field is wrong."""
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """A container's resources with the boost, and the annotation that remembers those without."""
+
+    resources: ContainerResources
+    annotation: str
+    value: str
+
+
+def boost_of(container: str, vpa: VerticalPodAutoscaler) -> GenericStartupBoost | None:
+    """Return the boost in force: the container policy's, else the VPA's."""
+    policy = policy_for(container, vpa.spec.resource_policy)
+    chosen = policy.startup_boost if policy and policy.startup_boost else vpa.spec.startup_boost
+    return chosen.cpu if chosen else None
+
+
+def boost(
+    container: Container,
+    vpa: VerticalPodAutoscaler,
+    resources: ContainerResources,
+    max_cpu: Quantity = Quantity.zero,
+) -> Boosted | None:
+    """Return the container's resources with its startup boost; None if it has none."""
+    wanted = boost_of(container.name, vpa)
+    if wanted is None:
+        return None
+    base = amount_of(resources.requests, CPU)
+    if base.is_zero:
+        base = amount_of(container.resources.requests, CPU)
+    cpu = _boosted(base, wanted)
+    if not max_cpu.is_zero and cpu > max_cpu:
+        cpu = max_cpu
+    return Boosted(
+        _with_cpu(container, vpa, resources, cpu), BOOST_PREFIX + container.name, _original(container)
+    )
+
+
+def _boosted(base: Quantity, wanted: GenericStartupBoost) -> Quantity:
+    kind = wanted.type or _FACTOR
+    if kind == _FACTOR:
+        if wanted.factor is None:
+            raise BoostError("startupBoost.CPU.Factor is required when Type is Factor or not specified")
+        if wanted.factor < 1:
+            raise BoostError("boost factor must be >= 1")
+        return Quantity.from_milli(base.milli_value() * wanted.factor)
+    if kind == _QUANTITY:
+        if wanted.quantity is None:
+            raise BoostError("startupBoost.CPU.Quantity is required when Type is Quantity")
+        return Quantity.from_milli(base.milli_value() + wanted.quantity.milli_value())
+    raise BoostError(f"unsupported startup boost type: {wanted.type}")
+
+
+def _with_cpu(
+    container: Container, vpa: VerticalPodAutoscaler, resources: ContainerResources, cpu: Quantity
+) -> ContainerResources:
+    own = container.resources
+    policy = vpa.spec.resource_policy
+    if controls_requests_only(container.name, policy):
+        limit = own.limits.get(CPU)
+        if limit is not None and cpu > limit:
+            # One milli below the limit keeps the pod Burstable, as it was.
+            cpu = limit - _ONE_MILLI if limit > _ONE_MILLI else limit
+    boosted = replace(resources, requests={**resources.requests, CPU: cpu})
+    if controls_limits(container.name, policy):
+        limits, _ = proportional_limits(own.limits, own.requests, {CPU: cpu}, {})
+        if limits and CPU in limits:
+            boosted = replace(boosted, limits={**boosted.limits, CPU: limits[CPU]})
+    return boosted
+
+
+def _original(container: Container) -> str:
+    def kept(amounts: ResourceList) -> dict[str, str]:
+        return {resource: str(amounts[resource]) for resource in (CPU, MEMORY) if resource in amounts}
+
+    own = container.resources
+    return wire.encode({"requests": kept(own.requests), "limits": kept(own.limits)}).decode()
+
+
+def expired_boosts(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> frozenset[str]:
+    """Return the containers whose boost is over: the pod has been ready for longer than the boost lasts."""
+    ready = pod.status.condition("Ready")
+    if ready is None or ready.status != "True":
+        return frozenset()
+    since = ready.last_transition_time or ZERO_TIME
+    boosted = (key[len(BOOST_PREFIX) :] for key in pod.metadata.annotations if key.startswith(BOOST_PREFIX))
+    return frozenset(name for name in boosted if _is_over(_duration(name, vpa), now - since))
+
+
+def _is_over(duration: timedelta, elapsed: timedelta) -> bool:
+    return not duration or elapsed > duration
+
+
+def _duration(container: str, vpa: VerticalPodAutoscaler) -> timedelta:
+    policy = policy_for(container, vpa.spec.resource_policy)
+    own = policy.startup_boost.cpu if policy and policy.startup_boost else None
+    general = vpa.spec.startup_boost.cpu if vpa.spec.startup_boost else None
+    for candidate in (own, general):
+        if candidate is not None and candidate.duration_seconds is not None:
+            return timedelta(seconds=candidate.duration_seconds)
+    return timedelta()
+
+
+def resources_before_boost(
+    annotations: Mapping[str, str], container: str, recommended: ContainerResources
+) -> ContainerResources:
+    """Return what a container goes back to: the recommendation, else what it had before the boost."""
+    value = annotations.get(BOOST_PREFIX + container)
+    if recommended.requests or recommended.limits or value is None:
+        return recommended
+    try:
+        original = wire.decode(value, ResourceRequirements)
+    except wire.WireError as error:
+        raise BoostError(f"annotation {BOOST_PREFIX}{container} does not hold resources: {error}") from error
+    return ContainerResources(original.requests, original.limits)

@@ -1,0 +1,155 @@
+"""Which pods should be changed, in which order, and why the others should not."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trimtab.decide.vertical.containers import is_off, recommendation_for, requests_and_limits
+from trimtab.decide.vertical.observed_containers import observed_containers
+from trimtab.decide.vertical.priority import Priority
+from trimtab.model.gates import FeatureGates
+from trimtab.model.pod import ContainerStatus, Pod
+from trimtab.model.resources import CPU, MEMORY, ResourceList
+from trimtab.model.times import ZERO_TIME
+from trimtab.model.vpa.types import (
+    EvictionChangeRequirement,
+    EvictionRequirement,
+    RecommendedPodResources,
+    VerticalPodAutoscaler,
+)
+
+
+@dataclass(frozen=True)
+class UpdateThresholds:
+    """How far off, and how old, a pod must be."""
+
+    min_change: float = 0.1
+    """Least relative difference that is worth changing a pod whose requests are within bounds."""
+    lifetime: timedelta = timedelta(hours=12)
+    """Least age of such a pod; younger ones are left in peace."""
+    evict_after_oom: timedelta = timedelta(minutes=10)
+    """An OOM kill counts as quick if the container ran shorter than this, and no longer than this ago."""
+
+
+@dataclass(frozen=True)
+class Eligibility:
+    """Whether a pod should be changed, and the sentence that says why."""
+
+    is_eligible: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pod that should be changed, with what it should get."""
+
+    pod: Pod
+    priority: Priority
+    recommendation: RecommendedPodResources | None
+    reason: str = ""
+
+
+def is_lower_anywhere(before: RecommendedPodResources | None, after: RecommendedPodResources | None) -> bool:
+    """Return whether any target fell; only then is an infeasible resize worth another try."""
+    for entry in after.container_recommendations if after else ():
+        earlier = recommendation_for(entry.container_name, before)
+        if earlier is not None and any(
+            resource in earlier.target and amount < earlier.target[resource]
+            for resource, amount in entry.target.items()
+        ):
+            return True
+    return False
+
+
+def oom_threshold(vpa: VerticalPodAutoscaler, default: timedelta, gates: FeatureGates) -> timedelta:
+    """Return how quick an OOM kill must be to count, by the VPA's own setting where the gate allows it."""
+    policy = vpa.spec.update_policy
+    if policy is None or policy.evict_after_oom_seconds is None or not gates.per_vpa_config:
+        return default
+    return timedelta(seconds=policy.evict_after_oom_seconds)
+
+
+def has_quick_oom(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime, threshold: timedelta) -> bool:
+    """Return whether a container that we scale was just killed for want of memory, soon after it started."""
+    observed = observed_containers(pod)
+    return any(
+        _is_quick_oom(status, now, threshold)
+        for status in pod.status.container_statuses
+        if (observed is None or status.name in observed) and not is_off(status.name, vpa.spec.resource_policy)
+    )
+
+
+def _is_quick_oom(status: ContainerStatus, now: datetime, threshold: timedelta) -> bool:
+    ended = status.last_state.terminated
+    if ended is None or ended.reason != "OOMKilled":
+        return False
+    finished, started = ended.finished_at or ZERO_TIME, ended.started_at or ZERO_TIME
+    return finished - started < threshold and now - finished < threshold
+
+
+def judge(
+    pod: Pod, priority: Priority, *, is_quick_oom: bool, now: datetime, thresholds: UpdateThresholds
+) -> Eligibility:
+    """Decide whether a pod's requests are far enough off to change them."""
+    if is_quick_oom and priority.resource_diff == 0:
+        return Eligibility(False, "it was OOM-killed, but its requests would not change")
+    if is_quick_oom:
+        return Eligibility(True, "it was OOM-killed soon after it started")
+    if priority.is_outside_range:
+        return Eligibility(True, "its requests are outside the recommended range")
+    if pod.status.start_time is None:
+        return Eligibility(False, "its requests are within the range and it has no start time")
+    if now < pod.status.start_time + thresholds.lifetime:
+        return Eligibility(
+            False, f"its requests are within the range and it is younger than {thresholds.lifetime}"
+        )
+    if priority.resource_diff < thresholds.min_change:
+        return Eligibility(
+            False, f"its requests differ by {priority.resource_diff:.3g}, less than {thresholds.min_change:g}"
+        )
+    return Eligibility(True, f"its requests differ by {priority.resource_diff:.3g} and it is old enough")
+
+
+def admits_eviction(
+    pod: Pod,
+    recommendation: RecommendedPodResources | None,
+    requirements: Sequence[EvictionRequirement] | None,
+) -> bool:
+    """Return whether some container meets all eviction requirements; None means the VPA has no update policy."""
+    if requirements is None:
+        return True
+    for container in pod.spec.containers:
+        entry = recommendation_for(container.name, recommendation)
+        if entry is None:
+            continue
+        requests, _ = requests_and_limits(pod, container.name)
+        if CPU not in requests or MEMORY not in requests:
+            return True
+        if all(_is_met(requirement, requests, entry.target) for requirement in requirements):
+            return True
+    return False
+
+
+def _is_met(requirement: EvictionRequirement, requests: ResourceList, target: ResourceList) -> bool:
+    return any(
+        _changes_as_required(
+            requirement.change_requirement, _milli(requests, resource), _milli(target, resource)
+        )
+        for resource in requirement.resources
+    )
+
+
+def _changes_as_required(requirement: str, request: int, target: int) -> bool:
+    if requirement == EvictionChangeRequirement.TARGET_HIGHER_THAN_REQUESTS:
+        return target > request
+    return requirement == EvictionChangeRequirement.TARGET_LOWER_THAN_REQUESTS and target < request
+
+
+def _milli(amounts: ResourceList, resource: str) -> int:
+    found = amounts.get(resource)
+    return found.milli_value() if found is not None else 0
+
+
+def in_update_order(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return the most urgent first; equals keep their order."""
+    return tuple(sorted(candidates, key=lambda candidate: candidate.priority.rank))

@@ -1,0 +1,143 @@
+"""What one update loop keeps while it runs: counters, brakes, events and a verdict per pod.
+
+Mutable, and owned by a single generator; `trimtab.decide.vertical.update` turns it into frozen values at the end.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from trimtab.decide.vertical.actions import UpdateEvent, Verdict
+from trimtab.decide.vertical.brake import (
+    FRUITLESS_REASON,
+    Trial,
+    after_eviction,
+    evictions_left,
+    fruitless_message,
+    judge_trial,
+    still_relevant,
+)
+from trimtab.decide.vertical.budget import Group, by_creator, count_group, is_resizing
+from trimtab.decide.vertical.compat import Compat
+from trimtab.decide.vertical.controllers import ControllerKey
+from trimtab.decide.vertical.observation import NamespaceRanges, Observation
+from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
+from trimtab.model.gates import FeatureGates
+from trimtab.model.pod import Pod
+
+POD, VPA = "Pod", "VerticalPodAutoscaler"
+
+
+@dataclass(frozen=True)
+class LoopContext:
+    """What does not change during a loop."""
+
+    observation: Observation
+    now: datetime
+    settings: UpdaterSettings
+    gates: FeatureGates
+    compat: Compat
+    live: tuple[Pod, ...] = ()
+    ranges: NamespaceRanges = field(default_factory=lambda: NamespaceRanges(()))
+
+
+class LoopState:
+    """What does change: one per loop."""
+
+    def __init__(self, context: LoopContext, before: UpdaterState) -> None:
+        self.context = context
+        uids = {pod.metadata.uid for pod in context.live}
+        creators = {str(creator) for creator in by_creator(context.live, context.compat)}
+        self.groups: dict[ControllerKey, Group] = {}
+        self.events: list[UpdateEvent] = []
+        self.verdicts: dict[str, Verdict] = {}
+        self.resizes_seen = self._still_seen(before.resizes_seen)
+        self.infeasible = {uid: found for uid, found in before.infeasible.items() if uid in uids}
+        self.brake = still_relevant(before.brake, uids, creators, context.now)
+        self.conflicts_told = frozenset(before.conflicts_told)
+
+    def _still_seen(self, seen: Mapping[str, datetime]) -> dict[str, datetime]:
+        if not self.context.compat.resize_clock_restarts:
+            return dict(seen)
+        under_way = {pod.metadata.key for pod in self.context.live if is_resizing(pod)}
+        return {key: moment for key, moment in seen.items() if key in under_way}
+
+    def frozen(self) -> UpdaterState:
+        """Return what the next loop must know."""
+        return UpdaterState(
+            resizes_seen=self.resizes_seen,
+            infeasible=self.infeasible,
+            brake=self.brake,
+            conflicts_told=tuple(sorted(self.conflicts_told)),
+        )
+
+    def count(self, pods: Iterable[Pod]) -> None:
+        """Count the groups of these pods afresh."""
+        context = self.context
+        self.groups = {}
+        for creator, members in by_creator(pods, context.compat).items():
+            replicas = context.observation.replicas(creator)
+            group = count_group(
+                creator, members, replicas, context.settings.eviction_tolerance, context.compat
+            )
+            if group is not None:
+                self.groups[creator] = group
+
+    def judge_trials(self, vpa_of: Mapping[str, str]) -> None:
+        """See how earlier evictions turned out; a controller whose pods come back unchanged is paused, and said so."""
+        judged = dict(self.brake.trials)
+        for creator, pods in by_creator(self.context.live, self.context.compat).items():
+            before = judged.get(str(creator))
+            if before is None:
+                continue
+            after = judge_trial(before, pods, self.context.now, self.context.settings.brake)
+            judged[str(creator)] = after
+            if after.paused_until is not None and before.paused_until is None:
+                for key in sorted({vpa_of[pod.metadata.key] for pod in pods if pod.metadata.key in vpa_of}):
+                    self.warn(key, FRUITLESS_REASON, fruitless_message(str(creator), after))
+        self.brake = msgspec.structs.replace(self.brake, trials=judged)
+
+    def braked(self, pod: Pod, creator: ControllerKey) -> str:
+        """Say which brake holds back the eviction of this pod; empty if none does."""
+        now, brakes = self.context.now, self.context.settings.brake
+        if evictions_left(self.brake, len(self.context.live), now, brakes) == 0:
+            return "enough pods of the cluster were evicted within the last minute"
+        refusal = self.brake.refusals.get(pod.metadata.uid)
+        if refusal is not None and now < refusal.until:
+            return "the API refused its eviction a short while ago"
+        paused_until = self.brake.trials.get(str(creator), Trial()).paused_until
+        if paused_until is not None and now < paused_until:
+            return f"evicting pods of {creator} changed nothing lately; next try at {paused_until:%H:%M:%S}"
+        group, most = self.groups.get(creator), brakes.max_missing_per_controller
+        if most is not None and group is not None and pod.status.phase != "Pending" and group.missing >= most:
+            return f"{creator} already lacks {group.missing} of its pods"
+        return ""
+
+    def evicted(self, pod: Pod, creator: ControllerKey) -> None:
+        """Take note of an eviction; a Pending pod was not up and uses no budget."""
+        if pod.status.phase != "Pending" and creator in self.groups:
+            self.groups[creator] = self.groups[creator].after_eviction()
+        self.brake = after_eviction(self.brake, str(creator), pod, self.context.now)
+
+    def resized(self, creator: ControllerKey) -> None:
+        """Take note of a resize."""
+        if creator in self.groups:
+            self.groups[creator] = self.groups[creator].after_resize()
+
+    def leave(self, pod: Pod, vpa: str | None, reason: str) -> None:
+        """Say why nothing is done with a pod."""
+        self.note(pod, vpa, "none", reason)
+
+    def note(self, pod: Pod, vpa: str | None, action: str, reason: str) -> None:
+        """Say what was done with a pod, and why; the last word counts."""
+        self.verdicts[pod.metadata.key] = Verdict(pod=pod.metadata.key, vpa=vpa, action=action, reason=reason)
+
+    def tell(self, about: str, key: str, reason: str, message: str) -> None:
+        """Record a Normal event."""
+        self.events.append(UpdateEvent(kind=about, object=key, type="Normal", reason=reason, message=message))
+
+    def warn(self, vpa: str, reason: str, message: str) -> None:
+        """Record a Warning event about a VPA."""
+        self.events.append(UpdateEvent(kind=VPA, object=vpa, type="Warning", reason=reason, message=message))
