@@ -32,7 +32,7 @@ class PodCounts(Wire):
     ignored: int = 0
 
 
-class Proposal(Wire):
+class Proposal(Wire, tag="proposal", tag_field="result"):
     """What one metric asks for."""
 
     type: str
@@ -52,7 +52,7 @@ class Proposal(Wire):
     """Pods whose samples were refused, with the rule."""
 
 
-class Failure(Wire):
+class Failure(Wire, tag="failure", tag_field="result"):
     """Why one metric cannot be used."""
 
     type: str

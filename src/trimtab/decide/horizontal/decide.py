@@ -1,0 +1,214 @@
+"""One decision: from one observation and the time to the replicas, the status, the events and the memory."""
+
+from datetime import datetime
+
+import msgspec
+
+from trimtab.decide.horizontal import normalize as normal
+from trimtab.decide.horizontal.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
+from trimtab.decide.horizontal.decision import Decision, Told, Trail
+from trimtab.decide.horizontal.draft import Draft
+from trimtab.decide.horizontal.measure import Measured, measure
+from trimtab.decide.horizontal.memory import seeded
+from trimtab.decide.horizontal.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.selection import effective_strategy
+from trimtab.decide.horizontal.stabilize import MESSAGES as HELD
+from trimtab.decide.horizontal.zero import DISABLED, can_wake, floor_of, is_paused, mark
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
+from trimtab.model.scale import Scale
+
+ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
+BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
+
+_FAILED_STEPS = {
+    "parse": "invalid API version in scale target reference: {error}",
+    "map": "unable to determine resource for scale target reference: {error}",
+    "query": "failed to query scale subresource for {reference}: {error}",
+}
+
+
+def decide(seen: Observation, now: datetime) -> Decision:
+    """Decide about one autoscaler.
+
+    If the decision has `scale_to`, write `intent` (if any) and then the scale, and let `after_scale` complete it.
+    """
+    draft = Draft(seen, now)
+    _tell_strategy(draft)
+    if seen.scale is None:
+        return _without_scale(draft, seen.scale_failure or ScaleFailure(message="the scale was not read"))
+    scale, hpa = seen.scale, seen.hpa
+    draft.conditions.set(
+        ABLE_TO_SCALE, "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale"
+    )
+    draft.current = current = scale.spec.replicas
+    _tell_external_change(draft)
+    draft.memory = seeded(draft.memory, current, draft.now)
+    lowest, highest = floor_of(hpa.spec, seen.gates, seen.compat), hpa.spec.max_replicas
+    is_ours = seen.gates.hpa_scale_to_zero and draft.conditions.is_true(SCALED_TO_ZERO)
+    if current == 0:
+        if is_paused(hpa.spec, lowest, is_ours=is_ours):
+            return _paused(draft, lowest)
+        return _from_zero(draft, scale, lowest)
+    if seen.compat.clear_condition_above_zero and draft.conditions.is_true(SCALED_TO_ZERO):
+        mark(draft.conditions, scaled_to_zero=False)
+    if current > highest:
+        draft.trail = Trail(lowest=lowest, highest=highest, stop="AboveMax")
+        return _rescale(draft, highest, ABOVE_MAX, lowest)
+    if current < lowest:
+        draft.trail = Trail(lowest=lowest, highest=highest, stop="BelowMin")
+        return _rescale(draft, lowest, BELOW_MIN, lowest)
+    return _by_metrics(draft, scale, lowest)
+
+
+def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
+    draft.warn("FailedGetScale", failure.message)
+    message = f"the HPA controller was unable to get the target's current scale: {failure.message}"
+    draft.conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
+    draft.trail = Trail(stop="FailedGetScale")
+    error = _FAILED_STEPS[failure.step].format(reference=draft.seen.reference, error=failure.message)
+    return draft.failed(error, draft.status_with_conditions(), "spec" if failure.step == "parse" else "internal")
+
+
+def _paused(draft: Draft, lowest: int) -> Decision:
+    draft.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", DISABLED)
+    seen = draft.seen
+    if not seen.gates.hpa_scale_to_zero and not seen.compat.keep_condition_while_gate_off:
+        draft.conditions.remove(SCALED_TO_ZERO)
+    draft.trail = Trail(lowest=lowest, highest=seen.hpa.spec.max_replicas, stop="Paused")
+    return draft.settled(0)
+
+
+def _from_zero(draft: Draft, scale: Scale, lowest: int) -> Decision:
+    """Wake a workload that we brought to zero, if a metric asks or if minReplicas no longer allows zero."""
+    measured = measure(draft, scale, lowest)
+    if measured.replicas is None:
+        if not lowest or not draft.seen.compat.raise_to_min_without_metrics:
+            return _unmeasured(draft, measured)
+        draft.error = measured.error
+        draft.warn("FailedComputeMetricsReplicas", measured.error)
+        _keep_trail(draft, measured)
+        return _rescale(draft, lowest, BELOW_MIN, lowest)
+    desired, reason = _normalized(draft, measured, lowest)
+    if desired < lowest:
+        desired, reason = lowest, reason or BELOW_MIN
+    return _rescale(draft, desired, reason, lowest) if desired else draft.settled(0)
+
+
+def _by_metrics(draft: Draft, scale: Scale, lowest: int) -> Decision:
+    measured = measure(draft, scale, lowest)
+    if measured.replicas is None:
+        return _unmeasured(draft, measured)
+    desired, reason = _normalized(draft, measured, lowest)
+    if desired == draft.current:
+        return draft.settled(desired)
+    return _rescale(draft, desired, reason, lowest)
+
+
+def _unmeasured(draft: Draft, measured: Measured) -> Decision:
+    _keep_trail(draft, measured)
+    if measured.stop != "AmbiguousSelector" or draft.may_repeat("FailedComputeMetricsReplicas"):
+        draft.warn_last("FailedComputeMetricsReplicas", measured.error)
+    error = f"failed to compute desired number of replicas based on listed metrics for {draft.seen.reference}: "
+    return draft.failed(error + measured.error, draft.status(draft.seen.hpa.status.desired_replicas))
+
+
+def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str]:
+    """Return the replicas that windows, bounds and rates leave of what was asked, and why they would change."""
+    seen, current = draft.seen, draft.current
+    draft.error = measured.error
+    asked = max(measured.replicas or 0, 0)
+    if draft.trail.fallback and seen.compat.fallback_never_shrinks:
+        # Foreign idle pods in the average would shrink a busy workload while nobody can tell them apart.
+        asked = max(asked, current)
+    reason = ""
+    if asked > current:
+        reason = f"{measured.name} above target"
+    elif asked < current:
+        reason = "All metrics below target"
+    wanted = normal.Wanted(
+        current=current,
+        desired=asked,
+        lowest=lowest,
+        highest=seen.hpa.spec.max_replicas,
+        behavior=seen.hpa.spec.behavior,
+    )
+    result = normal.normalize(wanted, draft.memory, draft.now, seen.settings, seen.compat)
+    draft.memory = msgspec.structs.replace(draft.memory, recommendations=result.stabilized.recommendations)
+    _tell_normalized(draft.conditions, result)
+    _keep_trail(draft, measured, asked, result)
+    return result.replicas, reason
+
+
+def _tell_normalized(conditions: Conditions, result: normal.Normalized) -> None:
+    held = result.stabilized.reason
+    if held:
+        conditions.set(ABLE_TO_SCALE, "True", held, HELD[held])
+    else:
+        conditions.set(ABLE_TO_SCALE, "True", "ReadyForNewScale", "recommended size matches current size")
+    limited = result.limited.reason
+    conditions.set(
+        SCALING_LIMITED, "True" if result.is_limited else "False", limited, normal.MESSAGES[limited]
+    )
+
+
+def _keep_trail(
+    draft: Draft, measured: Measured, asked: int | None = None, normalized: normal.Normalized | None = None
+) -> None:
+    draft.trail = msgspec.structs.replace(
+        draft.trail,
+        proposals=tuple(draft.proposals),
+        winner=measured.winner,
+        asked=asked,
+        normalized=normalized,
+        stop=measured.stop,
+    )
+
+
+def _rescale(draft: Draft, desired: int, reason: str, lowest: int) -> Decision:
+    intent = None
+    if draft.seen.compat.intent_before_scale and goes_to_zero(draft.seen, draft.current, desired, lowest):
+        intent = _intent(draft)
+    return draft.rescale(desired, reason, intent)
+
+
+def goes_to_zero(seen: Observation, current: int, desired: int, lowest: int) -> bool:
+    """Return whether a rescale brings the workload to a zero that we can wake it from."""
+    return (
+        seen.gates.hpa_scale_to_zero and current > 0 and desired == 0 and lowest == 0 and can_wake(seen.hpa.spec)
+    )
+
+
+def _intent(draft: Draft) -> HorizontalPodAutoscalerStatus:
+    """Return the old status with `ScaledToZero` already True."""
+    old = draft.seen.hpa.status
+    conditions = Conditions(old.conditions, draft.moment)
+    mark(conditions, scaled_to_zero=True)
+    return msgspec.structs.replace(old, conditions=conditions.done())
+
+
+def _tell_strategy(draft: Draft) -> None:
+    """Tell when a strategy other than the labels is active for a new spec, and when the strategy changed."""
+    seen = draft.seen
+    strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
+    before = draft.memory.strategy
+    if before and before != strategy:
+        message = f"Pod selection strategy changed from '{before}' to '{strategy}'"
+        draft.events.append(Told(type="Normal", reason="StrategyChanged", message=message))
+    if before != strategy and seen.gates.hpa_selection_strategy:
+        draft.memory = msgspec.structs.replace(draft.memory, strategy=strategy)
+    generation = seen.hpa.metadata.generation
+    if strategy != SelectionStrategy.LABEL_SELECTOR and generation != (seen.hpa.status.observed_generation or 0):
+        message = f"Pod selection strategy '{strategy}' is active"
+        draft.events.append(Told(type="Normal", reason="SelectionStrategyActive", message=message))
+
+
+def _tell_external_change(draft: Draft) -> None:
+    """Tell that someone else changed the replicas, and note what they are now."""
+    if not draft.seen.compat.tell_external_changes:
+        return
+    before, current = draft.memory.replicas, draft.current
+    if before is not None and before != current and draft.may_repeat("ReplicasChangedElsewhere"):
+        message = f"replicas went from {before} to {current} by another hand than this autoscaler's"
+        draft.events.append(Told(type="Normal", reason="ReplicasChangedElsewhere", message=message))
+    if before != current:
+        draft.memory = msgspec.structs.replace(draft.memory, replicas=current)

@@ -1,0 +1,80 @@
+"""What was decided, and everything that led to it."""
+
+from typing import Literal
+
+from trimtab.decide.horizontal.memory import EMPTY, Memory
+from trimtab.decide.horizontal.normalize import Normalized
+from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.selection import LeftOut
+from trimtab.decide.horizontal.tolerance import Tolerance
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
+from trimtab.model.wire import Wire
+
+Action = Literal["scale_up", "scale_down", "none"]
+ErrorLabel = Literal["spec", "internal", "none"]
+
+
+class Told(Wire):
+    """An event to record about the autoscaler."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+class Computation(Wire):
+    """Labels of the metric that counts computations, one per metric of the spec."""
+
+    type: str
+    action: Action = "none"
+    error: ErrorLabel = "none"
+
+
+class Trail(Wire):
+    """How the decision came about; `explain` turns it into words."""
+
+    lowest: int = 0
+    highest: int = 0
+    strategy: str = SelectionStrategy.LABEL_SELECTOR
+    counted: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    fallback: str = ""
+    tolerance: Tolerance = Tolerance()
+    proposals: tuple[Proposal | Failure, ...] = ()
+    winner: int | None = None
+    """Index of the metric that asked for the most."""
+    asked: int | None = None
+    """Replicas that the metrics asked for."""
+    normalized: Normalized | None = None
+    stop: str = ""
+    """What ended the decision before any metric counted; empty when metrics did."""
+
+
+class Decision(Wire, kw_only=True):
+    """One decision; the writes follow from it and from nothing else."""
+
+    now: float
+    current: int = 0
+    desired: int = 0
+    scale_to: int | None = None
+    """Replicas to write; None: the scale is not written. After the write, ask `after_scale`."""
+    reason: str = ""
+    """Why the scale changes, as the event says it."""
+    status: HorizontalPodAutoscalerStatus
+    status_changed: bool = False
+    intent: HorizontalPodAutoscalerStatus | None = None
+    """A status to write *before* the scale: that going to zero is our doing."""
+    events: tuple[Told, ...] = ()
+    events_after_status: int = 0
+    """How many of the last events are told after the status is written."""
+    memory: Memory = EMPTY
+    error: str = ""
+    """What the reconcile reports as its error; empty when all is well."""
+    error_label: ErrorLabel = "none"
+    action: Action = "none"
+    computations: tuple[Computation, ...] = ()
+    observed_desired: int | None = None
+    """Value for the desired-replicas gauge; None leaves it as it is."""
+    is_final: bool = True
+    """Whether a failed write of the status is the reconcile's error; else it is only logged."""
+    trail: Trail = Trail()

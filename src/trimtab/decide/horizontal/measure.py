@@ -1,0 +1,148 @@
+"""From readings to the number that the metrics together ask for.
+
+The largest proposal wins. If every metric fails, or some fail while the others would shrink the workload, nothing
+is asked for: a metric that cannot be read might be the one that needs the pods.
+"""
+
+from trimtab.decide.horizontal.ambiguity import ambiguity_message, parsed, rivals_of
+from trimtab.decide.horizontal.conditions import SCALING_ACTIVE
+from trimtab.decide.horizontal.decision import Action, Computation, Trail
+from trimtab.decide.horizontal.draft import Draft
+from trimtab.decide.horizontal.observation import Observation
+from trimtab.decide.horizontal.proposals.each import of_metric
+from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.proposals.scene import Scene
+from trimtab.decide.horizontal.readings import Failed, Reading
+from trimtab.decide.horizontal.sanity import limits_at
+from trimtab.decide.horizontal.selection import Selection, effective_strategy, select
+from trimtab.decide.horizontal.tolerance import tolerance_of
+from trimtab.model.hpa.types import MetricStatus
+from trimtab.model.scale import Scale
+from trimtab.model.wire import Wire
+
+UNREAD = Failed(message="nothing was read for this metric")
+FAILED_METRIC = MetricStatus()
+
+
+class Measured(Wire):
+    """What the metrics ask for together; `replicas` is None when nothing may be done."""
+
+    replicas: int | None = None
+    winner: int | None = None
+    name: str = ""
+    error: str = ""
+    stop: str = ""
+
+
+def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
+    """Check the selector, choose the pods, ask every metric and combine the answers."""
+    seen = draft.seen
+    strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
+    selection = select(seen.pods, strategy, seen.target, seen.owners)
+    tolerance = tolerance_of(seen.hpa.spec.behavior, seen.settings, seen.gates)
+    draft.trail = Trail(
+        lowest=lowest,
+        highest=seen.hpa.spec.max_replicas,
+        strategy=strategy,
+        counted=len(selection.pods),
+        left_out=selection.left_out,
+        fallback=selection.fallback,
+        tolerance=tolerance,
+    )
+    refused = _check_selector(draft, scale.status.selector, selection)
+    if refused is not None:
+        return refused
+    if selection.fallback and draft.may_repeat("PodSelectionFallback"):
+        draft.warn(
+            "PodSelectionFallback",
+            f"all pods that match the selector are counted, and replicas are not lowered: owner {selection.fallback}",
+        )
+    scene = Scene(
+        namespace=seen.hpa.metadata.namespace,
+        now=draft.now,
+        current=scale.spec.replicas,
+        status_replicas=scale.status.replicas,
+        pods=selection.pods,
+        has_pods=bool(seen.pods),
+        tolerance=tolerance,
+        settings=seen.settings,
+        compat=seen.compat,
+        limits=limits_at(draft.now, seen.settings, seen.compat),
+    )
+    return _combine(draft, scene)
+
+
+def _check_selector(draft: Draft, selector: str, selection: Selection) -> Measured | None:
+    if not selector:
+        message = "selector is required"
+        draft.warn("SelectorRequired", message)
+        return _stopped(draft, "InvalidSelector", "the HPA target's scale is missing a selector", message)
+    problem = parsed(selector)
+    if isinstance(problem, str):
+        message = f"couldn't convert selector into a corresponding internal selector object: {problem}"
+        draft.warn("InvalidSelector", message)
+        return _stopped(draft, "InvalidSelector", message, message)
+    if draft.seen.rivals:
+        return _check_ambiguity(draft, selector, selection)
+    return None
+
+
+def _check_ambiguity(draft: Draft, selector: str, selection: Selection) -> Measured | None:
+    seen, effective = draft.seen, draft.seen.compat.effective_ambiguity
+    pods = selection.pods if effective else seen.pods
+    rivals = rivals_of(pods, seen.rivals, seen.owners, effective=effective)
+    if not rivals:
+        return None
+    message = ambiguity_message(selector, sorted([*rivals, seen.hpa.key]), short=effective)
+    if draft.may_repeat("AmbiguousSelector"):
+        draft.warn("AmbiguousSelector", message)
+    return _stopped(draft, "AmbiguousSelector", message, message)
+
+
+def _stopped(draft: Draft, reason: str, message: str, error: str) -> Measured:
+    draft.conditions.set(SCALING_ACTIVE, "False", reason, message)
+    return Measured(error=error, stop=reason)
+
+
+def _combine(draft: Draft, scene: Scene) -> Measured:
+    specs = draft.seen.hpa.spec.metrics
+    replicas, winner, name = 0, None, ""
+    failures: list[Failure] = []
+    for index, spec in enumerate(specs):
+        result = of_metric(spec, _reading(draft.seen, index), scene)
+        draft.proposals.append(result)
+        draft.computations.append(_computation(result, draft.seen.hpa.status.current_replicas))
+        if isinstance(result, Failure):
+            draft.warn(result.reason, result.message)
+            failures.append(result)
+        elif replicas == 0 or result.replicas > replicas:
+            replicas, winner, name = result.replicas, index, result.name
+    draft.metrics = tuple(
+        result.status if isinstance(result, Proposal) else FAILED_METRIC for result in draft.proposals
+    )
+    error = ""
+    if failures:
+        error = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0].error}"
+    if len(failures) >= len(specs) or (failures and replicas < scene.current):
+        first = failures[0] if failures else None
+        if first:
+            message = f"the HPA was unable to compute the replica count: {first.message}"
+            draft.conditions.set(SCALING_ACTIVE, "False", first.reason, message)
+        return Measured(error=error or "the HPA has no metrics", stop="Metrics")
+    message = f"the HPA was able to successfully calculate a replica count from {name}"
+    draft.conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
+    return Measured(replicas=replicas, winner=winner, name=name, error=error)
+
+
+def _reading(seen: Observation, index: int) -> Reading:
+    return seen.readings[index] if index < len(seen.readings) else UNREAD
+
+
+def _computation(result: Proposal | Failure, before: int) -> Computation:
+    """Label one computation; upstream compares with the replicas of the status, not of the scale."""
+    if isinstance(result, Failure):
+        return Computation(type=result.type, error="spec" if result.is_spec_error else "internal")
+    action: Action = "none"
+    if result.replicas != before:
+        action = "scale_up" if result.replicas > before else "scale_down"
+    return Computation(type=result.type, action=action)

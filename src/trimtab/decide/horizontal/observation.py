@@ -1,0 +1,60 @@
+"""Everything one decision depends on, frozen and serialisable."""
+
+from typing import Literal
+
+from trimtab.decide.horizontal.ambiguity import Rival
+from trimtab.decide.horizontal.compat import DEFAULT, Compat
+from trimtab.decide.horizontal.memory import EMPTY, Memory
+from trimtab.decide.horizontal.owners import Found, Target
+from trimtab.decide.horizontal.pods import PodFacts
+from trimtab.decide.horizontal.readings import Reading
+from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS, Settings
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.scale import Scale
+from trimtab.model.wire import Wire
+
+
+class ScaleFailure(Wire):
+    """Why the scale could not be read, and at which step."""
+
+    message: str
+    step: Literal["parse", "map", "query"] = "query"
+    """`parse`: the reference's apiVersion; `map`: its kind; `query`: the scale itself."""
+
+
+class Observation(Wire):
+    """One autoscaler, its target, and what was read about both."""
+
+    hpa: HorizontalPodAutoscaler
+    scale: Scale | None = None
+    scale_failure: ScaleFailure | None = None
+    pods: tuple[PodFacts, ...] = ()
+    """The pods of the namespace that match the scale's selector."""
+    owners: dict[str, Found] = {}
+    """What was found under the `owner_key` of each owner reference; only asked for by OwnerReference."""
+    rivals: tuple[Rival, ...] = ()
+    """Other autoscalers of the namespace that may count the same pods."""
+    readings: tuple[Reading, ...] = ()
+    """One per metric of the spec, in its order."""
+    memory: Memory = EMPTY
+    settings: Settings = DEFAULT_SETTINGS
+    gates: FeatureGates = FeatureGates()
+    compat: Compat = DEFAULT
+
+    @property
+    def target(self) -> Target:
+        """Return the workload that is scaled."""
+        reference = self.hpa.spec.scale_target_ref
+        return Target(
+            api_version=reference.api_version,
+            kind=reference.kind,
+            name=reference.name,
+            uid=self.scale.metadata.uid if self.scale else "",
+        )
+
+    @property
+    def reference(self) -> str:
+        """Return the target as errors call it: `Kind/namespace/name`."""
+        target = self.hpa.spec.scale_target_ref
+        return f"{target.kind}/{self.hpa.metadata.namespace}/{target.name}"

@@ -1,0 +1,179 @@
+"""Who owns a pod, up the chain of owner references, by uid (KEP-5625).
+
+The shell looks owners up and hands over what it found under each reference's `owner_key`; `owners_to_find` says which it
+still needs. The walk follows every reference, not only controllers: the seed says owned, not controlled.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from trimtab.decide.horizontal.pods import PodFacts
+from trimtab.model.meta import OwnerReference, group_of
+from trimtab.model.wire import Wire
+
+DEEPEST_CHAIN = 10
+"""Owners above a pod that are looked at; a longer chain is a mistake or an attack."""
+
+CLUSTER_SCOPED = frozenset({("", "Node")})
+"""Owners that no workload is reached through (mirror pods belong to a Node); they are never fetched."""
+
+
+class Owner(Wire, tag="owner"):
+    """An object that owns pods, and its own owners."""
+
+    uid: str
+    kind: str = ""
+    name: str = ""
+    owners: tuple[OwnerReference, ...] = ()
+
+
+class Gone(Wire, tag="gone"):
+    """There is no such object (any more): a broken chain, which is an answer and not an error."""
+
+    why: str = "it no longer exists"
+
+
+class Unread(Wire, tag="unread"):
+    """The object could not be read, so nobody knows."""
+
+    error: str
+
+
+Found = Owner | Gone | Unread
+
+
+class Target(Wire):
+    """The workload that an autoscaler scales."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+    def is_named_by(self, reference: OwnerReference) -> bool:
+        """Return whether a reference means this workload: by uid, or by name where a uid is not known.
+
+        Versions of the API do not matter, nor does a missing group on either side of an old object.
+        """
+        if self.uid and reference.uid:
+            return self.uid == reference.uid
+        mine, theirs = group_of(self.api_version), reference.group
+        same_group = mine == theirs or not self.api_version
+        return same_group and self.kind == reference.kind and self.name == reference.name
+
+
+def found_owner(reference: OwnerReference, owner: Owner | None) -> Owner | Gone:
+    """Return what a lookup by name means for the reference; another uid under that name is another object."""
+    if owner is None:
+        return Gone()
+    if reference.uid and owner.uid != reference.uid:
+        return Gone(why="another object has taken its name")
+    return owner
+
+
+class OwnerError(Exception):
+    """An owner on the way could not be read; the text names it."""
+
+
+class Chains:
+    """Answers whether pods belong to a target, asking about each owner once however many pods it has."""
+
+    __slots__ = ("_found", "_known", "_target")
+
+    def __init__(self, target: Target, found: Mapping[str, Found]) -> None:
+        """Walk chains to `target` through what was found."""
+        self._target, self._found = target, found
+        self._known: dict[str, str] = {}
+
+    def why_not_owned(self, pod: PodFacts) -> str:
+        """Return an empty text if the pod belongs to the target, else the reason; raise OwnerError if unknown."""
+        whys = []
+        unread: OwnerError | None = None
+        for reference in pod.owners:
+            key = owner_key(reference)
+            why = self._known.get(key)
+            if why is None:
+                try:
+                    why = self._known[key] = self._walk(reference)
+                except OwnerError as error:
+                    unread = error  # another reference may still lead to the target
+                    continue
+            if not why:
+                return ""
+            whys.append(why)
+        if unread:
+            raise unread
+        return whys[0] if whys else "it has no owner"
+
+    def _walk(self, first: OwnerReference) -> str:
+        """Search upwards, breadth first, from one reference of a pod."""
+        level, seen = [first], {owner_key(first)}
+        broken, unread = "", ""
+        for _ in range(DEEPEST_CHAIN):
+            above: list[OwnerReference] = []
+            for reference in level:
+                if self._target.is_named_by(reference):
+                    return ""
+                found = self._found.get(owner_key(reference)) if _is_followed(reference) else None
+                if isinstance(found, Unread):
+                    unread = unread or f"{reference.kind}/{reference.name}: {found.error}"
+                elif isinstance(found, Gone):
+                    broken = broken or f"its owner {reference.kind}/{reference.name} is gone: {found.why}"
+                elif found is not None:
+                    above += _new_references(found, seen)
+            level = above
+            if not level:
+                break
+        if unread:
+            raise OwnerError(unread)
+        if level:
+            return f"its owners go more than {DEEPEST_CHAIN} levels up from {first.kind}/{first.name}"
+        return broken or f"it belongs to {first.kind}/{first.name}"
+
+
+def owner_key(reference: OwnerReference) -> str:
+    """Return what a reference is looked up under: its uid, or its kind and name where it has none."""
+    return reference.uid or f"{reference.kind}/{reference.name}"
+
+
+def _new_references(owner: Owner, seen: set[str]) -> list[OwnerReference]:
+    """Return the owner's references that the walk has not met, and note them: users can write a loop of owners."""
+    fresh = [reference for reference in owner.owners if owner_key(reference) not in seen]
+    seen.update(owner_key(reference) for reference in fresh)
+    return fresh
+
+
+def _is_followed(reference: OwnerReference) -> bool:
+    return (reference.group, reference.kind) not in CLUSTER_SCOPED
+
+
+def owners_to_find(
+    pods: Iterable[PodFacts], target: Target, found: Mapping[str, Found]
+) -> dict[str, OwnerReference]:
+    """Return the owners that a decision needs next and that were not looked up yet, by `owner_key`.
+
+    Look them up, add them to `found` and ask again, until nothing is left: one round per level of ownership.
+    """
+    needed: dict[str, OwnerReference] = {}
+    for pod in pods:
+        if any(target.is_named_by(reference) for reference in pod.owners):
+            continue
+        for reference in _unfound(pod.owners, target, found):
+            needed.setdefault(owner_key(reference), reference)
+    return needed
+
+
+def _unfound(
+    references: tuple[OwnerReference, ...], target: Target, found: Mapping[str, Found]
+) -> Iterator[OwnerReference]:
+    level, seen = list(references), {owner_key(reference) for reference in references}
+    for _ in range(DEEPEST_CHAIN):
+        above: list[OwnerReference] = []
+        for reference in level:
+            if not _is_followed(reference) or target.is_named_by(reference):
+                continue
+            owner = found.get(owner_key(reference))
+            if owner is None:
+                yield reference
+            elif isinstance(owner, Owner):
+                above += _new_references(owner, seen)
+        level = above

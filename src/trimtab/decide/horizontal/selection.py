@@ -1,0 +1,73 @@
+"""Which of the pods that match the target's labels are counted (KEP-5625).
+
+A `PodFilter` decides about all of them at once: it keeps some, leaves others out with a reason, or cannot tell.
+If it cannot tell, all pods count and the selection says so; half a filtered set would silently change the divisor.
+"""
+
+from collections.abc import Callable, Mapping
+
+from trimtab.decide.horizontal.owners import Chains, Found, OwnerError, Target
+from trimtab.decide.horizontal.pods import PodFacts
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.model.wire import Wire
+
+
+class LeftOut(Wire):
+    """A pod that has the labels and does not count."""
+
+    pod: str
+    why: str
+
+
+class Selection(Wire):
+    """The pods that count, and those that do not."""
+
+    pods: tuple[PodFacts, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    fallback: str = ""
+    """Why every pod counts although the strategy would choose; empty when it could choose."""
+
+
+PodFilter = Callable[[tuple[PodFacts, ...], Target, Mapping[str, Found]], Selection]
+
+
+def keep_all(pods: tuple[PodFacts, ...], _target: Target, _found: Mapping[str, Found]) -> Selection:
+    """Keep every pod: what the labels select is what counts."""
+    return Selection(pods=pods)
+
+
+def keep_owned(pods: tuple[PodFacts, ...], target: Target, found: Mapping[str, Found]) -> Selection:
+    """Keep the pods that belong to the target; leave out those that only share its labels."""
+    chains = Chains(target, found)
+    kept: list[PodFacts] = []
+    left_out: list[LeftOut] = []
+    try:
+        for pod in pods:
+            why = chains.why_not_owned(pod)
+            if why:
+                left_out.append(LeftOut(pod=pod.name, why=why))
+            else:
+                kept.append(pod)
+    except OwnerError as error:
+        return Selection(pods=pods, fallback=str(error))
+    return Selection(pods=tuple(kept), left_out=tuple(left_out))
+
+
+FILTERS: dict[str, PodFilter] = {
+    SelectionStrategy.LABEL_SELECTOR: keep_all,
+    SelectionStrategy.OWNER_REFERENCE: keep_owned,
+}
+"""The filter of each strategy; a new strategy is one more entry."""
+
+
+def effective_strategy(asked: str | None, gates: FeatureGates) -> str:
+    """Return the strategy in force; with the gate off, and for a value we do not know, it is LabelSelector."""
+    if asked is None or not gates.hpa_selection_strategy or asked not in FILTERS:
+        return SelectionStrategy.LABEL_SELECTOR
+    return asked
+
+
+def select(pods: tuple[PodFacts, ...], strategy: str, target: Target, found: Mapping[str, Found]) -> Selection:
+    """Apply a strategy's filter."""
+    return FILTERS[strategy](pods, target, found)

@@ -1,0 +1,48 @@
+"""Scale to and from zero (KEP-2021): who stopped the workload, and may it be woken?
+
+A workload at zero is paused, unless the condition `ScaledToZero` says that the autoscaler itself brought it there.
+"""
+
+from trimtab.decide.horizontal.compat import Compat
+from trimtab.decide.horizontal.conditions import SCALED_TO_ZERO, Conditions
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
+
+DISABLED = "scaling is disabled since the replica count of the target is zero"
+_WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)
+
+
+def can_wake(spec: HorizontalPodAutoscalerSpec) -> bool:
+    """Return whether a metric exists that can be read while there are no pods."""
+    return any(metric.type in _WAKING for metric in spec.metrics)
+
+
+def is_paused(spec: HorizontalPodAutoscalerSpec, lowest: int, *, is_ours: bool) -> bool:
+    """Return whether a workload at zero stays there: it was stopped by someone else, or nothing can wake it."""
+    return not is_ours or (lowest == 0 and not can_wake(spec))
+
+
+def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Compat) -> int:
+    """Return the lowest replicas; with the gate off nothing is newly scaled to zero, whatever is stored."""
+    lowest = 1 if spec.min_replicas is None else spec.min_replicas
+    if compat.floor_one_while_gate_off and not gates.hpa_scale_to_zero:
+        return max(lowest, 1)
+    return lowest
+
+
+def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:
+    """Write down whether the autoscaler brought the workload to zero."""
+    if scaled_to_zero:
+        conditions.set(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+    else:
+        conditions.set(
+            SCALED_TO_ZERO, "False", "NotScaledToZero", "the HPA controller did not scale the workload to zero"
+        )
+
+
+def mark_after_scale(conditions: Conditions, gates: FeatureGates, compat: Compat, *, scaled_to_zero: bool) -> None:
+    """Mark a successful rescale; without the gate the condition is not ours to write."""
+    if gates.hpa_scale_to_zero:
+        mark(conditions, scaled_to_zero=scaled_to_zero)
+    elif not compat.keep_condition_while_gate_off:
+        conditions.remove(SCALED_TO_ZERO)
