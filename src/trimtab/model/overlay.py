@@ -36,7 +36,8 @@ def _merged(raw: Any, old: Any, new: Any) -> Any:
             each if _same(was, now) else _merged(each, was, now)
             for each, was, now in zip(raw, old, new, strict=True)
         ]
-    return wire.to_builtins(new)
+    # Through JSON, so that tuples come out as the lists they are there.
+    return msgspec.json.decode(wire.encode(new))
 
 
 def _same(old: Any, new: Any) -> bool:

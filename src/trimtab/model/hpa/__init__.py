@@ -75,6 +75,6 @@ def validate_update(hpa: Manifest, old: Manifest, gates: FeatureGates) -> list[F
 
 def _data(hpa: Manifest) -> Mapping[str, Any]:
     if isinstance(hpa, HorizontalPodAutoscaler):
-        typed: dict[str, Any] = wire.to_builtins(hpa)
+        typed = wire.decode(wire.encode(hpa), dict[str, Any])
         return {"apiVersion": hpa.api_version, "kind": hpa.kind, **typed}
     return hpa

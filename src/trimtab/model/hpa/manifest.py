@@ -61,27 +61,24 @@ def decode_errors(data: Any) -> list[FieldError]:
 
 def to_v2(data: Mapping[str, Any]) -> Json:
     """Return an HPA of any version as canonical v2 JSON; raise InvalidObjectError if it is none."""
-    if errors := decode_errors(data):
-        raise InvalidObjectError(errors)
-    return TO_V2[data["apiVersion"]](_without_alias(data))
+    checked = _checked(data)
+    return TO_V2[checked["apiVersion"]](checked)
 
 
 def to_v1(data: Mapping[str, Any]) -> Json:
     """Return an HPA of any version as v1 JSON from which `to_v2` makes the same object again."""
-    if errors := decode_errors(data):
-        raise InvalidObjectError(errors)
+    checked = _checked(data)
+    version = checked["apiVersion"]
     # v2 itself goes in as it is: its canonical form no longer shows that a list was given, but empty.
-    return v2_to_v1(to_v2(data) if data["apiVersion"] in _SHAPES else _without_alias(data))
+    return v2_to_v1(TO_V2[version](checked) if version in _SHAPES else checked)
 
 
 def to_defaulted_v2(data: Mapping[str, Any]) -> Json:
     """Return an HPA of any version as v2 JSON with the API server's defaults filled in."""
-    if errors := decode_errors(data):
-        raise InvalidObjectError(errors)
-    if data["apiVersion"] in _SHAPES:
-        return default(to_v2(data))
+    checked = _checked(data)
+    convert = TO_V2[checked["apiVersion"]]
     # Defaults come first, for they tell `policies: []` from no policies, which the canonical form does not.
-    return to_v2(default(_without_alias(data)))
+    return default(convert(checked)) if checked["apiVersion"] in _SHAPES else convert(default(checked))
 
 
 def read(data: Mapping[str, Any]) -> types.HorizontalPodAutoscaler:
@@ -93,6 +90,13 @@ def write(data: Mapping[str, Any], hpa: types.HorizontalPodAutoscaler) -> Json:
     """Return v2 JSON that reads as `hpa` and keeps everything in `data`, from which it was read and then changed."""
     raw = to_v2(data)
     return overlay(raw, wire.convert(raw, types.HorizontalPodAutoscaler), hpa)
+
+
+def _checked(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return data that can be read, in the canonical spelling; raise InvalidObjectError otherwise."""
+    if errors := decode_errors(data):
+        raise InvalidObjectError(errors)
+    return _without_alias(data)
 
 
 def _identity_errors(data: Mapping[str, Any]) -> list[FieldError]:

@@ -13,7 +13,7 @@ from trimtab.model.fielderror import FieldError
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa import validation
 from trimtab.model.hpa.canonical import canonical
-from trimtab.model.hpa.manifest import decode_errors, to_defaulted_v2, to_v2
+from trimtab.model.hpa.manifest import InvalidObjectError, to_defaulted_v2, to_v2
 from trimtab.model.hpa.reference_validation import ReferenceOptions, api_version_complaint
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
 from trimtab.model.hpa.validation import GROUP_NEEDED, GROUP_OPTIONAL, Options, StoredHPA
@@ -25,7 +25,7 @@ _DIRECTIONS = ("scaleUp", "scaleDown")
 
 @dataclass(frozen=True)
 class Admission:
-    """The server's answer: what it would store, and why it does not."""
+    """The server's answer: what it would store (nothing if it cannot be read), and why it does not."""
 
     stored: Json
     errors: tuple[FieldError, ...]
@@ -33,9 +33,10 @@ class Admission:
 
 def create(data: Mapping[str, Any], gates: FeatureGates) -> Admission:
     """Answer a request to create an HPA of any served version; v2 is stored."""
-    if errors := decode_errors(data):
-        return Admission(dict(data), tuple(errors))
-    sent = to_defaulted_v2(data)
+    try:
+        sent = to_defaulted_v2(data)
+    except InvalidObjectError as error:
+        return Admission({}, error.errors)
     sent.pop("status", None)
     _drop_disabled(sent["spec"], {}, gates)
     stored = canonical(sent)
@@ -45,10 +46,11 @@ def create(data: Mapping[str, Any], gates: FeatureGates) -> Admission:
 
 def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> Admission:
     """Answer a request to replace a stored HPA; its status is not the sender's to change."""
-    if errors := decode_errors(data):
-        return Admission(dict(data), tuple(errors))
     was = to_defaulted_v2(old)
-    sent = to_defaulted_v2(data) | {"status": was.get("status")}
+    try:
+        sent = to_defaulted_v2(data) | {"status": was.get("status")}
+    except InvalidObjectError as error:
+        return Admission({}, error.errors)
     _drop_disabled(sent["spec"], was["spec"], gates)
     stored = canonical(sent)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
@@ -58,10 +60,11 @@ def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates)
 
 def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> Admission:
     """Answer a request to replace the status of a stored HPA; its spec stays."""
-    if errors := decode_errors(data):
-        return Admission(dict(data), tuple(errors))
     was = to_defaulted_v2(old)
-    stored = canonical(to_v2(data) | {"spec": was["spec"]})
+    try:
+        stored = canonical(to_v2(data) | {"spec": was["spec"]})
+    except InvalidObjectError as error:
+        return Admission({}, error.errors)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
     return Admission(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
 

@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages, policy
 from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import InvalidObjectError, decode_errors, read, to_v1, to_v2, validate_create, write
+from trimtab.model.hpa import (
+    InvalidObjectError,
+    decode_errors,
+    default,
+    read,
+    to_v1,
+    to_v2,
+    validate_create,
+    validate_update,
+    write,
+)
 from trimtab.model.quantity import Quantity
 
 GATES = FeatureGates.parse("AllAlpha=true")
@@ -179,3 +189,13 @@ def test_writing_nothing_changes_nothing():
 
 def test_the_api_group_of_our_own_is_kept():
     assert to_v2(hpa(version="autoscaling.trimtab.dev/v2"))["apiVersion"] == "autoscaling.trimtab.dev/v2"
+
+
+def test_a_typed_value_is_as_good_as_its_json():
+    typed = read(FULL)
+    assert validate_create(typed, GATES) == validate_create(FULL, GATES) == []
+    assert default(typed)["spec"] == default(FULL)["spec"]
+    assert messages(validate_update(read(hpa(maxReplicas=0)), typed, GATES)) == [
+        "spec.maxReplicas: Required value: must be set and greater than 0",
+        "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+    ]
