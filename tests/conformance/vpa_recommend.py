@@ -8,13 +8,13 @@ from tests.conformance.vpa_capping import shown, without_empty
 from tests.conformance.vpa_dumps import PERCENTILES, as_doubles, nanoseconds
 from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
 from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_cores, scaled
-from trimtab.decide.vertical.estimate import EstimatorSettings, Percentiles, ResourceSettings
+from trimtab.decide.vertical.estimate import Bound, EstimatorSettings, Percentiles, ResourceSettings
 from trimtab.decide.vertical.format import Rounding, cpu_quantity, humanized, memory_quantity
 from trimtab.decide.vertical.recommend import RecommenderSettings, pod_resources, recommend_containers
 from trimtab.model import wire
 from trimtab.model.vpa.types import ContainerResourcePolicy, VerticalPodAutoscalerCheckpointStatus
 
-_BOUNDS = {"target": "target", "lowerBound": "lower_bound", "upperBound": "upper_bound"}
+_BOUNDS: dict[str, Bound] = {"target": "target", "lowerBound": "lower_bound", "upperBound": "upper_bound"}
 
 
 def settings_of(data: dict[str, Any]) -> RecommenderSettings:

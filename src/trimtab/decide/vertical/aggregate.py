@@ -116,6 +116,16 @@ class AggregateTable(Table):
         """Take memory peaks out again."""
         self.memory.subtract(self._peaks(rows, peaks, window_ends))
 
+    def merge(self, into: Ints, other: Ints) -> None:
+        """Add the history of each row of `other` to the row of `into` at the same place; neither repeats a row."""
+        self.cpu.merge(into, other)
+        self.memory.merge(into, other)
+        mine, theirs = self.first[into], self.first[other]
+        earliest = np.minimum(mine, theirs)
+        self.first[into] = np.where(earliest == NEVER, np.maximum(mine, theirs), earliest)
+        self.last[into] = np.maximum(self.last[into], self.last[other])
+        self.count[into] += self.count[other]
+
     def _peaks(self, rows: Ints, peaks: Ints, window_ends: Ints) -> SampleBatch:
         weights = np.full(len(rows), MEMORY_SAMPLE_WEIGHT)
         return SampleBatch(rows, peaks.astype(np.float64), weights, window_ends)
@@ -170,13 +180,7 @@ class Aggregate:
 
     def merge(self, other: "Aggregate") -> None:
         """Add the history of `other`, an aggregate of the same table."""
-        self.cpu.merge(other.cpu)
-        self.memory.merge(other.memory)
-        table, mine, theirs = self.table, self.row, other.row
-        starts = [start for start in (table.first[mine], table.first[theirs]) if start != NEVER]
-        table.first[mine] = min(starts, default=NEVER)
-        table.last[mine] = max(table.last[mine], table.last[theirs])
-        table.count[mine] += table.count[theirs]
+        self.table.merge(np.array([self.row]), np.array([other.row]))
 
     def apply_policy(self, policy: ContainerResourcePolicy | None, *, per_vpa: bool) -> None:
         """Take over a container's policy; `per_vpa` admits its OOM and memory interval settings.
@@ -185,9 +189,7 @@ class Aggregate:
         """
         self.policy = policy
         self.scaling_mode = (policy.mode if policy else None) or ContainerScalingMode.AUTO
-        named = policy.controlled_resources if policy else None
-        names = SCALED_RESOURCES if named is None else named
-        self.controlled_resources = tuple(name for name in names if name in SCALED_RESOURCES)
+        self.controlled_resources = controlled_by(policy)
         if policy is None or not per_vpa:
             return
         table, row = self.table, self.row
@@ -199,6 +201,10 @@ class Aggregate:
             table.interval[row] = policy.memory_aggregation_interval_seconds * SECOND_NS
         if policy.memory_aggregation_interval_count is not None:
             table.interval_count[row] = policy.memory_aggregation_interval_count
+
+    def release(self) -> None:
+        """Give the row back; the aggregate must not be used afterwards."""
+        self.table.release(self.row)
 
     def mark_not_autoscaled(self) -> None:
         """Forget the VPA that used this aggregate."""
@@ -232,6 +238,13 @@ class Aggregate:
         table.first[row] = from_wire_time(checkpoint.first_sample_start)
         table.last[row] = from_wire_time(checkpoint.last_sample_start)
         return None
+
+
+def controlled_by(policy: ContainerResourcePolicy | None) -> tuple[str, ...]:
+    """Return the resources a policy leaves to us; without a word on it, CPU and memory."""
+    named = policy.controlled_resources if policy else None
+    names = SCALED_RESOURCES if named is None else named
+    return tuple(name for name in names if name in SCALED_RESOURCES)
 
 
 def refuse_history(checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:

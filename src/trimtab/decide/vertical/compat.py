@@ -44,6 +44,8 @@ class Compat:
     """A sample whose aggregate was collected makes a new one; upstream loses those of relabelled pods."""
     refuses_impossible_samples: bool = True
     """Usage above the node's capacity or from the future is refused; upstream learns from it and saves it."""
+    recommends_from_samples: bool = True
+    """A container without CPU samples gets no recommendation; upstream recommends the minimum, which shrinks it."""
     history_survives_selectors: bool = True
     """A VPA whose selector changes and comes back has its loaded history again; upstream forgets it."""
 
@@ -67,5 +69,6 @@ VPA_1_8 = Compat(
     samples_follow_control=False,
     samples_survive_collection=False,
     refuses_impossible_samples=False,
+    recommends_from_samples=False,
     history_survives_selectors=False,
 )

@@ -115,9 +115,9 @@ def _estimate(
     shares = resource.percentiles.shares
     buckets = matrix.percentiles(shares, rows)
     ends = np.where(buckets == EMPTY, 0.0, matrix.buckets.ends[buckets])
-    usage = amounts_from_floats(ends * 1000.0 if is_cpu else ends)
+    usage = amounts_from_floats(ends * np.float64(1000.0 if is_cpu else 1.0))
     # The margin is cut to a whole amount before it is added.
-    margins = amounts_from_floats(usage * settings.safety_margin)
+    margins = amounts_from_floats(usage * np.float64(settings.safety_margin))
     multipliers = confidence_multipliers(confidence(table, rows, resource.confidence_interval_ns))
     with np.errstate(invalid="ignore", over="ignore"):
         widened = amounts_from_floats((usage + margins) * multipliers)

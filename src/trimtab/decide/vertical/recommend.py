@@ -1,12 +1,12 @@
 """The recommendation for the containers of one VPA, with how each number came about."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from trimtab.decide.vertical.aggregate import Aggregate
+from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
 from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_cores, scaled
 from trimtab.decide.vertical.estimate import (
     BOUNDS,
@@ -18,9 +18,14 @@ from trimtab.decide.vertical.estimate import (
 )
 from trimtab.decide.vertical.format import Rounding, cpu_quantity, memory_quantity
 from trimtab.model.resources import CPU, MEMORY, ResourceList
-from trimtab.model.vpa.types import RecommendedContainerResources, RecommendedPodResources
+from trimtab.model.vpa.types import (
+    ContainerResourcePolicy,
+    RecommendedContainerResources,
+    RecommendedPodResources,
+)
 
 _UNITS: Final = {CPU: "m", MEMORY: " bytes"}
+_QUANTITIES: Final = {CPU: cpu_quantity, MEMORY: memory_quantity}
 
 
 @dataclass(frozen=True)
@@ -80,87 +85,117 @@ class Derivation:
 
 @dataclass(frozen=True)
 class ContainerRecommendation:
-    """What one container should have, before policies are applied."""
+    """What one container should have, before policies are applied: its place in batch estimates."""
 
     name: str
-    amounts: Mapping[Bound, Mapping[str, int]]
-    """Per bound and resource the amount, before rounding flags."""
-    reasons: Mapping[Bound, Mapping[str, Derivation]]
+    estimates: Mapping[str, Estimates]
+    """Per resource that is controlled."""
+    place: int
+
+    @property
+    def amounts(self) -> dict[Bound, dict[str, int]]:
+        """Per bound and resource the amount, before rounding flags."""
+        return {
+            bound: {
+                resource: int(batch.amounts[row, self.place]) for resource, batch in self.estimates.items()
+            }
+            for row, bound in enumerate(BOUNDS)
+        }
+
+    @property
+    def reasons(self) -> dict[Bound, dict[str, Derivation]]:
+        """Per bound and resource how the amount came about."""
+        return {
+            bound: {resource: self._derivation(resource, row) for resource in self.estimates}
+            for row, bound in enumerate(BOUNDS)
+        }
+
+    def _derivation(self, resource: str, row: int) -> Derivation:
+        batch, place = self.estimates[resource], self.place
+        bucket = int(batch.buckets[row, place])
+        return Derivation(
+            resource=resource,
+            percentile=batch.shares[row],
+            bucket=bucket if bucket >= 0 else None,
+            usage=int(batch.usage[row, place]),
+            margin=int(batch.margins[row, place]),
+            multiplier=float(batch.multipliers[row, place]),
+            floor=int(batch.floors[place]),
+            amount=int(batch.amounts[row, place]),
+        )
 
     def resources(self, rounding: Rounding) -> RecommendedContainerResources:
         """Return the recommendation as the API shows it."""
-        lists = {bound: _resource_list(self.amounts[bound], rounding) for bound in BOUNDS}
+        amounts = self.amounts
+        target = _resource_list(amounts["target"], rounding)
         return RecommendedContainerResources(
             container_name=self.name,
-            target=lists["target"],
-            lower_bound=lists["lower_bound"],
-            upper_bound=lists["upper_bound"],
-            uncapped_target=lists["target"],
+            target=target,
+            lower_bound=_resource_list(amounts["lower_bound"], rounding),
+            upper_bound=_resource_list(amounts["upper_bound"], rounding),
+            uncapped_target=target,
         )
 
 
 def _resource_list(amounts: Mapping[str, int], rounding: Rounding) -> ResourceList:
-    written = {CPU: cpu_quantity, MEMORY: memory_quantity}
-    return {resource: written[resource](amount, rounding) for resource, amount in amounts.items()}
+    return {resource: _QUANTITIES[resource](amount, rounding) for resource, amount in amounts.items()}
+
+
+def pod_resources(
+    containers: Iterable[ContainerRecommendation], rounding: Rounding
+) -> RecommendedPodResources:
+    """Return the recommendations of a pod's containers as the API shows them."""
+    return RecommendedPodResources(
+        container_recommendations=tuple(container.resources(rounding) for container in containers)
+    )
 
 
 def recommend_containers(
     profiles: Mapping[str, Aggregate], settings: RecommenderSettings
 ) -> tuple[ContainerRecommendation, ...]:
     """Recommend for the containers of one VPA, sorted by name; they share the pod's minimum."""
-    if not profiles:
+    names = sorted(profiles)
+    if not names:
         return ()
-    floors = settings.floors(len(profiles))
-    return tuple(_recommend(name, profiles[name], settings, floors) for name in sorted(profiles))
+    floor = settings.floors(len(names))
+    wanted = [
+        Wanted(profiles[name].row, name, floor, profiles[name].policy, profiles[name].controlled_resources)
+        for name in names
+    ]
+    return tuple(recommend_rows(profiles[names[0]].table, wanted, settings))
 
 
-def _recommend(
-    name: str, profile: Aggregate, settings: RecommenderSettings, floors: tuple[int, int]
-) -> ContainerRecommendation:
-    estimators = settings.estimators.for_container(profile.policy)
-    here = np.array([profile.row])
-    cpu = estimate_cpu(profile.table, here, estimators, np.array([floors[0]]))
-    memory = estimate_memory(profile.table, here, estimators, np.array([floors[1]]))
-    return derive(name, {CPU: (cpu, 0), MEMORY: (memory, 0)}, profile.controlled_resources)
+@dataclass(frozen=True)
+class Wanted:
+    """A container to recommend for: the row of its merged history, and what else counts."""
+
+    row: int
+    name: str
+    floor: tuple[int, int]
+    """The least millicores and bytes."""
+    policy: ContainerResourcePolicy | None = None
+    controlled: tuple[str, ...] = (CPU, MEMORY)
 
 
-def derive(
-    name: str, estimates: Mapping[str, tuple[Estimates, int]], controlled: tuple[str, ...]
-) -> ContainerRecommendation:
-    """Pick one container out of batch estimates, each given with the container's place in it."""
-    reasons = {
-        bound: {
-            resource: _derivation(resource, batch, row, place)
-            for resource, (batch, place) in estimates.items()
-            if resource in controlled
+def recommend_rows(
+    table: AggregateTable, wanted: Sequence[Wanted], settings: RecommenderSettings
+) -> list[ContainerRecommendation]:
+    """Recommend for many containers at once, in their order."""
+    groups: dict[EstimatorSettings, list[int]] = {}
+    for place, one in enumerate(wanted):
+        groups.setdefault(settings.estimators.for_container(one.policy), []).append(place)
+    found: dict[int, ContainerRecommendation] = {}
+    for estimators, places in groups.items():
+        rows = np.array([wanted[place].row for place in places], dtype=np.int64)
+        floors = np.array([wanted[place].floor for place in places], dtype=np.int64)
+        batch = {
+            CPU: estimate_cpu(table, rows, estimators, floors[:, 0]),
+            MEMORY: estimate_memory(table, rows, estimators, floors[:, 1]),
         }
-        for row, bound in enumerate(BOUNDS)
-    }
-    amounts = {
-        bound: {resource: reason.amount for resource, reason in by_resource.items()}
-        for bound, by_resource in reasons.items()
-    }
-    return ContainerRecommendation(name, amounts, reasons)
-
-
-def _derivation(resource: str, batch: Estimates, row: int, place: int) -> Derivation:
-    bucket = int(batch.buckets[row, place])
-    return Derivation(
-        resource=resource,
-        percentile=batch.shares[row],
-        bucket=bucket if bucket >= 0 else None,
-        usage=int(batch.usage[row, place]),
-        margin=int(batch.margins[row, place]),
-        multiplier=float(batch.multipliers[row, place]),
-        floor=int(batch.floors[place]),
-        amount=int(batch.amounts[row, place]),
-    )
-
-
-def pod_resources(
-    containers: tuple[ContainerRecommendation, ...], rounding: Rounding
-) -> RecommendedPodResources:
-    """Return the recommendations of a pod's containers as the API shows them."""
-    return RecommendedPodResources(
-        container_recommendations=tuple(container.resources(rounding) for container in containers)
-    )
+        for position, place in enumerate(places):
+            one = wanted[place]
+            kept = (
+                batch if len(one.controlled) == len(batch) else {name: batch[name] for name in one.controlled}
+            )
+            found[place] = ContainerRecommendation(one.name, kept, position)
+    return [found[place] for place in range(len(wanted))]

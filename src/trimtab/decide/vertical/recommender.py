@@ -1,0 +1,115 @@
+"""Recommendations for every VPA of the model in one pass: merge, estimate, post-process, set conditions."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trimtab.decide.vertical.aggregate import controlled_by
+from trimtab.decide.vertical.cap import Cut, cap_by_policy
+from trimtab.decide.vertical.containers import is_off, policy_for
+from trimtab.decide.vertical.integer_cpu import round_to_whole_cores
+from trimtab.decide.vertical.profiles import Profile, merged_rows, profiles_of
+from trimtab.decide.vertical.recommend import (
+    ContainerRecommendation,
+    RecommenderSettings,
+    Wanted,
+    pod_resources,
+    recommend_rows,
+)
+from trimtab.decide.vertical.state import ClusterState
+from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.model.resources import ResourceList
+from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
+
+
+@dataclass(frozen=True)
+class PostProcessing:
+    """What happens to a recommendation before it is written."""
+
+    whole_cores: bool = True
+    """Round CPU up to whole cores where an annotation of the VPA asks for it."""
+    global_max: ResourceList = field(default_factory=dict)
+    """The most any container gets where no policy says so."""
+
+
+@dataclass(frozen=True)
+class VPARecommendation:
+    """What a VPA's status should be, and why."""
+
+    vpa: str
+    status: VerticalPodAutoscalerStatus
+    is_changed: bool
+    """Whether the status differs from that of the object last seen."""
+    containers: tuple[ContainerRecommendation, ...]
+    cuts: tuple[Cut, ...] = ()
+
+
+def recommend_all(
+    state: ClusterState, settings: RecommenderSettings, post: PostProcessing, now_ns: int
+) -> tuple[VPARecommendation, ...]:
+    """Recommend for every VPA, by name, and take the recommendations over into the model."""
+    return recommend_vpas(state, [state.vpas[key] for key in sorted(state.vpas)], settings, post, now_ns)
+
+
+def recommend_vpas(
+    state: ClusterState,
+    vpas: Iterable[VPAState],
+    settings: RecommenderSettings,
+    post: PostProcessing,
+    now_ns: int,
+) -> tuple[VPARecommendation, ...]:
+    """Recommend for some VPAs and take the recommendations over into the model."""
+    found: dict[str, list[ContainerRecommendation]] = {vpa.key: [] for vpa in vpas}
+    # Containers that are switched off are merged too: it moves reference times, and upstream's order is kept.
+    profiles = [profile for key in found for profile in profiles_of(state.vpas[key])]
+    with merged_rows(state.table, profiles) as rows:
+        scaled = [pair for pair in zip(profiles, rows.tolist(), strict=True) if _is_scaled(state, pair[0])]
+        wanted = _wanted(state, scaled, settings)
+        batch = recommend_rows(state.table, wanted, settings)
+    for (profile, _), recommendation in zip(scaled, batch, strict=True):
+        found[profile.vpa].append(recommendation)
+    return tuple(
+        _finish(state.vpas[key], tuple(containers), settings, post, now_ns)
+        for key, containers in found.items()
+    )
+
+
+def _is_scaled(state: ClusterState, profile: Profile) -> bool:
+    """Return whether the container is not switched off, and known well enough."""
+    if is_off(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy):
+        return False
+    has_samples = bool(np.any(state.table.count[list(profile.members)] > 0))
+    return has_samples or not state.compat.recommends_from_samples
+
+
+def _wanted(
+    state: ClusterState, scaled: list[tuple[Profile, int]], settings: RecommenderSettings
+) -> list[Wanted]:
+    together = Counter(profile.vpa for profile, _ in scaled)
+    floors = {count: settings.floors(count) for count in set(together.values())}
+    wanted = []
+    for profile, row in scaled:
+        policy = policy_for(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
+        own = policy if state.per_vpa_config else None
+        wanted.append(
+            Wanted(row, profile.container, floors[together[profile.vpa]], own, controlled_by(policy))
+        )
+    return wanted
+
+
+def _finish(
+    vpa: VPAState,
+    containers: tuple[ContainerRecommendation, ...],
+    settings: RecommenderSettings,
+    post: PostProcessing,
+    now_ns: int,
+) -> VPARecommendation:
+    recommendation = pod_resources(containers, settings.rounding)
+    if post.whole_cores:
+        recommendation = round_to_whole_cores(vpa.vpa, recommendation)
+    capped = cap_by_policy(recommendation, vpa.vpa.spec.resource_policy, post.global_max)
+    vpa.recommend(capped.recommendation or recommendation, now_ns)
+    status = vpa.status()
+    return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, capped.cuts)

@@ -1,0 +1,147 @@
+"""One VPA in the recommender's model: which aggregates it learns from, and what it says about them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from trimtab.decide.vertical.aggregate import Aggregate
+from trimtab.decide.vertical.containers import policy_for
+from trimtab.model import times
+from trimtab.model.meta import Condition
+from trimtab.model.selector import Selector
+from trimtab.model.vpa.types import (
+    RecommendedPodResources,
+    VerticalPodAutoscaler,
+    VerticalPodAutoscalerStatus,
+    VPAConditionType,
+)
+
+NO_PODS_MATCHED: Final = "NoPodsMatched"
+NO_PODS_MESSAGE: Final = "No pods match this VPA object"
+
+
+class AggregateKey(NamedTuple):
+    """What an aggregate's containers have in common."""
+
+    namespace: str
+    container: str
+    labels: str
+    """The pods' whole label set, as sorted `key=value` pairs joined by commas."""
+    partition: str = ""
+    """What besides labels decides who controls the pods: their owner, the class of their nodes."""
+
+
+class VPAState:
+    """A VPA, the aggregates it learns from, its loaded history and its status to be."""
+
+    def __init__(self, vpa: VerticalPodAutoscaler, selector: Selector) -> None:
+        self.vpa = vpa
+        self.selector = selector
+        self.aggregates: dict[AggregateKey, Aggregate] = {}
+        self.initial: dict[str, Aggregate] = {}
+        """History loaded from checkpoints, by container; merged into every computation."""
+        self.pod_count = 0
+        self.conditions: dict[str, Condition] = {}
+        self.recommendation: RecommendedPodResources | None = None
+
+    @property
+    def key(self) -> str:
+        """The VPA's `namespace/name`."""
+        return self.vpa.key
+
+    @property
+    def update_mode(self) -> str | None:
+        """The mode as written; None if the VPA has no update policy."""
+        policy = self.vpa.spec.update_policy
+        return policy.update_mode if policy else None
+
+    @property
+    def has_recommendation(self) -> bool:
+        """Whether anything is recommended for any container."""
+        return bool(self.recommendation and self.recommendation.container_recommendations)
+
+    @property
+    def has_matched_pods(self) -> bool:
+        """Whether the condition does not say otherwise; it is set with each recommendation."""
+        condition = self.conditions.get(VPAConditionType.NO_PODS_MATCHED)
+        return condition is None or condition.status != "True"
+
+    def matches(self, key: AggregateKey, labels: Mapping[str, str]) -> bool:
+        """Return whether namespace and target selector fit, which is all that upstream looks at."""
+        return key.namespace == self.vpa.metadata.namespace and self.selector.matches(labels)
+
+    def use(self, key: AggregateKey, aggregate: Aggregate, *, per_vpa: bool) -> None:
+        """Learn from an aggregate from now on."""
+        if key in self.aggregates:
+            return
+        self.aggregates[key] = aggregate
+        aggregate.is_under_vpa = True
+        aggregate.update_mode = self.update_mode
+        aggregate.apply_policy(policy_for(key.container, self.vpa.spec.resource_policy), per_vpa=per_vpa)
+
+    def drop(self, key: AggregateKey) -> None:
+        """Stop learning from an aggregate."""
+        aggregate = self.aggregates.pop(key, None)
+        if aggregate is not None:
+            aggregate.mark_not_autoscaled()
+
+    def drop_all(self) -> None:
+        """Stop learning from every aggregate."""
+        for key in list(self.aggregates):
+            self.drop(key)
+
+    def update(self, vpa: VerticalPodAutoscaler, *, per_vpa: bool) -> None:
+        """Take over a new version of the object: policies, conditions and the recommendation in its status."""
+        had_policy = self.vpa.spec.resource_policy is not None
+        self.vpa = vpa
+        self.conditions = {condition.type: condition for condition in vpa.status.conditions}
+        provided = self.conditions.get(VPAConditionType.RECOMMENDATION_PROVIDED)
+        is_provided = provided is not None and provided.status == "True"
+        self.recommendation = vpa.status.recommendation if is_provided else None
+        for key, aggregate in self.aggregates.items():
+            aggregate.update_mode = self.update_mode
+            # Without a policy before and after there is nothing to apply again, as upstream has it.
+            if had_policy or vpa.spec.resource_policy is not None:
+                aggregate.apply_policy(policy_for(key.container, vpa.spec.resource_policy), per_vpa=per_vpa)
+
+    def recommend(self, recommendation: RecommendedPodResources, now_ns: int) -> None:
+        """Take over a recommendation and set the conditions that follow from it."""
+        for entry in recommendation.container_recommendations:
+            for key, aggregate in self.aggregates.items():
+                if key.container == entry.container_name:
+                    aggregate.last_recommendation = entry.uncapped_target
+        self.recommendation = recommendation
+        reason, message = "", ""
+        if self.pod_count > 0:
+            self.conditions.pop(VPAConditionType.NO_PODS_MATCHED, None)
+        else:
+            reason, message = NO_PODS_MATCHED, NO_PODS_MESSAGE
+            self.set_condition(VPAConditionType.NO_PODS_MATCHED, True, reason, message, now_ns)
+        if self.has_recommendation:
+            reason, message = "", ""
+        self.set_condition(
+            VPAConditionType.RECOMMENDATION_PROVIDED, self.has_recommendation, reason, message, now_ns
+        )
+
+    def set_condition(self, kind: str, is_true: bool, reason: str, message: str, now_ns: int) -> None:
+        """Set a condition; its transition time moves only when its status does."""
+        status = "True" if is_true else "False"
+        old = self.conditions.get(kind)
+        moment = old.last_transition_time if old and old.status == status else times.from_ns(now_ns)
+        self.conditions[kind] = Condition(
+            type=kind, status=status, last_transition_time=moment, reason=reason, message=message
+        )
+
+    def status(self) -> VerticalPodAutoscalerStatus:
+        """Return the status as it should be written, conditions sorted by type."""
+        return VerticalPodAutoscalerStatus(
+            recommendation=self.recommendation,
+            conditions=tuple(self.conditions[kind] for kind in sorted(self.conditions)),
+            observed_generation=self.vpa.metadata.generation,
+        )
+
+
+def sorted_aggregates(
+    aggregates: Mapping[AggregateKey, Aggregate],
+) -> Iterable[tuple[AggregateKey, Aggregate]]:
+    """Walk aggregates in the order of their keys, so that the same input gives the same bits."""
+    return sorted(aggregates.items(), key=lambda item: item[0])
