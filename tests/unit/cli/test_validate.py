@@ -55,7 +55,7 @@ def check(tmp_path, capsys):
 
 
 def test_good_objects_say_nothing_on_stdout(check):
-    assert check("---\n".join([HPA, VPA, SCOPE])) == (0, "", "3 objects checked: 0 errors, 0 warnings\n")
+    assert check(f"{HPA}---\n{VPA}---\n{SCOPE}") == (0, "", "3 objects checked: 0 errors, 0 warnings\n")
 
 
 def test_an_error_names_file_line_object_field_and_reason(check):

@@ -54,13 +54,9 @@ _SOURCES = {
     MetricSourceType.CONTAINER_RESOURCE: "containerResource",
     MetricSourceType.EXTERNAL: "external",
 }
-_ONE_RESOURCE_TARGET = rules(
-    rule(
-        "has(self.averageUtilization) != has(self.averageValue)",
-        "must set exactly one of averageUtilization and averageValue",
-        at=".averageUtilization",
-    )
-)
+_ONE_RESOURCE_TARGET: Schema = {
+    "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
+}
 
 _SPEC: dict[str, Schema] = {
     "scaleTargetRef": described(
@@ -190,23 +186,12 @@ _NOTES = Notes(
             "minLength": 1,
             "maxLength": LABEL_LENGTH,
         },
-        (PodsMetricSource, "target"): rules(
-            rule("has(self.averageValue)", "must specify a positive target averageValue", at=".averageValue")
-        ),
-        (ObjectMetricSource, "target"): rules(
-            rule(
-                "has(self.value) || has(self.averageValue)",
-                "must set either a target value or averageValue",
-                at=".averageValue",
-            )
-        ),
-        (ExternalMetricSource, "target"): rules(
-            rule(
-                "has(self.value) != has(self.averageValue)",
-                "must set exactly one of value and averageValue",
-                at=".value",
-            )
-        ),
+        # Which of the numbers must be there cannot be a CEL rule: CEL does not see fields without a type.
+        (PodsMetricSource, "target"): {"required": ["averageValue"]},
+        (ObjectMetricSource, "target"): {"anyOf": [{"required": ["value"]}, {"required": ["averageValue"]}]},
+        (ExternalMetricSource, "target"): {
+            "oneOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
+        },
         (HPAScalingPolicy, "type"): {"enum": [str(one) for one in ScalingPolicyType]},
         (HPAScalingPolicy, "value"): {"minimum": 1},
         (HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},

@@ -1,5 +1,7 @@
 """Rules and bounds that several definitions share."""
 
+from typing import Any
+
 from trimtab.model.crds.schema import Schema, rule, rules
 
 NAME_LENGTH = 253
@@ -15,17 +17,35 @@ LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 
-POSITIVE = rules(
-    rule(
-        "isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))", "must be positive"
-    )
+_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+_SOME = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
+_ANY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+
+
+def _number(pattern: str, **bounds: Any) -> Schema:
+    """Return the schema of a quantity that people also write as a bare number with a point, such as 0.05.
+
+    autoscaling/v2 takes those, and `x-kubernetes-int-or-string` does not. A schema without a type takes any value, so
+    text is held to a pattern, numbers to bounds, and lists and objects to being empty.
+    """
+    return {
+        "anyOf": None,
+        "x-kubernetes-int-or-string": None,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "pattern": f"^{pattern}$",
+        "maxItems": 0,
+        "maxProperties": 0,
+        **bounds,
+    }
+
+
+POSITIVE = _number(rf"\+?{_SOME}{_SUFFIX}", minimum=0, exclusiveMinimum=True)
+NOT_NEGATIVE = _number(rf"\+?{_ANY}{_SUFFIX}", minimum=0)
+FRACTION = _number(
+    r"\+?(1(\.0*)?|0?\.[0-9]*[1-9][0-9]*|1000m|[1-9][0-9]{0,2}m)", minimum=0, exclusiveMinimum=True, maximum=1
 )
-NOT_NEGATIVE = rules(
-    rule(
-        "isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('0'))",
-        "must be greater than or equal to 0",
-    )
-)
+"""More than nothing, at most all."""
+
 PATH_SEGMENT: Schema = {
     "minLength": 1,
     "maxLength": TEXT_LENGTH,

@@ -97,8 +97,8 @@ def _struct(info: inspect.Type, notes: Notes) -> Schema:
 
 
 def _noted(schema: Schema, note: Schema) -> Schema:
-    """Add a note to a schema; rules and properties join those that are there, all else replaces."""
-    result = {**schema, **note}
+    """Add a note to a schema; rules and properties join those that are there, all else replaces, None removes."""
+    result = {key: value for key, value in {**schema, **note}.items() if value is not None}
     for key in ("x-kubernetes-validations", "required"):
         if key in schema and key in note:
             result[key] = [*schema[key], *note[key]]

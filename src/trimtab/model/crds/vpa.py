@@ -1,7 +1,7 @@
 """The definitions of VerticalPodAutoscaler and its checkpoints: upstream's v1, `vpaScope`, and our estimator settings."""
 
 from trimtab.model.crds.definition import AGE, APPROVAL, Column, Crd
-from trimtab.model.crds.rules import NAME_LENGTH, NOT_NEGATIVE, described
+from trimtab.model.crds.rules import FRACTION, NAME_LENGTH, NOT_NEGATIVE, described
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
 from trimtab.model.meta import Condition, CrossVersionObjectReference
 from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
@@ -33,11 +33,10 @@ MAX_CONTAINERS = 100
 MAX_RESOURCES = 8
 
 _AT_LEAST_ONE: Schema = {"minimum": 1}
-_PERCENTILE = rules(
+_BYTES = rules(
     rule(
-        "isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0')) && "
-        "!quantity(string(self)).isGreaterThan(quantity('1'))",
-        "must be greater than 0 and at most 1",
+        "isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('0'))",
+        "must be greater than or equal to 0",
     )
 )
 
@@ -66,17 +65,15 @@ _POLICY: dict[str, Schema] = {
             )
         ),
     ),
-    "oomMinBumpUp": described(
-        "By how many bytes memory grows at least after an out-of-memory kill.", NOT_NEGATIVE
-    ),
+    "oomMinBumpUp": described("By how many bytes memory grows at least after an out-of-memory kill.", _BYTES),
     "memoryAggregationIntervalSeconds": described("How long one memory peak is looked for.", _AT_LEAST_ONE),
     "memoryAggregationIntervalCount": described("How many memory peaks are remembered.", _AT_LEAST_ONE),
-    "targetPercentile": described("Fraction of samples that the target covers; 0.9 if absent.", _PERCENTILE),
+    "targetPercentile": described("Fraction of samples that the target covers; 0.9 if absent.", FRACTION),
     "lowerBoundPercentile": described(
-        "Fraction of samples that the lower bound covers; 0.5 if absent.", _PERCENTILE
+        "Fraction of samples that the lower bound covers; 0.5 if absent.", FRACTION
     ),
     "upperBoundPercentile": described(
-        "Fraction of samples that the upper bound covers; 0.95 if absent.", _PERCENTILE
+        "Fraction of samples that the upper bound covers; 0.95 if absent.", FRACTION
     ),
     "safetyMarginFraction": described(
         "What is added to every estimate, as a fraction; 0.15 if absent.", NOT_NEGATIVE
