@@ -62,7 +62,7 @@ class FakeApi:
         self.objects: dict[tuple[str, str], Json] = {}
         self.log: list[tuple[int, str, Json]] = []
         self.requests: list[Incoming] = []
-        self.fault: Callable[[Incoming], Answer | None | Awaitable[Answer | None]] | None = None
+        self.fault: Callable[[Incoming], Answer | Awaitable[Answer | None] | None] | None = None
         self.alter: Callable[[bytes], list[bytes]] | None = None
         self.changed = asyncio.Condition()
         self.writes: list[Incoming] = []

@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache import Change
+from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.indexes import by_node, by_owner
+from trimtab.cluster.indexes import KeyIndex, by_node, by_owner
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Resource
@@ -22,7 +22,7 @@ PODS = Resource("", "v1", "pods", "Pod", Pod)
 class World:
     """A server, a client and an informer on it, under the virtual clock."""
 
-    def __init__(self, clock):
+    def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.api = FakeApi()
         self.client = Client(clock, InProcessTransport(self.api), seed=1)
@@ -56,7 +56,7 @@ def run():
     def runner(scenario):
         clock = VirtualClock()
 
-        async def main():
+        async def main() -> object:
             return await scenario(World(clock))
 
         return clock.run(main())
@@ -145,7 +145,8 @@ def test_indexes_follow_owner_and_node(run):
         owner = {"ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "uid": "u1", "controller": True}]}
         await world.api.put("a", metadata=owner)
         async with world.informer() as informer:
-            owners, nodes = by_owner(), by_node()
+            owners: KeyIndex[Pod, str] = by_owner()
+            nodes = by_node()
             informer.add_index(owners)
             informer.add_index(nodes)
             await world.api.put("b", metadata=owner, spec={"nodeName": "n1"})
@@ -163,7 +164,7 @@ def test_indexes_follow_owner_and_node(run):
 
 def test_f01_a_watch_cut_inside_an_event_is_resumed_without_a_list(run):
     async def scenario(world):
-        cuts = []
+        cuts: list[bytes] = []
 
         def cut_once(line):
             if b"BOOKMARK" not in line and not cuts:
@@ -186,7 +187,7 @@ def test_f01_half_a_line_before_a_clean_end_is_dropped(run):
     async def scenario(world):
         async with world.informer() as informer:
             half = b'{"type":"ADDED","object":{"metadata":{"name":"ghost","namespace":"x"'
-            served = []
+            served: list[int] = []
 
             def half_event(request):
                 if request.verb == "WATCH" and not served:
@@ -404,7 +405,7 @@ def test_f09_deleted_and_recreated_unseen_is_one_deletion_and_one_addition(run):
     async def scenario(world):
         await world.api.put("a")
         async with world.informer() as informer:
-            deltas = []
+            deltas: list[Delta[Pod]] = []
             world.api.fault = lambda request: Answer(503)
             await world.clock.sleep(60)
             await world.api.remove("a")

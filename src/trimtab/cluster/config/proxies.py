@@ -1,0 +1,47 @@
+"""Which HTTP proxy leads to the API server: the kubeconfig's, else the environment's, else none."""
+
+from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
+from urllib.parse import urlsplit
+
+from trimtab.cluster.errors import ConfigError
+
+
+def proxy_for(server: str, written: str, environ: Mapping[str, str], where: str) -> str | None:
+    """Return the proxy's address, or None for a direct connection."""
+    if written:
+        if urlsplit(written).scheme not in {"http", "https"}:
+            raise ConfigError(f"{where}: proxy-url {written!r} is not supported; use an http or https proxy")
+        return written
+    address = urlsplit(server)
+    host = address.hostname or ""
+    variable = "HTTPS_PROXY" if address.scheme == "https" else "HTTP_PROXY"
+    proxy = environ.get(variable) or environ.get(variable.lower())
+    if not proxy or is_excluded(host, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def is_excluded(host: str, no_proxy: str) -> bool:
+    """Return whether a NO_PROXY list names the host: by name, domain, address or network, or by `*`."""
+    # Loopback never goes through a proxy, as in Go's rules; a proxy could not reach ours.
+    if host == "localhost" or _in_network(host, "127.0.0.0/8") or host == "::1":
+        return True
+    return any(
+        _names_host(entry.strip().lower(), host.lower()) for entry in no_proxy.split(",") if entry.strip()
+    )
+
+
+def _names_host(entry: str, host: str) -> bool:
+    if entry in {"*", host}:
+        return True
+    if "/" in entry:
+        return _in_network(host, entry)
+    return host.endswith("." + entry.removeprefix("*").lstrip("."))
+
+
+def _in_network(host: str, network: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(network, strict=False)
+    except ValueError:
+        return False
