@@ -23,7 +23,7 @@ from trimtab.model.hpa.manifest import (
     write,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.warnings import HPAWarning, warnings_for
+from trimtab.model.hpa.warnings import HPAWarning, ignored_annotations, warnings_for
 
 __all__ = [
     "HPAWarning",
@@ -31,6 +31,7 @@ __all__ = [
     "canonical",
     "decode_errors",
     "default",
+    "ignored_annotations",
     "read",
     "to_v1",
     "to_v2",

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 _RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
 _POLICY = ("type", "value", "periodSeconds")
 _DIRECTIONS = ("scaleUp", "scaleDown")
+_NO_BEHAVIOR = {"ScaleUp": None, "ScaleDown": None}
 _BEHAVIOR_NAMES = {name.lower(): name for name in (*_DIRECTIONS, *_RULES, *_POLICY)}
 
 
@@ -39,6 +40,19 @@ def read_list(annotations: Mapping[str, str], annotation: str, field: str) -> li
         return None
     listed: list[Json] = canonical_as(content, v1.AnnotatedLists).get(field, [])
     return listed
+
+
+def unreadable(annotations: Mapping[str, str]) -> list[str]:
+    """Return the annotations that say something but are ignored because it cannot be read."""
+    lists = {
+        v1.METRICS_ANNOTATION: "metrics",
+        v1.CURRENT_METRICS_ANNOTATION: "currentMetrics",
+        v1.CONDITIONS_ANNOTATION: "conditions",
+    }
+    found = [name for name, field in lists.items() if read_list(annotations, name, field) is None]
+    if read_behavior(annotations) is None and load(annotations, v1.BEHAVIOR_ANNOTATION) != _NO_BEHAVIOR:
+        found.append(v1.BEHAVIOR_ANNOTATION)
+    return [name for name in found if annotations.get(name)]
 
 
 def load(annotations: Mapping[str, str], annotation: str) -> Any:

@@ -31,14 +31,9 @@ def v2_to_v1(data: Mapping[str, Any], *, exact: bool = True) -> Json:
     out = canonical_v2(data)
     spec, status = out["spec"], out.get("status") or {}
     metrics = spec.get("metrics") or []
-    kept: dict[str, str] = _kept_metrics(metrics) | _kept_status(status)
+    kept = _kept_spec(spec, (data.get("spec") or {}).get("behavior") or {}, exact) | _kept_status(status)
     if exact:
         kept |= _exact_notes(metrics, status)
-    if (behavior := spec.get("behavior")) is not None:
-        given = (data.get("spec") or {}).get("behavior") or {}
-        kept[v1.BEHAVIOR_ANNOTATION] = notes.dump_behavior(_with_empty_policies(behavior, given, exact))
-    if "selectionStrategy" in spec:
-        kept[v1.SELECTION_STRATEGY_ANNOTATION] = spec["selectionStrategy"]
     out["spec"] = _without(spec, _SPEC_IN_NOTES)
     if (percent := _cpu_target(metrics)) is not None:
         out["spec"][_CPU_TARGET] = percent
@@ -53,24 +48,12 @@ def v1_to_v2(data: Mapping[str, Any]) -> Json:
     out = _canonical(data, v1.HorizontalPodAutoscaler)
     found: dict[str, str] = out["metadata"].get("annotations") or {}
     spec, status = out["spec"], out.get("status", {})
-    target, current = spec.pop(_CPU_TARGET, None), status.pop(_CPU_CURRENT, None)
-    listed = notes.read_list(found, v1.METRICS_ANNOTATION, "metrics") or []
-    metrics = [nested_spec(metric) for metric in listed]
-    if target is not None:
-        metrics.append(cpu_utilization_metric(target))
-    exact = _exact(found, v1.EXACT_METRICS_ANNOTATION, "metrics", types.HorizontalPodAutoscalerSpec)
-    if exact and (_cpu_target(exact), _flattened(exact)) == (target, listed):
-        metrics = exact
-    # v1 has no default of its own for the CPU target, because only here all the metrics are known.
-    spec["metrics"] = metrics or [cpu_utilization_metric(DEFAULT_CPU_UTILIZATION)]
-    if (behavior := notes.read_behavior(found)) is not None:
-        spec["behavior"] = behavior
+    spec |= {"metrics": _metrics_from(found, spec.pop(_CPU_TARGET, None))} | _behavior_from(found)
     if v1.SELECTION_STRATEGY_ANNOTATION in found:
         spec["selectionStrategy"] = found[v1.SELECTION_STRATEGY_ANNOTATION]
-    if filled := status | _status_from(found, current):
+    if filled := status | _status_from(found, status.pop(_CPU_CURRENT, None)):
         out["status"] = filled
-    out["metadata"] = _annotated(out["metadata"], {})
-    return _canonical({**out, "apiVersion": V2}, types.HorizontalPodAutoscaler)
+    return _finished(out)
 
 
 def v2beta1_to_v2(data: Mapping[str, Any]) -> Json:
@@ -80,11 +63,8 @@ def v2beta1_to_v2(data: Mapping[str, Any]) -> Json:
         out["spec"]["metrics"] = [nested_spec(metric) for metric in metrics]
     if current := out.get("status", {}).get("currentMetrics"):
         out["status"]["currentMetrics"] = [nested_status(metric) for metric in current]
-    found: dict[str, str] = out["metadata"].get("annotations") or {}
-    if (behavior := notes.read_behavior(found)) is not None:
-        out["spec"]["behavior"] = behavior
-    out["metadata"] = _annotated(out["metadata"], {})
-    return _canonical({**out, "apiVersion": V2}, types.HorizontalPodAutoscaler)
+    out["spec"] |= _behavior_from(out["metadata"].get("annotations") or {})
+    return _finished(out)
 
 
 def canonical_v2(data: Mapping[str, Any]) -> Json:
@@ -101,9 +81,21 @@ def _canonical(data: Mapping[str, Any], kind: type[Any]) -> Json:
     return out
 
 
-def _kept_metrics(metrics: list[Json]) -> dict[str, str]:
-    flat = _flattened(metrics)
-    return {v1.METRICS_ANNOTATION: notes.dump(flat)} if flat else {}
+def _finished(data: Json) -> Json:
+    """Return what was put together as canonical v2."""
+    return canonical_v2({**data, "apiVersion": V2})
+
+
+def _kept_spec(spec: Mapping[str, Any], given: Mapping[str, Any], exact: bool) -> dict[str, str]:
+    """Return the annotations for what v1's spec has no field for; `given` is the behavior as it was sent."""
+    kept = {}
+    if flat := _flattened(spec.get("metrics") or []):
+        kept[v1.METRICS_ANNOTATION] = notes.dump(flat)
+    if (behavior := spec.get("behavior")) is not None:
+        kept[v1.BEHAVIOR_ANNOTATION] = notes.dump_behavior(_with_empty_policies(behavior, given, exact))
+    if "selectionStrategy" in spec:
+        kept[v1.SELECTION_STRATEGY_ANNOTATION] = spec["selectionStrategy"]
+    return kept
 
 
 def _flattened(metrics: list[Json]) -> list[Json]:
@@ -155,6 +147,23 @@ def _exact(found: Mapping[str, str], annotation: str, field: str, kind: type[Any
 def _canonical_v2_list(items: list[Json], field: str, kind: type[Any]) -> list[Json]:
     listed: list[Json] = canonical_as({field: items}, kind).get(field, [])
     return listed
+
+
+def _metrics_from(found: Mapping[str, str], cpu_target: int | None) -> list[Json]:
+    listed = notes.read_list(found, v1.METRICS_ANNOTATION, "metrics") or []
+    metrics = [nested_spec(metric) for metric in listed]
+    if cpu_target is not None:
+        metrics.append(cpu_utilization_metric(cpu_target))
+    exact = _exact(found, v1.EXACT_METRICS_ANNOTATION, "metrics", types.HorizontalPodAutoscalerSpec)
+    if exact and (_cpu_target(exact), _flattened(exact)) == (cpu_target, listed):
+        return exact
+    # v1 has no default of its own for the CPU target, because only here all the metrics are known.
+    return metrics or [cpu_utilization_metric(DEFAULT_CPU_UTILIZATION)]
+
+
+def _behavior_from(found: Mapping[str, str]) -> Json:
+    behavior = notes.read_behavior(found)
+    return {} if behavior is None else {"behavior": behavior}
 
 
 def _status_from(found: Mapping[str, str], current_cpu: int | None) -> Json:

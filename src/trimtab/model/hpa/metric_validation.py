@@ -22,7 +22,7 @@ from trimtab.model.hpa.types import (
 _UNFILLED = "must populate information for the given metric source"
 _TOO_MANY_SOURCES = "must populate the given metric source only"
 _FROM_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
-_FIELD_OF = {
+_FIELD_OF: dict[str, str] = {
     MetricSourceType.OBJECT: "object",
     MetricSourceType.EXTERNAL: "external",
     MetricSourceType.PODS: "pods",
@@ -50,7 +50,7 @@ def _validate_metric(metric: MetricSpec, path: FieldPath, objects: ReferenceOpti
     for name, source in list(sources.items())[:1]:
         # Only the first of several sources is looked into: which one is meant is not known.
         errors += _RULES[name](source, path.child(name), objects)
-    wanted = _FIELD_OF.get(metric.type)  # type: ignore[call-overload]  # a str equals its StrEnum member
+    wanted = _FIELD_OF.get(metric.type)
     if wanted and wanted not in sources:
         errors.append(required(path.child(wanted), _UNFILLED))
     if len(sources) != 1:

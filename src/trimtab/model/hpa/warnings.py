@@ -3,8 +3,10 @@
 These never stop an object from being stored; `trimtab validate` prints them.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from trimtab.model.hpa.annotations import unreadable
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -35,6 +37,15 @@ def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
     for position, metric in enumerate(hpa.spec.metrics):
         found += _unused_target(metric, f"spec.metrics[{position}]")
     return found
+
+
+def ignored_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
+    """Return the annotations of a readable v1 or v2beta1 object that are ignored because they cannot be read."""
+    annotations = (data.get("metadata") or {}).get("annotations") or {}
+    if data.get("apiVersion") not in {"autoscaling/v1", "autoscaling/v2beta1"}:
+        return []
+    message = "cannot be read, so it is ignored and what it should say is lost: correct its JSON or use autoscaling/v2"
+    return [HPAWarning(f"metadata.annotations[{name}]", message) for name in unreadable(annotations)]
 
 
 def _at_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
 from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import default, read, validate_create, warnings_for
+from trimtab.model.hpa import default, ignored_annotations, read, to_v1, validate_create, warnings_for
 
 GATES = FeatureGates.parse("AllAlpha=true")
 
@@ -92,3 +92,29 @@ def test_warnings(given, fields):
     found = warnings_for(read(default(given)))
     assert [warning.field for warning in found] == fields
     assert all(warning.message for warning in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_named"),
+    [
+        pytest.param("metrics", "[{", True, id="broken JSON"),
+        pytest.param("metrics", '[{"type": 3}]', True, id="JSON of another shape"),
+        pytest.param("behavior", '{"ScaleUp": []}', True, id="a behavior of another shape"),
+        pytest.param("behavior", '{"ScaleUp":null,"ScaleDown":null}', False, id="a behavior without rules"),
+        pytest.param("conditions", "[]", False, id="an empty list"),
+        pytest.param("conditions", "", False, id="an empty text says nothing"),
+    ],
+)
+def test_v1_annotations_that_are_lost_are_named(name, text, is_named):
+    name = f"autoscaling.alpha.kubernetes.io/{name}"
+    data = hpa(version="autoscaling/v1", metadata={"annotations": {name: text}})
+    found = [warning.field for warning in ignored_annotations(data)]
+    assert found == ([f"metadata.annotations[{name}]"] if is_named else [])
+
+
+def test_our_own_v1_has_nothing_to_ignore():
+    assert ignored_annotations(to_v1(hpa(metrics=[QUEUE, CPU], behavior={}))) == []
+    assert (
+        ignored_annotations(hpa(metadata={"annotations": {"autoscaling.alpha.kubernetes.io/metrics": "x"}}))
+        == []
+    )
