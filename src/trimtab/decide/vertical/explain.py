@@ -1,0 +1,215 @@
+"""Why a VPA recommends what it does, and why a pod is changed or left alone.
+
+Nothing is decided here: the values that decisions return are put side by side, as data for `--output json` and as
+lines for people.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from trimtab.decide.vertical.actions import Verdict
+from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, Capped, LimitRanges
+from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.containers import requests_and_limits
+from trimtab.decide.vertical.control import Claim, VPAIndex, controlling_vpa, receiving_vpas
+from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
+from trimtab.decide.vertical.recommend import ContainerRecommendation
+from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError
+from trimtab.decide.vertical.sizing import size_pod
+from trimtab.model.pod import Pod
+from trimtab.model.resources import ResourceList
+from trimtab.model.wire import Wire
+
+
+class Rival(Wire):
+    """A VPA of the same workload that does not control the pod, and why."""
+
+    vpa: str
+    reason: str
+
+
+class ContainerExplanation(Wire):
+    """What one container has, and what it would be given now."""
+
+    name: str
+    requests: ResourceList
+    wanted_requests: ResourceList
+    wanted_limits: ResourceList
+    cuts: tuple[str, ...] = ()
+
+
+class PodExplanation(Wire):
+    """Who controls a pod, whom it teaches, what it would be given, and what the last update loop did with it."""
+
+    pod: str
+    controlled_by: str | None
+    reason: str
+    lost: tuple[Rival, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    teaches: tuple[str, ...] = ()
+    containers: tuple[ContainerExplanation, ...] = ()
+    update: str = ""
+
+
+class AmountExplanation(Wire):
+    """How one recommended amount came about."""
+
+    container: str
+    bound: str
+    resource: str
+    amount: int
+    text: str
+
+
+class VPAExplanation(Wire):
+    """Whom a VPA speaks for, who feeds its profile, and how each number came about."""
+
+    vpa: str
+    mode: str
+    level: int
+    scope: str
+    fed_by: tuple[str, ...] = ()
+    not_fed_by: dict[str, str] = msgspec.field(default_factory=dict)
+    """Pods of the same workload that do not feed it, with the reason."""
+    amounts: tuple[AmountExplanation, ...] = ()
+    cuts: tuple[str, ...] = ()
+
+
+def explain_pod(
+    pod: Pod,
+    index: VPAIndex,
+    owners: Owners,
+    nodes: NodeLabels,
+    ranges: LimitRanges = NO_LIMIT_RANGES,
+    verdict: Verdict | None = None,
+    compat: Compat = DEFAULT,
+) -> PodExplanation:
+    """Explain one pod: control, sizes, and the verdict of the last update loop if given."""
+    control = controlling_vpa(pod, index, owners, nodes)
+    return PodExplanation(
+        pod=pod.metadata.key,
+        controlled_by=control.key,
+        reason=control.reason,
+        lost=tuple(Rival(vpa=claim.key, reason=reason) for claim, reason in control.lost),
+        conflicts=tuple(conflict.message for conflict in control.conflicts),
+        teaches=receiving_vpas(pod, index, owners, nodes),
+        containers=tuple(_containers(pod, control.claim, ranges, compat)) if control.claim else (),
+        update=f"{verdict.action}: {verdict.reason}" if verdict else "",
+    )
+
+
+def _containers(
+    pod: Pod, claim: Claim, ranges: LimitRanges, compat: Compat
+) -> Iterator[ContainerExplanation]:
+    sizing = size_pod(pod, claim.vpa, ranges, compat)
+    for container, wanted in zip(pod.spec.containers, sizing.containers, strict=True):
+        requests, _ = requests_and_limits(pod, container.name)
+        yield ContainerExplanation(
+            name=container.name,
+            requests=requests,
+            wanted_requests=wanted.requests,
+            wanted_limits=wanted.limits,
+            cuts=tuple(str(cut) for cut in sizing.cuts if cut.container == container.name),
+        )
+
+
+def explain_vpa(
+    claim: Claim,
+    pods: Iterable[Pod],
+    index: VPAIndex,
+    owners: Owners,
+    nodes: NodeLabels,
+    recommended: Iterable[ContainerRecommendation] = (),
+    capped: Capped | None = None,
+) -> VPAExplanation:
+    """Explain one VPA: its scope, the pods that feed its profile, and each number with its derivation."""
+    fed_by: list[str] = []
+    not_fed_by: dict[str, str] = {}
+    for pod in _of_target(claim, pods, owners):
+        if claim.key in receiving_vpas(pod, index, owners, nodes):
+            fed_by.append(pod.metadata.key)
+        else:
+            not_fed_by[pod.metadata.key] = _why_not(claim, pod, index, owners, nodes)
+    return VPAExplanation(
+        vpa=claim.key,
+        mode=claim.mode,
+        level=claim.level,
+        scope=describe_scope(claim.scope),
+        fed_by=tuple(sorted(fed_by)),
+        not_fed_by=dict(sorted(not_fed_by.items())),
+        amounts=tuple(_amounts(recommended)),
+        cuts=tuple(str(cut) for cut in capped.cuts) if capped else (),
+    )
+
+
+def describe_scope(scope: Scope | ScopeError) -> str:
+    """Say in one sentence whom a scope takes in."""
+    if isinstance(scope, ScopeError):
+        return f"nothing: {scope.message}"
+    parts = []
+    if scope.pods is not None:
+        parts.append(f"pods with {str(scope.pods) or 'any labels'}")
+    if scope.nodes is not None:
+        parts.append(f"pods on nodes with {str(scope.nodes) or 'any labels'}")
+    return " and ".join(parts) if parts else "all pods of the target"
+
+
+def _of_target(claim: Claim, pods: Iterable[Pod], owners: Owners) -> Iterator[Pod]:
+    target = claim.vpa.spec.target_ref
+    if target is None:
+        return
+    wanted = ControllerKey(claim.vpa.metadata.namespace, target.kind, target.name)
+    yield from (pod for pod in pods if topmost_controller(pod, owners) == wanted)
+
+
+def _why_not(claim: Claim, pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> str:
+    control = controlling_vpa(pod, index, owners, nodes)
+    reasons: Mapping[str, str] = {other.key: reason for other, reason in control.lost}
+    return reasons.get(claim.key, control.reason)
+
+
+def _amounts(recommended: Iterable[ContainerRecommendation]) -> Iterator[AmountExplanation]:
+    for container in recommended:
+        for bound, per_resource in container.reasons.items():
+            for resource, derivation in per_resource.items():
+                yield AmountExplanation(
+                    container=container.name,
+                    bound=bound,
+                    resource=resource,
+                    amount=derivation.amount,
+                    text=str(derivation),
+                )
+
+
+def pod_lines(found: PodExplanation) -> list[str]:
+    """Return the explanation of a pod as lines for people."""
+    lines = [f"pod {found.pod}: controlled by {found.controlled_by or 'no VPA'}: {found.reason}"]
+    lines += [f"  {rival.vpa} does not control it: {rival.reason}" for rival in found.lost]
+    lines += [f"  conflict: {message}" for message in found.conflicts]
+    lines.append(f"  its usage teaches {', '.join(found.teaches) or 'no VPA'}")
+    for container in found.containers:
+        lines.append(
+            f"  {container.name}: requests {_amounts_text(container.requests)}, "
+            f"would get {_amounts_text(container.wanted_requests)}"
+        )
+        lines += [f"    {cut}" for cut in container.cuts]
+    if found.update:
+        lines.append(f"  last update loop: {found.update}")
+    return lines
+
+
+def vpa_lines(found: VPAExplanation) -> list[str]:
+    """Return the explanation of a VPA as lines for people."""
+    lines = [
+        f"VPA {found.vpa}: mode {found.mode}, level {found.level}, speaks for {found.scope}",
+        f"  fed by {', '.join(found.fed_by) or 'no pod'}",
+    ]
+    lines += [f"  not fed by {pod}: {reason}" for pod, reason in found.not_fed_by.items()]
+    lines += [f"  {entry.container} {entry.bound} {entry.resource}: {entry.text}" for entry in found.amounts]
+    lines += [f"  {cut}" for cut in found.cuts]
+    return lines
+
+
+def _amounts_text(amounts: ResourceList) -> str:
+    return ", ".join(f"{resource} {amounts[resource]}" for resource in sorted(amounts)) or "nothing"
