@@ -14,6 +14,7 @@ from trimtab.cli.output import to_json, to_yaml
 from trimtab.model import hpa
 from trimtab.model.crds.hpa import GROUP
 from trimtab.model.hpa.conversion import V2
+from trimtab.model.wire import without_nulls
 
 KIND = "HorizontalPodAutoscaler"
 _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -61,6 +62,7 @@ def _converted(document: Document, version: str) -> Any:
     data = document.data
     if not isinstance(data, dict) or data.get("kind") != KIND:
         return data
+    data = without_nulls(data)
     if errors := hpa.decode_errors(data):
         name = _name_of(data)
         raise CommandError(

@@ -93,7 +93,7 @@ def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
 
 
 def _judged(data: Mapping[str, Any], kind: str, wanted: type[wire.Wire], gates: FeatureGates) -> Manifest:
-    data = _in_namespace(data)
+    data = _in_namespace(wire.without_nulls(data))
     judge = _judge_hpa if kind == "HorizontalPodAutoscaler" else _judge_vpa_kinds
     found, errors, doubts = judge(data, gates)
     unknown = [] if found is None else list(_unknown_fields(data, wanted))
@@ -135,12 +135,13 @@ def _judge_vpa_kinds(
     data: Mapping[str, Any], gates: FeatureGates
 ) -> tuple[Member | None, list[FieldError], list[Doubt]]:
     wanted = _VPA_KINDS[data["kind"]]
-    errors = shape.misfits(data.get("metadata") or {}, WholeMeta, FieldPath("metadata"))
+    metadata = {} if data.get("metadata") is None else data["metadata"]
+    errors = shape.misfits(metadata, WholeMeta, FieldPath("metadata"))
     errors += shape.misfits({name: value for name, value in data.items() if name != "metadata"}, wanted)
     if errors:
         return None, errors, []
     found = wire.convert(data, wanted)
-    errors = validate_metadata(wire.convert(data.get("metadata") or {}, WholeMeta))
+    errors = validate_metadata(wire.convert(metadata, WholeMeta))
     doubts: list[Doubt] = []
     if isinstance(found, VerticalPodAutoscaler):
         findings = validate_vpa(found, options_for(gates))

@@ -5,8 +5,8 @@ themselves, so there is no second description of an object to keep in step.
 """
 
 import difflib
+import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 from msgspec import inspect
@@ -28,6 +28,7 @@ INT64_FIELDS = frozenset(
 """Integers that the API declares with 64 bits; all the others have 32."""
 
 _ROOT = FieldPath()
+_WHOLE = FieldPath(".")
 
 
 def misfits(data: Any, kind: type[Any], path: FieldPath = _ROOT) -> list[FieldError]:
@@ -38,7 +39,7 @@ def misfits(data: Any, kind: type[Any], path: FieldPath = _ROOT) -> list[FieldEr
             wire.convert(data, kind)
         except (wire.WireError, ValueError, OverflowError) as error:
             # What the walk lets pass and the decoder does not; the text names the field.
-            errors.append(invalid(path, "", str(error)))
+            errors.append(invalid(path if path.text else _WHOLE, "", str(error)))
     return errors
 
 
@@ -62,9 +63,13 @@ def describe(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "a number")
 
 
-@cache
+_INFOS: dict[Any, inspect.Type] = {}
+
+
 def _info(kind: Any) -> inspect.Type:
-    return inspect.type_info(kind)
+    if kind not in _INFOS:
+        _INFOS[kind] = inspect.type_info(kind)
+    return _INFOS[kind]
 
 
 def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Iterator[FieldError]:
@@ -78,6 +83,8 @@ def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Ite
         yield from _walk_list(data, info, path, name)
     elif isinstance(info, inspect.IntType):
         yield from _check_integer(data, path, name)
+    elif isinstance(info, inspect.FloatType):
+        yield from _check_number(data, path)
     elif isinstance(info, inspect.CustomType):
         yield from _check_quantity(data, path)
     elif isinstance(info, inspect.DateTimeType):
@@ -91,10 +98,6 @@ def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Ite
 _SCALARS: dict[type[inspect.Type], tuple[Callable[[Any], bool], str]] = {
     inspect.StrType: (lambda data: isinstance(data, str), "text"),
     inspect.BoolType: (lambda data: isinstance(data, bool), "a boolean"),
-    inspect.FloatType: (
-        lambda data: isinstance(data, int | float) and not isinstance(data, bool),
-        "a number",
-    ),
 }
 
 
@@ -142,6 +145,13 @@ def _check_integer(data: Any, path: FieldPath, name: str) -> Iterator[FieldError
         yield invalid(path, data, f"must fit in a {bits}-bit integer")
 
 
+def _check_number(data: Any, path: FieldPath) -> Iterator[FieldError]:
+    if isinstance(data, bool) or not isinstance(data, int | float):
+        yield _wrong_type(path, data, "a number")
+    elif not -sys.float_info.max <= data <= sys.float_info.max:
+        yield invalid(path, _shown(data), "must fit in a 64-bit floating-point number")
+
+
 def _check_quantity(data: Any, path: FieldPath) -> Iterator[FieldError]:
     if isinstance(data, bool) or not isinstance(data, str | int | float):
         yield _wrong_type(path, data, "a quantity such as 500m or 1Gi")
@@ -163,8 +173,9 @@ def _check_time(data: Any, path: FieldPath) -> Iterator[FieldError]:
 
 
 def _wrong_type(path: FieldPath, data: Any, wanted: str) -> FieldError:
-    where = path if path.text else FieldPath(".")
-    return type_invalid(where, _shown(data), f"must be {wanted}, not {describe(data)}")
+    return type_invalid(
+        path if path.text else _WHOLE, _shown(data), f"must be {wanted}, not {describe(data)}"
+    )
 
 
 def _shown(data: Any) -> Any:
