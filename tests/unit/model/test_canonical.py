@@ -1,5 +1,7 @@
 """Objects are given back in the API server's spelling."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -23,7 +25,7 @@ class Outer(Wire, frozen=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-ALWAYS = {Outer: frozenset({"kind", "fixed"}), Inner: frozenset({"name"})}
+ALWAYS: Any = {Outer: frozenset({"kind", "fixed"}), Inner: frozenset({"name"})}
 EMPTY = {"kind": "", "fixed": "0", "inner": {"name": ""}}
 
 

@@ -1,5 +1,7 @@
 """The rules that the metadata of every object obeys."""
 
+from typing import Any
+
 import pytest
 
 from trimtab.model import wire
@@ -8,11 +10,11 @@ from trimtab.model.metadata import WholeMeta, validate_metadata, validate_metada
 GOOD = {"name": "web", "namespace": "shop", "resourceVersion": "1", "uid": "u"}
 
 
-def meta(**fields):
+def meta(**fields: Any) -> Any:
     return wire.convert({**GOOD, **fields}, WholeMeta)
 
 
-def owner(**fields):
+def owner(**fields: Any) -> Any:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1", **fields}
 
 

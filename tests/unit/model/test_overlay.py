@@ -1,5 +1,7 @@
 """A changed value is written over its JSON without touching the rest."""
 
+from typing import Any
+
 import msgspec
 
 from trimtab.model import wire
@@ -28,7 +30,7 @@ RAW = {
 TREE = wire.convert(RAW, Tree)
 
 
-def written(**changes):
+def written(**changes: Any) -> Any:
     return overlay(RAW, TREE, msgspec.structs.replace(TREE, **changes))
 
 

@@ -1,16 +1,18 @@
 """Builders of HPAs as JSON, so that a test names only what matters to it."""
 
-CPU = {
+from typing import Any
+
+CPU: dict[str, Any] = {
     "type": "Resource",
     "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
 }
-QUEUE = {
+QUEUE: dict[str, Any] = {
     "type": "External",
     "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}},
 }
 
 
-def hpa(metadata=None, status=None, version="autoscaling/v2", **spec):
+def hpa(metadata: Any = None, status: Any = None, version: Any = "autoscaling/v2", **spec: Any) -> Any:
     built = {
         "apiVersion": version,
         "kind": "HorizontalPodAutoscaler",
@@ -25,9 +27,9 @@ def hpa(metadata=None, status=None, version="autoscaling/v2", **spec):
     return built | ({"status": status} if status is not None else {})
 
 
-def policy(kind="Pods", value=4, period=15):
+def policy(kind: Any = "Pods", value: Any = 4, period: Any = 15) -> Any:
     return {"type": kind, "value": value, "periodSeconds": period}
 
 
-def messages(errors):
+def messages(errors: Any) -> Any:
     return [str(error) for error in errors]

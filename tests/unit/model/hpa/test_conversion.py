@@ -1,6 +1,7 @@
 """v1 and v2 turn into each other without loss; v2beta1 and v2beta2 are read."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,12 +22,12 @@ SELECTOR = st.one_of(
 )
 
 
-def some(**fields):
+def some(**fields: Any) -> Any:
     """Draw an object whose None members are left out."""
     return st.fixed_dictionaries(fields).map(lambda drawn: {k: v for k, v in drawn.items() if v is not None})
 
 
-def maybe(strategy):
+def maybe(strategy: Any) -> Any:
     return st.one_of(st.none(), strategy)
 
 
@@ -42,7 +43,7 @@ REFERENCE = some(apiVersion=maybe(st.just("apps/v1")), kind=NAME, name=NAME)
 RESOURCE = st.sampled_from(["cpu", "memory"])
 
 
-def metrics(numbers, field):
+def metrics(numbers: Any, field: Any) -> Any:
     sources = {
         "Object": some(describedObject=REFERENCE, metric=IDENTIFIER, **{field: numbers}),
         "Pods": some(metric=IDENTIFIER, **{field: numbers}),
@@ -221,7 +222,7 @@ def test_v2beta1_writes_metrics_flat():
             },
         },
     ]
-    found = read(hpa(version="autoscaling/v2beta1", metrics=flat)).spec.metrics
+    found: Any = read(hpa(version="autoscaling/v2beta1", metrics=flat)).spec.metrics
     cpu, memory, pods, hits, queue = found
     assert (cpu.resource.target.type, cpu.resource.target.average_utilization) == ("Utilization", 50)
     assert (memory.resource.target.type, str(memory.resource.target.average_value)) == ("AverageValue", "1Gi")

@@ -1,5 +1,7 @@
 """What a switched-off gate does to requests: the matrices of the three features, at API level."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.model.hpa.objects import QUEUE, hpa, messages
@@ -62,12 +64,12 @@ def test_a_v1_get_and_put_keeps_the_strategy_even_with_the_gate_off():
     assert put_back.stored == stored
 
 
-def tolerances(answer):
+def tolerances(answer: Any) -> Any:
     behavior = answer.stored["spec"]["behavior"]
     return behavior["scaleUp"].get("tolerance"), behavior["scaleDown"].get("tolerance")
 
 
-def with_tolerances(up=None, down=None):
+def with_tolerances(up: Any = None, down: Any = None) -> Any:
     rules = {"scaleUp": up, "scaleDown": down}
     return hpa(behavior={name: {"tolerance": value} if value else {} for name, value in rules.items()})
 
@@ -108,7 +110,7 @@ def test_dropping_a_tolerance_keeps_the_rest_of_the_behavior():
     assert behavior["scaleDown"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 15}]
 
 
-def to_zero(minimum, maximum=5):
+def to_zero(minimum: Any, maximum: Any = 5) -> Any:
     return hpa(minReplicas=minimum, maxReplicas=maximum, metrics=[QUEUE])
 
 

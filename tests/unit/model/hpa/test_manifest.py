@@ -1,5 +1,7 @@
 """HPAs are read from any version and any shape of input, and written back without loss."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -105,7 +107,7 @@ def test_decode_errors_name_the_field(data, want):
 
 
 def test_a_document_nested_too_deeply_is_an_error_not_a_crash():
-    nested = {}
+    nested: Any = {}
     for _ in range(100_000):
         nested = {"a": nested}
     assert messages(decode_errors(hpa(extra=nested))) == [
@@ -130,14 +132,14 @@ def test_reading_what_cannot_be_read_raises_one_error_with_all_the_reasons():
 JUNK = st.sampled_from([None, [], {}, "", "x", 0, -1, 2**40, 1.5, True, [None], {"a": None}, float("nan")])
 
 
-def paths(data, path=()):
+def paths(data: Any, path: Any = ()) -> Any:
     yield path
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
         yield from paths(value, (*path, key))
 
 
-def replaced(data, path, junk):
+def replaced(data: Any, path: Any, junk: Any) -> Any:
     if not path:
         return junk
     copy = dict(data) if isinstance(data, dict) else list(data)
@@ -159,7 +161,7 @@ def test_writing_a_change_back_keeps_everything_else():
         metrics=[{**QUEUE, "futureSource": {"x": 1}}, CPU],
         futureField="kept",
     )
-    before = read(given)
+    before: Any = read(given)
     spec = msgspec.structs.replace(
         before.spec,
         max_replicas=9,

@@ -1,6 +1,7 @@
 """The HPAs that stand in the proposals mean here what they mean there."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -12,14 +13,14 @@ SEEDS = Path(__file__).parents[3] / "data" / "seeds"
 GATES = FeatureGates.parse("AllAlpha=true")
 
 
-def documents(name):
+def documents(name: Any) -> Any:
     return list(yaml.safe_load_all((SEEDS / name).read_text()))
 
 
 def test_the_hpa_beside_a_job_with_the_same_labels():
     manifest = documents("hpa-shared-labels.yaml")[-1]
     assert validate_create(manifest, GATES, namespace="default") == []
-    spec = read(manifest).spec
+    spec: Any = read(manifest).spec
     assert (spec.min_replicas, spec.max_replicas, str(spec.scale_target_ref)) == (1, 5, "Deployment/test-app")
     assert spec.metrics[0].resource.target.average_utilization == 50
     assert spec.selection_strategy is None
@@ -38,7 +39,7 @@ def test_the_queue_metric_names_one_series():
     (metrics,) = documents("hpa-queue-metric.yaml")
     answer = strategy.create(hpa(metrics=metrics), GATES)
     assert answer.errors == ()
-    source = read(answer.stored).spec.metrics[0].object
+    source: Any = read(answer.stored).spec.metrics[0].object
     assert source.metric.selector.match_labels == {"queue": "some-jobs"}
     assert (source.target.type, str(source.target.value)) == ("Value", "2")
     assert str(source.described_object) == "StatefulSet/foo"

@@ -1,5 +1,7 @@
 """What an API server says about replicas, target, metrics and behavior (SPEC-V1, TOL-U1, Z-I4)."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages, policy
@@ -12,11 +14,11 @@ OFF = FeatureGates()
 TO_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
 
 
-def metric(kind, **source):
+def metric(kind: Any, **source: Any) -> Any:
     return {"type": kind, kind[0].lower() + kind[1:]: source}
 
 
-def external(name="queue", **target):
+def external(name: Any = "queue", **target: Any) -> Any:
     return metric("External", metric={"name": name}, target=target)
 
 

@@ -1,5 +1,7 @@
 """What is legal but surely not meant is said, with the field."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
@@ -9,7 +11,7 @@ from trimtab.model.hpa import default, ignored_annotations, read, to_v1, validat
 GATES = FeatureGates.parse("AllAlpha=true")
 
 
-def rps(**target):
+def rps(**target: Any) -> Any:
     source = {
         "describedObject": {"kind": "Service", "name": "web"},
         "metric": {"name": "rps"},
@@ -18,7 +20,7 @@ def rps(**target):
     return {"type": "Object", "object": source}
 
 
-def to_zero(**spec):
+def to_zero(**spec: Any) -> Any:
     return hpa(minReplicas=0, metrics=[QUEUE], **spec)
 
 
