@@ -119,7 +119,9 @@ def change_per_period(case):
 @checks("function", "storeScaleEvent")
 def store_scale_event(case):
     args, memory = case["args"], history_of(case["state"])
-    behavior = wire.convert(args["behavior"], HorizontalPodAutoscalerBehavior) if args.get("behavior") else None
+    behavior = (
+        wire.convert(args["behavior"], HorizontalPodAutoscalerBehavior) if args.get("behavior") else None
+    )
     up, down = rates.scale_events(
         memory, behavior, args["prevReplicas"], args["newReplicas"], moment(case["now"]), compact=False
     )

@@ -38,9 +38,7 @@ def selected(case, namespace, selector):
     """Return the facts of the namespace's pods that match, as a lister would."""
     chosen = Selector.parse(selector)
     pods = [pod for pod in case["pods"] if pod["metadata"].get("namespace", "") == namespace]
-    return tuple(
-        pod for pod in facts_of(case | {"pods": pods}) if chosen.matches(pod.labels)
-    )
+    return tuple(pod for pod in facts_of(case | {"pods": pods}) if chosen.matches(pod.labels))
 
 
 def scene_of(case):
@@ -69,7 +67,10 @@ def spec_of(case):
     """Write the metric spec that makes the controller call the case's function with the case's arguments."""
     args, function = case["args"], case["function"]
     metric = {"name": args.get("metricName"), "selector": args.get("metricSelector")}
-    per_pod = {"type": "AverageValue", "averageValue": milli(args.get("targetAverageUsage", args.get("targetUsage", 0)))}
+    per_pod = {
+        "type": "AverageValue",
+        "averageValue": milli(args.get("targetAverageUsage", args.get("targetUsage", 0))),
+    }
     value = {"type": "Value", "value": milli(args.get("targetUsage", 0))}
     if function in {"GetResourceReplicas", "GetRawResourceReplicas"}:
         utilization = {"type": "Utilization", "averageUtilization": args.get("targetUtilization")}
@@ -78,7 +79,10 @@ def spec_of(case):
             "target": utilization if function == "GetResourceReplicas" else per_pod,
         }
         if args["container"]:
-            return {"type": "ContainerResource", "containerResource": source | {"container": args["container"]}}
+            return {
+                "type": "ContainerResource",
+                "containerResource": source | {"container": args["container"]},
+            }
         return {"type": "Resource", "resource": source}
     if function == "GetMetricReplicas":
         return {"type": "Pods", "pods": {"metric": metric, "target": per_pod}}
@@ -115,10 +119,15 @@ def replicas(case):
     answer = {"replicas": result.replicas, "timestamp": text_of(result.timestamp)}
     if case["function"] == "GetResourceReplicas":
         quantity = result.status.resource or result.status.container_resource
-        answer |= {"utilization": result.value, "rawUtilization": quantity.current.average_value.milli_value()}
+        answer |= {
+            "utilization": result.value,
+            "rawUtilization": quantity.current.average_value.milli_value(),
+        }
     else:
         answer["usage"] = result.value
-    return differences(expect, {key: value for key, value in answer.items() if key != "timestamp" or key in expect})
+    return differences(
+        expect, {key: value for key, value in answer.items() if key != "timestamp" or key in expect}
+    )
 
 
 def error_difference(expect, error):
@@ -156,7 +165,12 @@ def grouping(case):
 def requests(case):
     args = case["args"]
     try:
-        found = requests_of(facts_of(case | {"pods": read_by_go(case["pods"])}), args["resource"], args["container"], KUBERNETES_1_36)
+        found = requests_of(
+            facts_of(case | {"pods": read_by_go(case["pods"])}),
+            args["resource"],
+            args["container"],
+            KUBERNETES_1_36,
+        )
     except Unusable as error:
         return error_difference(case["expect"], str(error))
     if case["function"] == "calculateRequests":

@@ -10,7 +10,7 @@ from tests.conformance.hpa_values import history, history_of, read_by_go, settin
 from tests.conformance.registry import checks
 from trimtab.decide.horizontal.ambiguity import Rival, parsed
 from trimtab.decide.horizontal.compat import KUBERNETES_1_36
-from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.deciding import decide
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.outcome import after_scale, after_status
@@ -19,7 +19,6 @@ from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
 from trimtab.model.pod import Pod
-from trimtab.model.quantity import Quantity
 from trimtab.model.scale import Scale
 from trimtab.model.times import parse_time
 
@@ -70,7 +69,10 @@ def typed_hpa(data):
 def put_pods(world, pods):
     gate = world.gates.pod_level_resources
     world.pods = [
-        (pod["metadata"].get("namespace", ""), pod_facts(wire.convert(read_by_go(pod), Pod), pod_level_resources=gate))
+        (
+            pod["metadata"].get("namespace", ""),
+            pod_facts(wire.convert(read_by_go(pod), Pod), pod_level_resources=gate),
+        )
         for pod in pods
     ]
 
@@ -88,7 +90,9 @@ def reconcile(case):
         answer = run(world, step, case["writeBack"])
         want = {key: value for key, value in step["expect"].items() if key not in _NOTES}
         want = comparable(want)
-        difference = differences(want, comparable({key: value for key, value in answer.items() if key in want}))
+        difference = differences(
+            want, comparable({key: value for key, value in answer.items() if key in want})
+        )
         if difference:
             found += [f"steps[{number}].{line}" for line in difference.splitlines()]
     return "\n".join(found) or None
@@ -126,6 +130,7 @@ def run(world, step, write_back):
         return {**nothing_done(), "deleted": True, "state": history(EMPTY)}
     seen = observe(world, key, step)
     decision = decide(seen, parse_time(step["now"]))
+    remember_selector(world, key, seen, decision)
     updates, error = [], None
     if decision.scale_to is not None:
         updates, error = write_scale(world, seen, decision.scale_to, step, write_back)
@@ -164,7 +169,7 @@ def observe(world, key, step):
     pods = ()
     if not isinstance(selector, str) and scale.status.selector:
         pods = tuple(pod for where, pod in world.pods if where == namespace and selector.matches(pod.labels))
-    seen = Observation(
+    return Observation(
         hpa=hpa,
         scale=scale,
         scale_failure=failure,
@@ -176,8 +181,6 @@ def observe(world, key, step):
         compat=KUBERNETES_1_36,
         readings=read_all(hpa, scale, selector, step) if scale else (),
     )
-    remember_selector(world, key, seen)
-    return seen
 
 
 def rivals(world, key, namespace):
@@ -188,13 +191,13 @@ def rivals(world, key, namespace):
     )
 
 
-def remember_selector(world, key, seen):
+def remember_selector(world, key, seen, decision):
     """Note the selector of an HPA once its metrics were computed, as upstream's registry does."""
-    scale = seen.scale
-    if scale and scale.spec.replicas and scale.status.selector:
-        lowest = 1 if seen.hpa.spec.min_replicas is None else seen.hpa.spec.min_replicas
-        if lowest <= scale.spec.replicas <= seen.hpa.spec.max_replicas:
-            world.selectors[key] = scale.status.selector
+    if decision.trail.stop not in _UNMEASURED:
+        world.selectors[key] = seen.scale.status.selector
+
+
+_UNMEASURED = {"FailedGetScale", "Paused", "AboveMax", "BelowMin", "InvalidSelector"}
 
 
 def read_all(hpa, scale, selector, step):
@@ -209,9 +212,7 @@ def read_all(hpa, scale, selector, step):
 def find_scale(world, hpa):
     reference = hpa.spec.scale_target_ref
     if reference.api_version.count("/") > 1:
-        return ScaleFailure(
-            message=f"unexpected GroupVersion string: {reference.api_version}", step="parse"
-        )
+        return ScaleFailure(message=f"unexpected GroupVersion string: {reference.api_version}", step="parse")
     resource = _RESOURCES.get((reference.group, reference.kind))
     if resource is None:
         message = f'no matches for kind "{reference.kind}" in group "{reference.group}"'
@@ -244,11 +245,12 @@ def answer_of(decision, updates, *, refused):
     answer = {
         "error": decision.error or None,
         "scaleUpdates": updates,
-        "statusUpdated": decision.status_changed and not refused,
+        "statusUpdated": decision.status_changed,
         "events": [wire.to_builtins(event) for event in decision.events],
         "reconciliation": {"action": decision.action, "error": decision.error_label},
         "metricComputations": [
-            {"metricType": one.type, "action": one.action, "error": one.error} for one in decision.computations
+            {"metricType": one.type, "action": one.action, "error": one.error}
+            for one in decision.computations
         ],
         "observedDesiredReplicas": decision.observed_desired,
         "state": history(decision.memory),

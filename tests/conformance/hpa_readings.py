@@ -13,7 +13,9 @@ def resource_reading(answers, namespace, selector, resource, container=""):
     found = _answer(answers, "metrics.k8s.io", request)
     if "error" in found:
         return readings.unfetched("resource", found["error"])
-    return readings.read_resource(wire.convert(found["response"], PodMetricsList), resource, container)
+    return readings.read_resource(
+        wire.convert(found["response"], PodMetricsList), resource, container, wraps=True
+    )
 
 
 def pods_reading(answers, namespace, selector, metric, metric_selector):

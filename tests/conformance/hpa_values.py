@@ -60,7 +60,8 @@ def history(memory, recommendations=None, scale_up=None, scale_down=None):
 
 def _spelt(events):
     return [
-        {"replicaChange": one.change, "timestamp": text_of(one.at), "outdated": one.outdated} for one in events
+        {"replicaChange": one.change, "timestamp": text_of(one.at), "outdated": one.outdated}
+        for one in events
     ]
 
 

@@ -1,1 +1,66 @@
-"""How many pods a workload should have, and why."""
+"""How many pods a workload should have, and why.
+
+`decide` takes an `Observation` (everything that was read, frozen) and the time, and returns a `Decision` (replicas,
+whole status, events, memory and the way to it). If the scale is to be written, `after_scale` completes the decision
+with the outcome. `explain` puts it into words; `record` keeps it so that it can be made again. Nothing here does
+I/O or looks at a clock. What belongs here: any rule that decides replicas. What does not: reading and writing.
+"""
+
+from trimtab.decide.horizontal.ambiguity import Rival
+from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36, Compat
+from trimtab.decide.horizontal.deciding import decide
+from trimtab.decide.horizontal.decision import Decision, Told
+from trimtab.decide.horizontal.explanation import Explanation, explain
+from trimtab.decide.horizontal.memory import Memory
+from trimtab.decide.horizontal.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.outcome import after_scale, after_status
+from trimtab.decide.horizontal.owners import (
+    Gone,
+    Owner,
+    Target,
+    Unread,
+    found_owner,
+    owner_key,
+    owners_to_find,
+)
+from trimtab.decide.horizontal.pods import PodFacts, pod_facts
+from trimtab.decide.horizontal.readings import Failed, PodSamples, Reading, Sample, Series
+from trimtab.decide.horizontal.record import Record, decide_again
+from trimtab.decide.horizontal.settings import Settings
+from trimtab.decide.horizontal.verdict import Verdict, verdict_of
+
+__all__ = [
+    "DEFAULT",
+    "KUBERNETES_1_36",
+    "Compat",
+    "Decision",
+    "Explanation",
+    "Failed",
+    "Gone",
+    "Memory",
+    "Observation",
+    "Owner",
+    "PodFacts",
+    "PodSamples",
+    "Reading",
+    "Record",
+    "Rival",
+    "Sample",
+    "ScaleFailure",
+    "Series",
+    "Settings",
+    "Target",
+    "Told",
+    "Unread",
+    "Verdict",
+    "after_scale",
+    "after_status",
+    "decide",
+    "decide_again",
+    "explain",
+    "found_owner",
+    "owner_key",
+    "owners_to_find",
+    "pod_facts",
+    "verdict_of",
+]

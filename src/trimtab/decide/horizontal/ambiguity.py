@@ -33,15 +33,15 @@ def rivals_of(
     return sorted(rival.key for rival in rivals if _counts_any(rival, pods, found, effective=effective))
 
 
-def _counts_any(rival: Rival, pods: tuple[PodFacts, ...], found: Mapping[str, Found], *, effective: bool) -> bool:
+def _counts_any(
+    rival: Rival, pods: tuple[PodFacts, ...], found: Mapping[str, Found], *, effective: bool
+) -> bool:
     selector = parsed(rival.selector)
     if isinstance(selector, str):
         return False
     by_owner = effective and rival.strategy == SelectionStrategy.OWNER_REFERENCE
     chains = Chains(rival.target, found)
-    return any(
-        selector.matches(pod.labels) and not (by_owner and _is_not_owned(chains, pod)) for pod in pods
-    )
+    return any(selector.matches(pod.labels) and not (by_owner and _is_not_owned(chains, pod)) for pod in pods)
 
 
 def _is_not_owned(chains: Chains, pod: PodFacts) -> bool:

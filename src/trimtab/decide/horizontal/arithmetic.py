@@ -4,7 +4,7 @@ Python's integers do not overflow. By ruling we stop at the largest number where
 `kubernetes-1.36` setting wraps, and turns a float that fits no integer into the most negative one, as amd64 does.
 """
 
-from math import ceil, copysign, inf, isnan, nan
+from math import ceil, copysign, inf, isfinite, isnan, nan
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
@@ -53,6 +53,16 @@ def fold64(number: int, *, saturate: bool) -> int:
     if saturate or INT64_MIN <= number <= INT64_MAX:
         return number
     return (number + 2**63) % 2**64 - 2**63
+
+
+def saturated(number: int) -> int:
+    """Stop an integer at the 64 bits that JSON readers and the API agree on."""
+    return number if INT64_MIN <= number <= INT64_MAX else INT64_MAX if number > 0 else INT64_MIN
+
+
+def finite(number: float) -> float | None:
+    """Return the float, or None for what JSON has no number for: infinities and NaN."""
+    return number if isfinite(number) else None
 
 
 def quotient(dividend: int, divisor: int) -> int:

@@ -35,7 +35,9 @@ class Conditions:
                     )
                 return
         self._items.append(
-            Condition(type=kind, status=status, last_transition_time=self._now, reason=reason, message=message)
+            Condition(
+                type=kind, status=status, last_transition_time=self._now, reason=reason, message=message
+            )
         )
 
     def remove(self, kind: str) -> None:

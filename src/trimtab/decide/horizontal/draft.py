@@ -130,9 +130,7 @@ class Draft:
             trail=self.trail,
         )
 
-    def rescale(
-        self, desired: int, reason: str, intent: HorizontalPodAutoscalerStatus | None
-    ) -> Decision:
+    def rescale(self, desired: int, reason: str, intent: HorizontalPodAutoscalerStatus | None) -> Decision:
         """Return the decision to change the scale; its status is completed after the write."""
         return Decision(
             now=self.now,

@@ -50,7 +50,7 @@ class Memory(Wire):
     """The pod selection strategy of the last decision."""
     replicas: int | None = None
     """The replicas we last left the target with."""
-    told: dict[str, float] = {}
+    told: dict[str, float] = msgspec.field(default_factory=dict)
     """When an event that would repeat every sync was last told, by reason."""
 
 
@@ -64,7 +64,9 @@ def seeded(memory: Memory, replicas: int, now: float) -> Memory:
     return msgspec.structs.replace(memory, recommendations=(Recommendation(replicas, now),))
 
 
-def remember(kept: Iterable[Recommendation], replicas: int, now: float, longest: float) -> tuple[Recommendation, ...]:
+def remember(
+    kept: Iterable[Recommendation], replicas: int, now: float, longest: float
+) -> tuple[Recommendation, ...]:
     """Add a recommendation and drop those that can matter to no window any more.
 
     Windows ask for the highest and the lowest of the latest recommendations. One that has a later one at least as
@@ -105,7 +107,8 @@ def overwrite_event(
 ) -> tuple[ScaleEvent, ...]:
     """Add a scale event as upstream does: mark what is outdated and overwrite the last such, or append."""
     marked = [
-        ScaleEvent(event.change, event.at, event.outdated or event.at < now - longest_period) for event in events
+        ScaleEvent(event.change, event.at, event.outdated or event.at < now - longest_period)
+        for event in events
     ]
     old = [index for index, event in enumerate(marked) if event.outdated]
     if old:
@@ -122,11 +125,18 @@ def recalled(uid: str, sizes: Iterable[tuple[float, int]], current: int, now: fl
     current replicas stand for everything that is not known, as they do after upstream's restart.
     """
     known = sorted((at, size) for at, size in sizes if at <= now)
-    up = tuple(ScaleEvent(after - before, at) for (_, before), (at, after) in pairwise(known) if after > before)
-    down = tuple(ScaleEvent(before - after, at) for (_, before), (at, after) in pairwise(known) if after < before)
+    up = tuple(
+        ScaleEvent(after - before, at) for (_, before), (at, after) in pairwise(known) if after > before
+    )
+    down = tuple(
+        ScaleEvent(before - after, at) for (_, before), (at, after) in pairwise(known) if after < before
+    )
     recommendations = tuple(Recommendation(size, at) for at, size in known)
     return Memory(
-        uid=uid, recommendations=remember(recommendations, current, now, LONGEST_WINDOW), scale_up=up, scale_down=down
+        uid=uid,
+        recommendations=remember(recommendations, current, now, LONGEST_WINDOW),
+        scale_up=up,
+        scale_down=down,
     )
 
 

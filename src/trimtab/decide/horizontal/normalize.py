@@ -91,7 +91,9 @@ def stabilize_with_behavior(
     """Apply the windows of both directions."""
     windows = _windows(wanted.behavior, settings)
     recommendations = memory.recommendations or ()
-    replicas, reason, window = stabilize_both_ways(recommendations, wanted.current, wanted.desired, now, windows)
+    replicas, reason, window = stabilize_both_ways(
+        recommendations, wanted.current, wanted.desired, now, windows
+    )
     if compat.compact_memory:
         kept = remember(recommendations, wanted.desired, now, max(windows.up, windows.down, LONGEST_WINDOW))
     else:
@@ -102,7 +104,9 @@ def stabilize_with_behavior(
 def _windows(behavior: HorizontalPodAutoscalerBehavior | None, settings: Settings) -> Windows:
     up = behavior.scale_up.stabilization_window_seconds if behavior and behavior.scale_up else None
     down = behavior.scale_down.stabilization_window_seconds if behavior and behavior.scale_down else None
-    return Windows(up=float(up or 0), down=float(int(settings.downscale_stabilization) if down is None else down))
+    return Windows(
+        up=float(up or 0), down=float(int(settings.downscale_stabilization) if down is None else down)
+    )
 
 
 def limit_by_rules(wanted: Wanted, desired: int, settings: Settings, compat: Compat) -> Limited:

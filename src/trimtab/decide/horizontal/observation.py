@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from trimtab.decide.horizontal.ambiguity import Rival
 from trimtab.decide.horizontal.compat import DEFAULT, Compat
 from trimtab.decide.horizontal.memory import EMPTY, Memory
@@ -31,7 +33,7 @@ class Observation(Wire):
     scale_failure: ScaleFailure | None = None
     pods: tuple[PodFacts, ...] = ()
     """The pods of the namespace that match the scale's selector."""
-    owners: dict[str, Found] = {}
+    owners: dict[str, Found] = msgspec.field(default_factory=dict)
     """What was found under the `owner_key` of each owner reference; only asked for by OwnerReference."""
     rivals: tuple[Rival, ...] = ()
     """Other autoscalers of the namespace that may count the same pods."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from trimtab.decide.horizontal.conditions import ABLE_TO_SCALE, Conditions
-from trimtab.decide.horizontal.decide import goes_to_zero
+from trimtab.decide.horizontal.deciding import goes_to_zero
 from trimtab.decide.horizontal.decision import Decision, Told
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.rates import scale_events

@@ -1,5 +1,7 @@
 """What a decision needs to know of a pod, picked once per change of the pod and not once per decision."""
 
+import msgspec
+
 from trimtab.decide.horizontal.requests import (
     ContainerRequests,
     container_requests,
@@ -12,7 +14,7 @@ from trimtab.model.pod import Pod
 from trimtab.model.wire import Wire
 
 
-class MissingRequest(ValueError):
+class MissingRequestError(ValueError):
     """A pod does not ask for the resource that its utilisation is wanted of; the text is upstream's."""
 
 
@@ -21,14 +23,14 @@ class PodFacts(Wire):
 
     name: str
     uid: str = ""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     phase: str = ""
     is_deleted: bool = False
     ready: str = ""
     """Status of the Ready condition; empty when the pod has no such condition."""
     ready_since: float = NEVER
     started: float | None = None
-    requests: dict[str, int] = {}
+    requests: dict[str, int] = msgspec.field(default_factory=dict)
     """Requests of the whole pod in thousandths, for the resources that have one."""
     has_pod_level_requests: bool = False
     containers: tuple[ContainerRequests, ...] = ()
@@ -40,7 +42,7 @@ class PodFacts(Wire):
         return self.phase == "Running" and self.ready == "True"
 
     def request_of(self, resource: str, container: str = "") -> int:
-        """Return the request of the pod, or of one of its containers; raise MissingRequest if there is none."""
+        """Return the request of the pod, or of one of its containers; raise MissingRequestError if there is none."""
         if container:
             return self._container_request(resource, container)
         request = self.requests.get(resource)
@@ -51,15 +53,17 @@ class PodFacts(Wire):
             if candidate.name == container:
                 if resource in candidate.requests:
                     return candidate.requests[resource]
-                raise MissingRequest(f"missing request for {resource} in container {container} of Pod {self.name}")
-        raise MissingRequest(f"container {container} not found in Pod {self.name}")
+                raise MissingRequestError(
+                    f"missing request for {resource} in container {container} of Pod {self.name}"
+                )
+        raise MissingRequestError(f"container {container} not found in Pod {self.name}")
 
     def _unlisted_request(self, resource: str) -> int:
         if self.has_pod_level_requests:
-            raise MissingRequest(f"missing pod-level request for {resource} in Pod {self.name}")
+            raise MissingRequestError(f"missing pod-level request for {resource} in Pod {self.name}")
         for container in self.containers:
             if resource not in container.requests:
-                raise MissingRequest(
+                raise MissingRequestError(
                     f"missing request for {resource} in container {container.name} of Pod {self.name}"
                 )
         return 0  # a pod without containers asks for nothing

@@ -21,10 +21,12 @@ from trimtab.model.wire import Wire
 
 
 class RateLimit(Wire):
-    """How far the replicas may go now, and the policy that says so (None: scaling is disabled)."""
+    """How far the replicas may go now, and the policy that says so."""
 
     replicas: int
     policy: HPAScalingPolicy | None = None
+    is_disabled: bool = False
+    """Whether the direction is switched off by `selectPolicy: Disabled`."""
 
 
 def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float) -> int:
@@ -33,10 +35,12 @@ def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float)
     return sum(event.change for event in events if event.at > cutoff)
 
 
-def scale_up_limit(current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: Compat) -> RateLimit:
+def scale_up_limit(
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: Compat
+) -> RateLimit:
     """Return the most replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
     if rules.select_policy == ScalingPolicySelect.DISABLED:
-        return RateLimit(replicas=current)
+        return RateLimit(replicas=current, is_disabled=True)
     strictest = rules.select_policy == ScalingPolicySelect.MIN
     best = RateLimit(replicas=INT32_MAX if strictest else INT32_MIN)
     proposed = 0
@@ -48,10 +52,12 @@ def scale_up_limit(current: int, memory: Memory, rules: HPAScalingRules, now: fl
     return best
 
 
-def scale_down_limit(current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: Compat) -> RateLimit:
+def scale_down_limit(
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: Compat
+) -> RateLimit:
     """Return the fewest replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
     if rules.select_policy == ScalingPolicySelect.DISABLED:
-        return RateLimit(replicas=current)
+        return RateLimit(replicas=current, is_disabled=True)
     strictest = rules.select_policy == ScalingPolicySelect.MIN
     best = RateLimit(replicas=INT32_MIN if strictest else INT32_MAX)
     proposed = 0
@@ -75,7 +81,11 @@ def _allowed_up(start: int, policy: HPAScalingPolicy, compat: Compat, previous: 
     if policy.type == ScalingPolicyType.PERCENT:
         allowed = int32_of(ceil(start * (1 + policy.value / 100)), saturate=compat.saturate)
         # A share of nothing is nothing; without the ruling such a policy could never leave zero.
-        return max(allowed, 1) if start <= 0 and policy.value > 0 and compat.percent_policy_leaves_zero else allowed
+        return (
+            max(allowed, 1)
+            if start <= 0 and policy.value > 0 and compat.percent_policy_leaves_zero
+            else allowed
+        )
     return previous  # an unknown type passes no validation; upstream then repeats the policy before
 
 
@@ -88,7 +98,13 @@ def _allowed_down(start: int, policy: HPAScalingPolicy, compat: Compat, previous
 
 
 def scale_events(
-    memory: Memory, behavior: HorizontalPodAutoscalerBehavior | None, before: int, after: int, now: float, *, compact: bool
+    memory: Memory,
+    behavior: HorizontalPodAutoscalerBehavior | None,
+    before: int,
+    after: int,
+    now: float,
+    *,
+    compact: bool,
 ) -> tuple[tuple[ScaleEvent, ...], tuple[ScaleEvent, ...]]:
     """Return the up and down events after a change; without `behavior` nobody asks, so nothing is stored."""
     if behavior is None:

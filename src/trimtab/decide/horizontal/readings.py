@@ -8,6 +8,9 @@ a metric that cannot be read is an expected outcome. Values are in thousandths.
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
+
+from trimtab.decide.horizontal.arithmetic import fold64, saturated
 from trimtab.decide.horizontal.timing import NEVER, seconds
 from trimtab.model.durations import parse_duration
 from trimtab.model.metrics_api import (
@@ -36,7 +39,7 @@ class Sample(Wire, kw_only=False):
 class PodSamples(Wire, tag="pods"):
     """A value for each pod, by name."""
 
-    samples: dict[str, Sample] = {}
+    samples: dict[str, Sample] = msgspec.field(default_factory=dict)
     timestamp: float = NEVER
 
 
@@ -60,37 +63,55 @@ def unfetched(api: Literal["resource", "custom", "external"], error: str) -> Fai
     return Failed(message=f"unable to fetch metrics from {api} metrics API: {error}")
 
 
-def read_resource(answer: PodMetricsList, resource: str, container: str = "") -> PodSamples | Failed:
-    """Read the usage of a resource by each pod, or by one container of each pod, from metrics.k8s.io."""
+def failure_of(reading: Reading) -> str:
+    """Say why a reading is not the one that was wanted."""
+    return reading.message if isinstance(reading, Failed) else "the answer is of another kind"
+
+
+def read_resource(
+    answer: PodMetricsList, resource: str, container: str = "", *, wraps: bool = False
+) -> PodSamples | Failed:
+    """Read the usage of a resource by each pod, or by one container of each pod, from metrics.k8s.io.
+
+    `wraps` lets the sum over a pod's containers wrap around, as upstream's does.
+    """
     if not answer.items:
         return Failed(message="no metrics returned from resource metrics API")
     samples: dict[str, Sample] = {}
     try:
         for item in answer.items:
-            used = _container_usage(item.containers, resource, container) if container else _usage(item, resource)
+            used = (
+                _container_usage(item.containers, resource, container)
+                if container
+                else _usage(item, resource, wraps=wraps)
+            )
             if used is not None:
                 samples[item.metadata.name] = Sample(used, seconds(item.timestamp), _window(item.window))
     except (QuantityError, ValueError) as error:
-        return Failed(message=f"unusable answer of resource metrics API for pod {item.metadata.name}: {error}")
+        return Failed(
+            message=f"unusable answer of resource metrics API for pod {item.metadata.name}: {error}"
+        )
     return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
 
 
-def _usage(item: PodMetrics, resource: str) -> int | None:
+def _usage(item: PodMetrics, resource: str, *, wraps: bool) -> int | None:
     """Sum up a pod's containers; a pod without containers, or with one that lacks the resource, has no sample."""
     total = 0
     for container in item.containers:
         text = container.usage.get(resource)
         if text is None:
             return None
-        total += milli_value_of(text)
-    return total if item.containers else None
+        total += _milli(text)
+    if not item.containers:
+        return None
+    return fold64(total, saturate=False) if wraps else saturated(total)
 
 
 def _container_usage(containers: tuple[ContainerMetrics, ...], resource: str, name: str) -> int | None:
     for container in containers:
         if container.name == name:
             text = container.usage.get(resource)
-            return None if text is None else milli_value_of(text)
+            return None if text is None else _milli(text)
     return None
 
 
@@ -123,7 +144,7 @@ def read_object_metric(answer: MetricValueList) -> Series | Failed:
 
 def _custom_sample(item: MetricValue) -> Sample:
     window = CUSTOM_METRIC_WINDOW if item.window_seconds is None else float(item.window_seconds)
-    return Sample(milli_value_of(item.value), seconds(item.timestamp), window)
+    return Sample(_milli(item.value), seconds(item.timestamp), window)
 
 
 def read_external_metric(answer: ExternalMetricValueList) -> Series | Failed:
@@ -133,12 +154,16 @@ def read_external_metric(answer: ExternalMetricValueList) -> Series | Failed:
     try:
         return Series(
             samples=tuple(
-                Sample(milli_value_of(item.value), seconds(item.timestamp), float(item.window_seconds or 0))
+                Sample(_milli(item.value), seconds(item.timestamp), float(item.window_seconds or 0))
                 for item in answer.items
             )
         )
     except QuantityError as error:
         return Failed(message=f"unusable answer of external metrics API: {error}")
+
+
+def _milli(text: str) -> int:
+    return saturated(milli_value_of(text))
 
 
 @lru_cache(maxsize=256)

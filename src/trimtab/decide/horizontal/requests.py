@@ -6,6 +6,9 @@ restartable init containers (sidecars). Everything is in thousandths.
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
+from trimtab.decide.horizontal.arithmetic import saturated
 from trimtab.model.pod import Container, Pod
 from trimtab.model.resources import ResourceList
 from trimtab.model.wire import Wire
@@ -18,7 +21,7 @@ class ContainerRequests(Wire):
     """One container's requests."""
 
     name: str
-    requests: dict[str, int] = {}
+    requests: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 def container_requests(pod: Pod) -> tuple[ContainerRequests, ...]:
@@ -84,4 +87,4 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def _in_milli(amounts: ResourceList) -> dict[str, int]:
-    return {name: amount.milli_value() for name, amount in amounts.items()}
+    return {name: saturated(amount.milli_value()) for name, amount in amounts.items()}

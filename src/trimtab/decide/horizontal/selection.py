@@ -68,6 +68,8 @@ def effective_strategy(asked: str | None, gates: FeatureGates) -> str:
     return asked
 
 
-def select(pods: tuple[PodFacts, ...], strategy: str, target: Target, found: Mapping[str, Found]) -> Selection:
+def select(
+    pods: tuple[PodFacts, ...], strategy: str, target: Target, found: Mapping[str, Found]
+) -> Selection:
     """Apply a strategy's filter."""
     return FILTERS[strategy](pods, target, found)

@@ -1,8 +1,11 @@
 """How far usage may drift from its target before anything happens (KEP-4951)."""
 
+from sys import float_info
+
 from trimtab.decide.horizontal.settings import Settings
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
+from trimtab.model.quantity import Quantity
 from trimtab.model.wire import Wire
 
 
@@ -27,7 +30,12 @@ def tolerance_of(
     up = down = settings.tolerance
     if behavior is not None and gates.hpa_configurable_tolerance:
         if behavior.scale_up is not None and behavior.scale_up.tolerance is not None:
-            up = behavior.scale_up.tolerance.as_float()
+            up = _bounded(behavior.scale_up.tolerance)
         if behavior.scale_down is not None and behavior.scale_down.tolerance is not None:
-            down = behavior.scale_down.tolerance.as_float()
+            down = _bounded(behavior.scale_down.tolerance)
     return Tolerance(up=up, down=down)
+
+
+def _bounded(tolerance: Quantity) -> float:
+    """Return the tolerance as upstream's float; one beyond all floats is the largest, which covers as much."""
+    return min(tolerance.as_float(), float_info.max)

@@ -1,4 +1,4 @@
-"""Scale to and from zero (KEP-2021): who stopped the workload, and may it be woken?
+"""Scale to and from zero (KEP-2021): who stopped the workload, and whether it may be woken.
 
 A workload at zero is paused, unless the condition `ScaledToZero` says that the autoscaler itself brought it there.
 """
@@ -33,14 +33,21 @@ def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Com
 def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:
     """Write down whether the autoscaler brought the workload to zero."""
     if scaled_to_zero:
-        conditions.set(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+        conditions.set(
+            SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero"
+        )
     else:
         conditions.set(
-            SCALED_TO_ZERO, "False", "NotScaledToZero", "the HPA controller did not scale the workload to zero"
+            SCALED_TO_ZERO,
+            "False",
+            "NotScaledToZero",
+            "the HPA controller did not scale the workload to zero",
         )
 
 
-def mark_after_scale(conditions: Conditions, gates: FeatureGates, compat: Compat, *, scaled_to_zero: bool) -> None:
+def mark_after_scale(
+    conditions: Conditions, gates: FeatureGates, compat: Compat, *, scaled_to_zero: bool
+) -> None:
     """Mark a successful rescale; without the gate the condition is not ours to write."""
     if gates.hpa_scale_to_zero:
         mark(conditions, scaled_to_zero=scaled_to_zero)

@@ -21,7 +21,11 @@ def of_metric(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal | Fa
     if propose is None:
         message = f'unknown metric source type "{spec.type}"'
         return Failure(
-            type=spec.type, reason="InvalidMetricSourceType", message=message, error=message, is_spec_error=True
+            type=spec.type,
+            reason="InvalidMetricSourceType",
+            message=message,
+            error=message,
+            is_spec_error=True,
         )
     try:
         return propose(spec, reading, scene)
@@ -76,7 +80,11 @@ def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
         return propose_external(source, reading, scene)
     except Unusable as cause:
         is_average_value = source.target.average_value is not None
-        metric = f"{source.metric.name} external metric" if is_average_value else f"external metric {source.metric.name}"
+        metric = (
+            f"{source.metric.name} external metric"
+            if is_average_value
+            else f"external metric {source.metric.name}"
+        )
         raise Unusable(str(cause), f"failed to get {metric}: ") from cause
 
 

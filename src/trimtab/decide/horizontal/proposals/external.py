@@ -1,8 +1,7 @@
 """External metrics: the sum of series that belong to no Kubernetes object."""
 
-from trimtab.decide.horizontal.arithmetic import INT64_MAX, ratio_of
+from trimtab.decide.horizontal.arithmetic import INT64_MAX, finite, ratio_of, saturated
 from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable
-from trimtab.decide.horizontal.proposals.resource import failure_of
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.proposals.total import (
     average_ratio,
@@ -13,7 +12,7 @@ from trimtab.decide.horizontal.proposals.total import (
     share_of,
     summed,
 )
-from trimtab.decide.horizontal.readings import Reading, Series
+from trimtab.decide.horizontal.readings import Reading
 from trimtab.model.hpa.types import (
     ExternalMetricSource,
     ExternalMetricStatus,
@@ -44,8 +43,8 @@ def _value(source: ExternalMetricSource, target: int, reading: Reading, scene: S
         name=_name(source),
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=ratio_of(total, target),
-        value=total,
+        ratio=finite(ratio_of(total, target)),
+        value=saturated(total),
         target=target,
         status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
         timestamp=timestamp,
@@ -63,8 +62,8 @@ def _average(source: ExternalMetricSource, target: int, reading: Reading, scene:
         name=_name(source),
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=average_ratio(total, target, scene),
-        value=share,
+        ratio=finite(average_ratio(total, target, scene)),
+        value=saturated(share),
         target=target,
         status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
         timestamp=timestamp,
@@ -75,10 +74,9 @@ def _total(
     source: ExternalMetricSource, reading: Reading, scene: Scene, *, guards_running_sum: bool
 ) -> tuple[int, float]:
     try:
-        if not isinstance(reading, Series) or not reading.samples:
-            raise Unusable(failure_of(reading))
-        total = summed(checked(reading, scene), scene, guards_running_sum=guards_running_sum)
-        return checked_total(total, scene), reading.samples[0].timestamp
+        series = checked(reading, scene)
+        total = summed(series, scene, guards_running_sum=guards_running_sum)
+        return checked_total(total, scene), series.samples[0].timestamp
     except Unusable as cause:
         metric = f"{scene.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
         raise Unusable(f"unable to get external metric {metric}: {cause}") from cause

@@ -1,8 +1,7 @@
 """Object metrics: one number that describes a Kubernetes object."""
 
-from trimtab.decide.horizontal.arithmetic import fold64, ratio_of
+from trimtab.decide.horizontal.arithmetic import finite, fold64, ratio_of, saturated
 from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable
-from trimtab.decide.horizontal.proposals.resource import failure_of
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.proposals.total import (
     average_ratio,
@@ -12,7 +11,7 @@ from trimtab.decide.horizontal.proposals.total import (
     settle_value,
     share_of,
 )
-from trimtab.decide.horizontal.readings import Reading, Series
+from trimtab.decide.horizontal.readings import Reading
 from trimtab.model.hpa.types import (
     MetricSourceType,
     MetricStatus,
@@ -49,8 +48,8 @@ def _value(source: ObjectMetricSource, target: int, reading: Reading, scene: Sce
         name=f"{source.described_object.kind} metric {source.metric.name}",
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=ratio_of(total, target),
-        value=total,
+        ratio=finite(ratio_of(total, target)),
+        value=saturated(total),
         target=target,
         status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
         timestamp=timestamp,
@@ -70,8 +69,8 @@ def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: S
         name=name,
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=average_ratio(total, target, scene),
-        value=share,
+        ratio=finite(average_ratio(total, target, scene)),
+        value=saturated(share),
         target=target,
         status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
         timestamp=timestamp,
@@ -80,8 +79,6 @@ def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: S
 
 def _total(source: ObjectMetricSource, reading: Reading, scene: Scene) -> tuple[int, float]:
     try:
-        if not isinstance(reading, Series) or not reading.samples:
-            raise Unusable(failure_of(reading))
         sample = checked(reading, scene).samples[0]
         return checked_total(fold64(sample.value, saturate=scene.compat.saturate), scene), sample.timestamp
     except Unusable as cause:

@@ -1,11 +1,18 @@
 """Pods metrics: a custom metric of each pod, averaged."""
 
+from trimtab.decide.horizontal.arithmetic import finite
 from trimtab.decide.horizontal.proposals.podwise import Average
 from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable, settle
-from trimtab.decide.horizontal.proposals.resource import counts_of, failure_of, grouped
+from trimtab.decide.horizontal.proposals.resource import counts_of, grouped
 from trimtab.decide.horizontal.proposals.scene import Scene
-from trimtab.decide.horizontal.readings import PodSamples, Reading
-from trimtab.model.hpa.types import MetricSourceType, MetricStatus, MetricValueStatus, PodsMetricSource, PodsMetricStatus
+from trimtab.decide.horizontal.readings import PodSamples, Reading, failure_of
+from trimtab.model.hpa.types import (
+    MetricSourceType,
+    MetricStatus,
+    MetricValueStatus,
+    PodsMetricSource,
+    PodsMetricStatus,
+)
 from trimtab.model.quantity import Quantity
 
 NO_TARGET = "invalid pods metric source: no average value target was set"
@@ -27,7 +34,7 @@ def propose_pods(source: PodsMetricSource, reading: Reading, scene: Scene) -> Pr
         name=f"pods metric {source.metric.name}",
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=usage.ratio,
+        ratio=finite(usage.ratio),
         value=usage.average,
         target=target,
         status=MetricStatus(

@@ -7,7 +7,7 @@ integers decide at the edges of the tolerance, so ours are the same.
 from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio_of
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.grouping import Groups
-from trimtab.decide.horizontal.pods import MissingRequest, PodFacts
+from trimtab.decide.horizontal.pods import MissingRequestError, PodFacts
 from trimtab.decide.horizontal.proposals.proposal import Unusable
 
 NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
@@ -62,7 +62,9 @@ class Average:
     def __init__(self, groups: Groups, target: int, compat: Compat) -> None:
         """Measure the ready pods, and stray samples where those count."""
         self._groups, self._target, self._compat = groups, target, compat
-        self.average = self._average(sum(groups.values) + sum(groups.stray), len(groups.values) + len(groups.stray))
+        self.average = self._average(
+            sum(groups.values) + sum(groups.stray), len(groups.values) + len(groups.stray)
+        )
         self.ratio = ratio_of(self.average, target)
 
     def _average(self, used: int, samples: int) -> int:
@@ -92,5 +94,5 @@ def requests_of(pods: tuple[PodFacts, ...], resource: str, container: str, compa
             except KeyError:  # a pod without containers, or one whose request is missing: name it
                 return {pod.name: pod.request_of(resource) for pod in pods}
         return {pod.name: fold64(pod.request_of(resource, container), saturate=False) for pod in pods}
-    except MissingRequest as error:
+    except MissingRequestError as error:
         raise Unusable(str(error)) from error

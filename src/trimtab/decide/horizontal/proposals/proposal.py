@@ -40,7 +40,8 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     """The metric as conditions and events call it."""
     replicas: int
     outcome: Outcome
-    ratio: float
+    ratio: float | None
+    """Value by target; None where there is nothing to divide by."""
     value: int
     """Percent for a utilisation, else thousandths."""
     target: int
@@ -86,7 +87,9 @@ Fill = Callable[[bool], tuple[float, int]]
 """Fill the gaps, given whether unready pods count too; return the new ratio and how many samples made it."""
 
 
-def settle(ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: Compat) -> Settled:
+def settle(
+    ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: Compat
+) -> Settled:
     """Turn a ratio over the ready pods into replicas, filling gaps so that they never turn the direction round."""
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:

@@ -1,10 +1,11 @@
 """Resource and ContainerResource metrics: CPU or memory of the pods, against requests or against a value."""
 
+from trimtab.decide.horizontal.arithmetic import finite
+from trimtab.decide.horizontal.grouping import Groups, group_pods, stray_values
 from trimtab.decide.horizontal.proposals.podwise import NO_PODS, NO_SAMPLES, Average, Utilization, requests_of
 from trimtab.decide.horizontal.proposals.proposal import PodCounts, Proposal, Unusable, settle
 from trimtab.decide.horizontal.proposals.scene import Scene
-from trimtab.decide.horizontal.grouping import Groups, group_pods, stray_values
-from trimtab.decide.horizontal.readings import Failed, PodSamples, Reading
+from trimtab.decide.horizontal.readings import PodSamples, Reading, failure_of
 from trimtab.model.hpa.types import (
     ContainerResourceMetricStatus,
     MetricSourceType,
@@ -16,9 +17,7 @@ from trimtab.model.hpa.types import (
 from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY
 
-NO_TARGET = (
-    "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
-)
+NO_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
 
 
 def propose_resource(
@@ -38,7 +37,9 @@ def propose_resource(
         raise Unusable(f"failed to get {resource} utilization: {cause}") from cause
 
 
-def propose_utilization(resource: str, container: str | None, target: int, reading: Reading, scene: Scene) -> Proposal:
+def propose_utilization(
+    resource: str, container: str | None, target: int, reading: Reading, scene: Scene
+) -> Proposal:
     """Propose replicas for usage as a percentage of requests."""
     samples = _samples(resource, reading)
     groups = grouped(samples, scene, is_cpu=resource == CPU)
@@ -54,7 +55,7 @@ def propose_utilization(resource: str, container: str | None, target: int, readi
         name=f"{resource} {kind} utilization (percentage of request)",
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=usage.ratio,
+        ratio=finite(usage.ratio),
         value=usage.percent,
         target=target,
         status=_status(resource, container, current),
@@ -65,7 +66,9 @@ def propose_utilization(resource: str, container: str | None, target: int, readi
     )
 
 
-def propose_usage(resource: str, container: str | None, target: int, reading: Reading, scene: Scene) -> Proposal:
+def propose_usage(
+    resource: str, container: str | None, target: int, reading: Reading, scene: Scene
+) -> Proposal:
     """Propose replicas for usage as an amount per pod."""
     samples = _samples(resource, reading)
     groups = grouped(samples, scene, is_cpu=resource == CPU)
@@ -77,7 +80,7 @@ def propose_usage(resource: str, container: str | None, target: int, reading: Re
         name=f"{resource} resource",
         replicas=settled.replicas,
         outcome=settled.outcome,
-        ratio=usage.ratio,
+        ratio=finite(usage.ratio),
         value=usage.average,
         target=target,
         status=_status(resource, container, current),
@@ -92,11 +95,6 @@ def _samples(resource: str, reading: Reading) -> PodSamples:
     if isinstance(reading, PodSamples):
         return reading
     raise Unusable(f"unable to get metrics for resource {resource}: {failure_of(reading)}")
-
-
-def failure_of(reading: Reading) -> str:
-    """Say why a reading is not the one that was wanted."""
-    return reading.message if isinstance(reading, Failed) else "the answer is of another kind"
 
 
 def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
@@ -118,7 +116,10 @@ def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
 def counts_of(groups: Groups) -> PodCounts:
     """Count the groups."""
     return PodCounts(
-        ready=len(groups.ready), unready=len(groups.unready), missing=len(groups.missing), ignored=len(groups.ignored)
+        ready=len(groups.ready),
+        unready=len(groups.unready),
+        missing=len(groups.missing),
+        ignored=len(groups.ignored),
     )
 
 

@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.arithmetic import INT64_MAX, fold64, int32_of, in
 from trimtab.decide.horizontal.proposals.podwise import NO_PODS
 from trimtab.decide.horizontal.proposals.proposal import Outcome, Settled, Unusable, capped
 from trimtab.decide.horizontal.proposals.scene import Scene
-from trimtab.decide.horizontal.readings import Series
+from trimtab.decide.horizontal.readings import Reading, Series, failure_of
 
 
 def settle_value(total: int, target: int, scene: Scene) -> Settled:
@@ -53,15 +53,17 @@ def share_of(total: int, scene: Scene) -> int:
     return int64_of(share, saturate=scene.compat.saturate)
 
 
-def checked(series: Series, scene: Scene) -> Series:
-    """Return the series if every sample's date is believable; else raise Unusable."""
+def checked(reading: Reading, scene: Scene) -> Series:
+    """Return the series if there is one and every sample's date is believable; else raise Unusable."""
+    if not isinstance(reading, Series) or not reading.samples:
+        raise Unusable(failure_of(reading))
     limits = scene.limits
-    for sample in series.samples:
+    for sample in reading.samples:
         if not limits.fresh_after <= sample.timestamp <= limits.ahead:
             rule = limits.refusal(sample)
             if rule:
                 raise Unusable(f"the answer was refused: {rule}")
-    return series
+    return reading
 
 
 def checked_total(total: int, scene: Scene) -> int:

@@ -5,7 +5,13 @@ from datetime import datetime
 import msgspec
 
 from trimtab.decide.horizontal import normalize as normal
-from trimtab.decide.horizontal.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
+from trimtab.decide.horizontal.conditions import (
+    ABLE_TO_SCALE,
+    SCALED_TO_ZERO,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    Conditions,
+)
 from trimtab.decide.horizontal.decision import Decision, Told, Trail
 from trimtab.decide.horizontal.draft import Draft
 from trimtab.decide.horizontal.measure import Measured, measure
@@ -38,7 +44,10 @@ def decide(seen: Observation, now: datetime) -> Decision:
         return _without_scale(draft, seen.scale_failure or ScaleFailure(message="the scale was not read"))
     scale, hpa = seen.scale, seen.hpa
     draft.conditions.set(
-        ABLE_TO_SCALE, "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale"
+        ABLE_TO_SCALE,
+        "True",
+        "SucceededGetScale",
+        "the HPA controller was able to get the target's current scale",
     )
     draft.current = current = scale.spec.replicas
     _tell_external_change(draft)
@@ -66,7 +75,9 @@ def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
     draft.conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
     draft.trail = Trail(stop="FailedGetScale")
     error = _FAILED_STEPS[failure.step].format(reference=draft.seen.reference, error=failure.message)
-    return draft.failed(error, draft.status_with_conditions(), "spec" if failure.step == "parse" else "internal")
+    return draft.failed(
+        error, draft.status_with_conditions(), "spec" if failure.step == "parse" else "internal"
+    )
 
 
 def _paused(draft: Draft, lowest: int) -> Decision:
@@ -108,7 +119,9 @@ def _unmeasured(draft: Draft, measured: Measured) -> Decision:
     _keep_trail(draft, measured)
     if measured.stop != "AmbiguousSelector" or draft.may_repeat("FailedComputeMetricsReplicas"):
         draft.warn_last("FailedComputeMetricsReplicas", measured.error)
-    error = f"failed to compute desired number of replicas based on listed metrics for {draft.seen.reference}: "
+    error = (
+        f"failed to compute desired number of replicas based on listed metrics for {draft.seen.reference}: "
+    )
     return draft.failed(error + measured.error, draft.status(draft.seen.hpa.status.desired_replicas))
 
 
@@ -174,7 +187,11 @@ def _rescale(draft: Draft, desired: int, reason: str, lowest: int) -> Decision:
 def goes_to_zero(seen: Observation, current: int, desired: int, lowest: int) -> bool:
     """Return whether a rescale brings the workload to a zero that we can wake it from."""
     return (
-        seen.gates.hpa_scale_to_zero and current > 0 and desired == 0 and lowest == 0 and can_wake(seen.hpa.spec)
+        seen.gates.hpa_scale_to_zero
+        and current > 0
+        and desired == 0
+        and lowest == 0
+        and can_wake(seen.hpa.spec)
     )
 
 
@@ -197,7 +214,9 @@ def _tell_strategy(draft: Draft) -> None:
     if before != strategy and seen.gates.hpa_selection_strategy:
         draft.memory = msgspec.structs.replace(draft.memory, strategy=strategy)
     generation = seen.hpa.metadata.generation
-    if strategy != SelectionStrategy.LABEL_SELECTOR and generation != (seen.hpa.status.observed_generation or 0):
+    if strategy != SelectionStrategy.LABEL_SELECTOR and generation != (
+        seen.hpa.status.observed_generation or 0
+    ):
         message = f"Pod selection strategy '{strategy}' is active"
         draft.events.append(Told(type="Normal", reason="SelectionStrategyActive", message=message))
 
