@@ -1,0 +1,40 @@
+"""The lab's API server judges objects by our definitions as the real one does (tests/real/test_definitions.py)."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.model.crds.objects import BAD, HPA, SCOPE, VPA, changed
+from trimtab.lab.crd import cel, schema
+from trimtab.model.crds import CRDS
+
+SCHEMAS = {
+    (f"{crd.group}/{crd.version}", crd.kind.__name__): crd.manifest()["spec"]["versions"][0]["schema"][
+        "openAPIV3Schema"
+    ]
+    for crd in CRDS
+}
+
+
+def judge(data):
+    definition = SCHEMAS[data["apiVersion"], data["kind"]]
+    return schema.validate(data, definition) or cel.validate_rules(data, definition)
+
+
+@pytest.mark.parametrize("good", [HPA, VPA, SCOPE], ids=lambda good: good["kind"])
+def test_whole_objects_are_accepted(good):
+    assert not judge(good)
+
+
+@pytest.mark.parametrize("path", sorted(Path("examples").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_example_is_accepted(path):
+    ours = [
+        one for one in yaml.safe_load_all(path.read_text()) if (one["apiVersion"], one["kind"]) in SCHEMAS
+    ]
+    assert not [error for one in ours for error in judge(one)]
+
+
+@pytest.mark.parametrize(("good", "path", "value", "field"), BAD)
+def test_a_spoilt_object_is_refused_at_the_field_that_is_wrong(good, path, value, field):
+    assert any(str(error.field).startswith(field) for error in judge(changed(good, path, value)))
