@@ -1,0 +1,109 @@
+"""Objects that are fine alone and not together."""
+
+import pytest
+
+from trimtab.model import wire
+from trimtab.model.bundle import bundle_warnings, controlled_resources
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
+
+WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+def hpa(*resources, name="web", namespace="shop", target=WEB):
+    metrics = [{"type": "Resource", "resource": {"name": resource}} for resource in resources]
+    spec = {"scaleTargetRef": target, "metrics": metrics}
+    return wire.convert(
+        {"metadata": {"name": name, "namespace": namespace}, "spec": spec}, HorizontalPodAutoscaler
+    )
+
+
+def vpa(name="web", namespace="shop", **spec):
+    data = {"metadata": {"name": name, "namespace": namespace}, "spec": {"targetRef": WEB, **spec}}
+    return wire.convert(data, VerticalPodAutoscaler)
+
+
+def scope(name, namespace="shop", **spec):
+    return wire.convert({"metadata": {"name": name, "namespace": namespace}, "spec": spec}, VPAScope)
+
+
+def policies(*all_policies):
+    return {"resourcePolicy": {"containerPolicies": list(all_policies)}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({}, {"cpu", "memory"}, id="both by default"),
+        pytest.param({"updatePolicy": {"updateMode": "Off"}}, set(), id="Off changes nothing"),
+        pytest.param(
+            policies({"containerName": "*", "controlledResources": ["memory"]}), {"memory"}, id="memory alone"
+        ),
+        pytest.param(policies({"containerName": "*", "mode": "Off"}), set(), id="no container is scaled"),
+        pytest.param(
+            policies(
+                {"containerName": "*", "mode": "Off"},
+                {"containerName": "app", "controlledResources": ["cpu"]},
+            ),
+            {"cpu"},
+            id="one container is scaled",
+        ),
+        pytest.param(
+            policies({"containerName": "app", "mode": "Off"}),
+            {"cpu", "memory"},
+            id="containers without policy are scaled",
+        ),
+    ],
+)
+def test_what_a_vpa_changes(spec, want):
+    assert controlled_resources(vpa(**spec)) == want
+
+
+@pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        pytest.param([hpa("cpu"), vpa()], [(1, "spec.targetRef")], id="HPA and VPA on CPU"),
+        pytest.param([hpa(), vpa()], [(1, "spec.targetRef")], id="an HPA without metrics scales on CPU"),
+        pytest.param([hpa("cpu", "memory"), vpa()], [(1, "spec.targetRef")] * 2, id="on both"),
+        pytest.param(
+            [hpa("cpu"), vpa(updatePolicy={"updateMode": "Off"})], [], id="a VPA that only recommends"
+        ),
+        pytest.param([hpa("cpu"), vpa(namespace="bank")], [], id="in different namespaces"),
+        pytest.param(
+            [hpa("cpu", target={**WEB, "apiVersion": "apps/v1beta2"}), vpa()],
+            [(1, "spec.targetRef")],
+            id="the version of the target does not matter",
+        ),
+        pytest.param(
+            [hpa("cpu"), hpa("cpu", name="b")], [(1, "spec.scaleTargetRef")], id="two HPAs on one workload"
+        ),
+        pytest.param(
+            [hpa("cpu"), hpa("cpu", name="b", namespace="bank")],
+            [],
+            id="on workloads of different namespaces",
+        ),
+        pytest.param([vpa(), vpa("b")], [(1, "spec.targetRef")], id="two VPAs for the same pods"),
+        pytest.param(
+            [vpa(), vpa("b", vpaScope={"name": "s"}), scope("s", podSelector={"matchLabels": {"a": "b"}})],
+            [],
+            id="a scoped VPA beside a base VPA",
+        ),
+        pytest.param(
+            [vpa(vpaScope={"name": "s"})], [(0, "spec.vpaScope.name")], id="a scope that is not there"
+        ),
+        pytest.param(
+            [
+                vpa(vpaScope={"name": "s"}),
+                scope("s", namespace="bank", nodeSelector={"matchLabels": {"a": "b"}}),
+            ],
+            [(0, "spec.vpaScope.name")],
+            id="a scope in another namespace",
+        ),
+        pytest.param(
+            [scope("s"), scope("t", podSelector={})], [(0, "spec"), (1, "spec")], id="scopes that select all"
+        ),
+        pytest.param([vpa(), vpa()], [(1, "metadata.name")], id="one object twice"),
+    ],
+)
+def test_doubts_about_a_bundle(members, want):
+    assert [(warning.position, warning.field) for warning in bundle_warnings(members)] == want

@@ -1,0 +1,98 @@
+"""One document of any kind becomes a typed object and everything that can be said about it."""
+
+import pytest
+
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.manifest import read_manifest
+from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
+
+GATES = FeatureGates.parse("AllAlpha=true")
+SPEC = {
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+    "minReplicas": 1,
+    "maxReplicas": 5,
+}
+
+
+def hpa(version="autoscaling/v2", metadata=None, **spec):
+    return {
+        "apiVersion": version,
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"} if metadata is None else metadata,
+        "spec": {**SPEC, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "autoscaling/v1",
+        "autoscaling/v2",
+        "autoscaling/v2beta1",
+        "autoscaling/v2beta2",
+        "autoscaling.trimtab.dev/v2",
+    ],
+)
+def test_an_hpa_of_any_version_becomes_one_type(version):
+    manifest = read_manifest(hpa(version), GATES)
+    assert isinstance(manifest.object, HorizontalPodAutoscaler)
+    assert (manifest.kind, manifest.key, manifest.errors) == ("HorizontalPodAutoscaler", "default/web", ())
+
+
+def test_the_metrics_specificity_example_is_accepted_with_its_bare_number():
+    metric = {
+        "type": "Object",
+        "object": {
+            "describedObject": {"kind": "StatefulSet", "apiVersion": "apps/v1", "name": "foo"},
+            "target": {"type": "Value", "value": 2},
+            "metric": {"name": "queue_length", "selector": {"matchLabels": {"queue": "some-jobs"}}},
+        },
+    }
+    manifest = read_manifest(hpa(metrics=[metric]), GATES)
+    assert (manifest.errors, manifest.doubts) == ((), ())
+
+
+def test_the_pod_selection_example_is_read_in_the_canonical_spelling():
+    manifest = read_manifest(hpa(SelectionStrategy="OwnerReference"), GATES)
+    assert isinstance(manifest.object, HorizontalPodAutoscaler)
+    assert manifest.object.spec.selection_strategy == "OwnerReference"
+    assert manifest.doubts == ()
+
+
+def test_a_name_that_is_to_be_generated_is_a_name():
+    manifest = read_manifest(hpa(metadata={"generateName": "web-"}), GATES)
+    assert manifest.errors == ()
+
+
+def test_a_nameless_object_is_an_error():
+    (error,) = read_manifest(hpa(metadata={}), GATES).errors
+    assert error.field == "metadata.name"
+
+
+def test_a_kind_that_is_not_ours_is_left_alone():
+    manifest = read_manifest(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}, GATES
+    )
+    assert not manifest.is_known
+    assert manifest.errors == ()
+
+
+def test_a_kind_of_ours_in_another_group_is_left_alone():
+    assert not read_manifest({"apiVersion": "example.com/v1", "kind": "VPAScope"}, GATES).is_known
+
+
+def test_a_checkpoint_must_say_whose_it_is():
+    checkpoint = {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscalerCheckpoint",
+        "metadata": {"name": "web-app"},
+        "spec": {"vpaObjectName": "web"},
+    }
+    manifest = read_manifest(checkpoint, GATES)
+    assert isinstance(manifest.object, VerticalPodAutoscalerCheckpoint)
+    assert [error.field for error in manifest.errors] == ["spec.containerName"]
+
+
+def test_unknown_fields_of_metadata_are_none_of_our_business():
+    assert read_manifest(hpa(metadata={"name": "web", "selfLink": "/x"}), GATES).doubts == ()
