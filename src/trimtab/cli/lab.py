@@ -1,0 +1,60 @@
+"""`trimtab lab`: an embedded cluster on loopback, until Ctrl-C."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("lab")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 picks a free one.")
+@click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on. Anything but loopback exposes the lab to others.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path(".trimtab/lab.kubeconfig"),
+    show_default=True,
+    help="Where to write the kubeconfig (mode 0600).",
+)
+@click.option("--print-kubeconfig", is_flag=True, help="Also print the kubeconfig to standard output.")
+def lab(port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool) -> None:
+    """Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."""
+    try:
+        _run(asyncio.Runner, port, bind, kubeconfig, prints=print_kubeconfig)
+    except OSError as problem:
+        where = f"{bind}:{port}"
+        raise click.ClickException(f"the lab cannot listen on {where}: {problem.strerror or problem}; try --port 0") from problem
+
+
+def _run(runner: type[asyncio.Runner], port: int, bind: str, kubeconfig: Path, *, prints: bool) -> None:
+    try:
+        import uvloop  # noqa: PLC0415 - optional, and slow to import for --help
+
+        factory = uvloop.new_event_loop
+    except ImportError:
+        factory = asyncio.new_event_loop
+    with runner(loop_factory=factory) as loop:
+        loop.run(_serve(port, bind, kubeconfig, prints=prints))
+
+
+async def _serve(port: int, bind: str, kubeconfig: Path, *, prints: bool) -> None:
+    import yaml  # noqa: PLC0415 - the server's imports cost time that --help should not take
+
+    from trimtab.clock import SystemClock  # noqa: PLC0415
+    from trimtab.lab.server import Server  # noqa: PLC0415
+    from trimtab.lab.serving import Address, ServedLab, write_kubeconfig  # noqa: PLC0415
+
+    async with ServedLab(Server(SystemClock()), Address(bind, port)) as running:
+        write_kubeconfig(kubeconfig, running.kubeconfig())
+        stop = asyncio.Event()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        click.echo(f"The lab serves {running.url}; its admin kubeconfig is {kubeconfig}", err=True)
+        click.echo(f"Try: kubectl --kubeconfig {kubeconfig} get namespaces", err=True)
+        click.echo("Ctrl-C stops it; everything in it is in memory and will be gone.", err=True)
+        if prints:
+            click.echo(yaml.safe_dump(running.kubeconfig(), sort_keys=False))
+            sys.stdout.flush()
+        await stop.wait()

@@ -1,0 +1,59 @@
+"""Admission: others may change or refuse a write before it is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from trimtab.lab.codec import JsonObject
+from trimtab.lab.registry import Resource
+from trimtab.lab.request import Request, Target
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One write on its way: what is done to which object, and the object before and after."""
+
+    operation: str
+    resource: Resource
+    target: Target
+    obj: JsonObject | None
+    old: JsonObject | None
+    request: Request
+
+    def with_object(self, obj: JsonObject) -> "Attempt":
+        """Return the attempt with the object as it is now."""
+        return replace(self, obj=obj)
+
+
+class Step(Protocol):
+    """One admission step."""
+
+    async def mutate(self, attempt: Attempt) -> JsonObject | None:
+        """Return the object, changed or not."""
+        ...
+
+    async def validate(self, attempt: Attempt) -> None:
+        """Raise when the write is refused."""
+        ...
+
+
+class Admission:
+    """All admission steps in order."""
+
+    def __init__(self, steps: Sequence[Step] = ()) -> None:
+        self._steps = tuple(steps)
+
+    async def mutate(self, attempt: Attempt) -> JsonObject:
+        """Return the object after every step."""
+        assert attempt.obj is not None, "only writes of an object can be changed on their way"
+        for step in self._steps:
+            changed = await step.mutate(attempt)
+            if changed is not None:
+                attempt = attempt.with_object(changed)
+        assert attempt.obj is not None
+        return attempt.obj
+
+    async def validate(self, attempt: Attempt) -> None:
+        """Let every step refuse the write."""
+        for step in self._steps:
+            await step.validate(attempt)

@@ -1,0 +1,190 @@
+"""Rules of custom resources in CEL (`x-kubernetes-validations`), evaluated by cel-python.
+
+A rule that mentions `oldSelf` runs only on updates; any other one is skipped where nothing changed since the stored
+object, so that an old object that breaks a new rule can still be edited elsewhere (ratcheting).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import celpy
+from celpy import celtypes
+
+from trimtab.lab.codec import JsonObject
+from trimtab.lab.crd.cel_functions import FUNCTIONS
+from trimtab.lab.errors import duplicate_value, forbidden_field, invalid_value, required
+from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.model.times import parse_time
+
+RULES = "x-kubernetes-validations"
+MISSING = object()
+#: Names that CEL keeps for itself; a field of that name is written `__name__` in rules.
+RESERVED = frozenset(
+    "true false null in as break const continue else for function if import let loop package namespace return var void while".split()
+)
+ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+
+
+class _WholeError(FieldError):
+    """A rule about a whole object or list: the message says enough, the value is not repeated."""
+
+    @property
+    def body(self) -> str:
+        """Return what is wrong, without the value."""
+        return f"Invalid value: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One compiled rule."""
+
+    text: str
+    program: Any
+    uses_old: bool
+    problem: str = ""
+
+
+@lru_cache(maxsize=2048)
+def compile_rule(text: str) -> Rule:
+    """Compile a rule, or remember why it does not compile."""
+    uses_old = "oldSelf" in text
+    try:
+        environment = celpy.Environment()
+        program = environment.program(environment.compile(text), functions=FUNCTIONS)
+    except celpy.CELParseError as problem:
+        return Rule(text, None, uses_old, str(problem).splitlines()[0])
+    return Rule(text, program, uses_old)
+
+
+def validate_rules(value: Any, schema: JsonObject, old: Any = MISSING, path: str = "") -> list[FieldError]:
+    """Return the rules that `value` breaks; `old` is the stored value of the same field."""
+    return list(_walk(value, schema, old, path))
+
+
+def _walk(value: Any, schema: JsonObject, old: Any, path: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    for rule in schema.get(RULES) or ():
+        yield from _check(value, schema, old, path, rule)
+    if old is not MISSING and old == value:
+        # Below an unchanged value only transition rules could apply, and those compare equals.
+        return
+    if isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        additional = schema.get("additionalProperties")
+        for name, child in value.items():
+            inner = properties.get(name, additional)
+            if isinstance(inner, dict):
+                before = old.get(name, MISSING) if isinstance(old, dict) else MISSING
+                yield from _walk(child, inner, before, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        partner = _partners(schema, old)
+        for index, child in enumerate(value):
+            yield from _walk(child, schema.get("items") or {}, partner(child), f"{path}[{index}]")
+
+
+def _partners(schema: JsonObject, old: Any) -> Any:
+    """Return the function that finds the stored item of a keyed list; other lists have no partners."""
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
+        return lambda _item: MISSING
+    known = {tuple(str(item.get(key)) for key in keys): item for item in old if isinstance(item, dict)}
+    return lambda item: known.get(tuple(str(item.get(key)) for key in keys), MISSING)
+
+
+def _check(value: Any, schema: JsonObject, old: Any, path: str, rule: JsonObject) -> Iterator[FieldError]:
+    compiled = compile_rule(rule.get("rule", ""))
+    if compiled.uses_old and old is MISSING and not rule.get("optionalOldSelf"):
+        return
+    if not compiled.uses_old and old is not MISSING and old == value:
+        return
+    if compiled.program is None:
+        yield _WholeError(ErrorType.INVALID, path, "", f"rule compile error: {compiled.problem}")
+        return
+    scope = {"self": to_cel(value, schema)}
+    if compiled.uses_old and old is not MISSING:
+        scope["oldSelf"] = to_cel(old, schema)
+    try:
+        is_kept = bool(compiled.program.evaluate(scope))
+    except (celpy.CELEvalError, TypeError, ValueError, KeyError) as problem:
+        detail = f"{_first(problem)} evaluating rule: {rule.get('message') or rule.get('rule')}"
+        yield _WholeError(ErrorType.INVALID, path, "", detail)
+        return
+    if not is_kept:
+        yield _broken(value, schema, path, rule, _message(rule, scope))
+
+
+def _first(problem: Exception) -> str:
+    return str(problem.args[0]) if problem.args else type(problem).__name__
+
+
+def _message(rule: JsonObject, scope: JsonObject) -> str:
+    expression = rule.get("messageExpression")
+    if expression:
+        compiled = compile_rule(expression)
+        if compiled.program is not None:
+            try:
+                text = str(compiled.program.evaluate(scope)).strip()
+            except (celpy.CELEvalError, TypeError, ValueError, KeyError):
+                text = ""  # a message that cannot be made falls back to the plain one, as upstream's does
+            if text and "\n" not in text:
+                return text
+    return str(rule.get("message") or f"failed rule: {rule.get('rule', '').strip()}")
+
+
+def _broken(value: Any, schema: JsonObject, path: str, rule: JsonObject, message: str) -> FieldError:
+    where = f"{path}{rule.get('fieldPath', '')}" if path else rule.get("fieldPath", "").removeprefix(".")
+    reason = rule.get("reason", "FieldValueInvalid")
+    if reason == "FieldValueForbidden":
+        return forbidden_field(where, message)
+    if reason == "FieldValueRequired":
+        return required(where, message)
+    if reason == "FieldValueDuplicate":
+        return duplicate_value(where, value)
+    if schema.get("type") in ("object", "array"):
+        return _WholeError(ErrorType.INVALID, where, "", message)
+    return invalid_value(where, value, message)
+
+
+def to_cel(value: Any, schema: JsonObject) -> Any:
+    """Turn JSON into CEL values of the types that the schema declares."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return celtypes.BoolType(value)
+    if isinstance(value, dict):
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        inner = additional if isinstance(additional, dict) else {}
+        return celtypes.MapType(
+            {
+                celtypes.StringType(_escape(name) if name in properties else name): to_cel(
+                    child, properties.get(name, inner)
+                )
+                for name, child in value.items()
+            }
+        )
+    if isinstance(value, list):
+        return celtypes.ListType([to_cel(child, schema.get("items") or {}) for child in value])
+    if isinstance(value, str):
+        return _text_to_cel(value, schema)
+    if schema.get("type") == "number" or isinstance(value, float):
+        return celtypes.DoubleType(value)
+    return celtypes.IntType(value)
+
+
+def _text_to_cel(value: str, schema: JsonObject) -> Any:
+    if schema.get("format") == "date-time":
+        return celtypes.TimestampType(parse_time(value))
+    if schema.get("format") == "duration":
+        return celtypes.DurationType(value)
+    return celtypes.StringType(value)
+
+
+def _escape(name: str) -> str:
+    if name in RESERVED:
+        return f"__{name}__"
+    for plain, escaped in ESCAPES:
+        name = name.replace(plain, escaped)
+    return name

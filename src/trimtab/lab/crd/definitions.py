@@ -1,0 +1,203 @@
+"""CustomResourceDefinitions: what is wrong with one, and the resource that a good one makes."""
+
+import re
+from typing import Any
+
+from trimtab.lab.codec import JsonObject
+from trimtab.lab.crd.cel import RULES, compile_rule
+from trimtab.lab.crd.strategy import CustomStrategy
+from trimtab.lab.errors import forbidden_field, invalid_value, required, unsupported_value
+from trimtab.lab.registry import Column, Resource, ScalePaths, version_rank
+from trimtab.lab.schemas import Shape, custom_shape
+from trimtab.lab.strategies.base import Scene, Strategy
+from trimtab.model.fielderror import FieldError
+from trimtab.model.times import format_time
+
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+#: Keywords that a structural schema must not use, because pruning and defaulting could not follow them.
+FORBIDDEN = ("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties", "readOnly")
+PLURAL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
+
+
+class DefinitionStrategy(Strategy):
+    """The rules of CustomResourceDefinitions."""
+
+    def default(self, obj: JsonObject) -> None:
+        """Fill in names and conversion."""
+        spec = obj.setdefault("spec", {})
+        names = spec.setdefault("names", {})
+        if names.get("kind"):
+            names.setdefault("singular", names["kind"].lower())
+            names.setdefault("listKind", names["kind"] + "List")
+        spec.setdefault("conversion", {}).setdefault("strategy", "None")
+
+    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+        """Accept the names and establish at once: nothing else in the lab has to agree."""
+        spec = obj["spec"]
+        moment = format_time(scene.now)
+        obj["status"] = {
+            "conditions": [
+                _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
+                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", moment),
+            ],
+            "acceptedNames": dict(spec.get("names") or {}),
+            "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
+        }
+
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
+        """Follow the names; remember each version that ever stored objects."""
+        status = obj.setdefault("status", {})
+        status["acceptedNames"] = dict(obj["spec"].get("names") or {})
+        stored: list[str] = list(status.get("storedVersions") or ())
+        stored += [one["name"] for one in obj["spec"].get("versions") or () if one.get("storage") and one["name"] not in stored]
+        status["storedVersions"] = stored
+
+    def validate(self, obj: JsonObject) -> list[FieldError]:
+        """Check names, scope, versions and schemas."""
+        spec = obj["spec"]
+        found = _validate_names(obj["metadata"].get("name", ""), spec)
+        if spec.get("scope") not in ("Cluster", "Namespaced"):
+            found.append(unsupported_value("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
+        versions = spec.get("versions") or []
+        if not versions:
+            found.append(required("spec.versions", "must have exactly one version marked as storage version"))
+        elif sum(1 for one in versions if one.get("storage")) != 1:
+            detail = "must have exactly one version marked as storage version"
+            found.append(invalid_value("spec.versions", [one.get("name") for one in versions], detail))
+        for index, version in enumerate(versions):
+            found += _validate_version(version, f"spec.versions[{index}]")
+        if spec.get("conversion", {}).get("strategy") not in ("None", "Webhook"):
+            path = "spec.conversion.strategy"
+            found.append(unsupported_value(path, spec["conversion"].get("strategy", ""), ("None", "Webhook")))
+        return found
+
+    def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
+        """Keep what existing objects depend on."""
+        before, after = old["spec"], obj["spec"]
+        pairs = {
+            "spec.group": (before.get("group"), after.get("group")),
+            "spec.scope": (before.get("scope"), after.get("scope")),
+            "spec.names.plural": (before["names"].get("plural"), after["names"].get("plural")),
+            "spec.names.kind": (before["names"].get("kind"), after["names"].get("kind")),
+        }
+        return [invalid_value(path, new, "field is immutable") for path, (was, new) in pairs.items() if was != new]
+
+
+def _condition(kind: str, reason: str, message: str, moment: str) -> JsonObject:
+    return {"type": kind, "status": "True", "lastTransitionTime": moment, "reason": reason, "message": message}
+
+
+def _validate_names(name: str, spec: JsonObject) -> list[FieldError]:
+    names = spec.get("names") or {}
+    found = [required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)]
+    if not spec.get("group"):
+        found.append(required("spec.group"))
+    elif "." not in spec["group"]:
+        detail = "should be a domain with at least one dot"
+        found.append(invalid_value("spec.group", spec["group"], detail))
+    if names.get("plural") and not PLURAL.match(names["plural"]):
+        found.append(invalid_value("spec.names.plural", names["plural"], "a DNS-1035 label must consist of lower case alphanumeric characters or '-'"))
+    wanted = f"{names.get('plural', '')}.{spec.get('group', '')}"
+    if not found and name != wanted:
+        found.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    return found
+
+
+def _validate_version(version: JsonObject, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    if not version.get("name"):
+        found.append(required(f"{path}.name"))
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if not isinstance(schema, dict):
+        found.append(required(f"{path}.schema.openAPIV3Schema", "schemas are required"))
+        return found
+    where = f"{path}.schema.openAPIV3Schema"
+    if schema.get("type") != "object":
+        found.append(required(f"{where}.type", "must be object at the root"))
+    return found + list(_structural(schema, where, is_root=True))
+
+
+def _structural(schema: Any, path: str, *, is_root: bool = False) -> list[FieldError]:
+    """Return what makes a schema not structural, or its rules unusable."""
+    if not isinstance(schema, dict):
+        return []
+    found: list[FieldError] = []
+    kind = schema.get("type")
+    is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if kind is None and not is_free and not is_root:
+        found.append(required(f"{path}.type", "must not be empty for specified object fields"))
+    if kind is not None and kind not in TYPES:
+        found.append(unsupported_value(f"{path}.type", kind, TYPES))
+    found += [forbidden_field(f"{path}.{word}", "must not be used in a structural schema") for word in FORBIDDEN if word in schema]
+    if kind == "array" and "items" not in schema:
+        found.append(required(f"{path}.items", "must be specified"))
+    if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):
+        found.append(forbidden_field(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive"))
+    if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
+        detail = "must not be empty if x-kubernetes-list-type is map"
+        found.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
+    for index, rule in enumerate(schema.get(RULES) or ()):
+        problem = compile_rule(rule.get("rule", "")).problem
+        if problem:
+            where = f"{path}.{RULES}[{index}].rule"
+            found.append(invalid_value(where, rule.get("rule", ""), f"compilation failed: {problem}"))
+    for name, child in (schema.get("properties") or {}).items():
+        found += _structural(child, f"{path}.properties[{name}]")
+    found += _structural(schema.get("items"), f"{path}.items")
+    return found + _structural(schema.get("additionalProperties"), f"{path}.additionalProperties")
+
+
+def resource_of(definition: JsonObject) -> Resource | None:
+    """Return the resource that a definition serves, or None when no version is served."""
+    spec, names = definition["spec"], definition["spec"]["names"]
+    served = sorted((one for one in spec["versions"] if one.get("served")), key=lambda one: version_rank(one["name"]))
+    if not served:
+        return None
+    schemas = {one["name"]: (one.get("schema") or {}).get("openAPIV3Schema") or {} for one in spec["versions"]}
+    shapes: dict[str, Shape] = {name: custom_shape(schema) for name, schema in schemas.items()}
+    storage = next(one["name"] for one in spec["versions"] if one.get("storage"))
+    keeps_all = bool(spec.get("preserveUnknownFields"))
+    for shape in shapes.values():
+        shape.keeps_unknown = shape.keeps_unknown or keeps_all
+    subresources = {name for one in served for name in one.get("subresources") or {}}
+    return Resource(
+        spec["group"],
+        names["plural"],
+        names["kind"],
+        versions=tuple(one["name"] for one in served),
+        is_namespaced=spec["scope"] == "Namespaced",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(name for name in ("status", "scale") if name in subresources),
+        has_generation=True,
+        strategy=CustomStrategy(schemas),
+        singular_name=names.get("singular", ""),
+        list_kind_name=names.get("listKind", ""),
+        storage_version_name=storage,
+        shapes=shapes,
+        schemas=schemas,
+        columns={one["name"]: _columns(one) for one in served},
+        scales={one["name"]: _scale(one) for one in served if "scale" in (one.get("subresources") or {})},
+        is_custom=True,
+    )
+
+
+def _columns(version: JsonObject) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            one.get("name", ""),
+            one.get("jsonPath", ""),
+            one.get("type", "string"),
+            one.get("format", ""),
+            one.get("priority", 0),
+            one.get("description", ""),
+        )
+        for one in version.get("additionalPrinterColumns") or ()
+    )
+
+
+def _scale(version: JsonObject) -> ScalePaths:
+    paths = version["subresources"]["scale"]
+    return ScalePaths(
+        paths.get("specReplicasPath", ""), paths.get("statusReplicasPath", ""), paths.get("labelSelectorPath", "")
+    )

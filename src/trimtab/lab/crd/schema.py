@@ -1,0 +1,185 @@
+"""Validation of custom objects against their structural schema, in the API server's words."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from trimtab.lab.codec import JsonObject, encode
+from trimtab.lab.errors import duplicate_value, invalid_value, required, unsupported_value
+from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.model.times import parse_time
+
+#: Problems reported at most; one broken object must not answer with megabytes.
+MOST = 100
+
+
+def validate(value: Any, schema: JsonObject, path: str = "") -> list[FieldError]:
+    """Return what in `value` breaks the schema."""
+    found: list[FieldError] = []
+    for problem in _check(value, schema, path):
+        found.append(problem)
+        if len(found) >= MOST:
+            break
+    return found
+
+
+@lru_cache(maxsize=512)
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """Compile a schema's pattern; Go's syntax is close enough to Python's for those in use."""
+    return re.compile(text.replace(r"\z", r"\Z"))
+
+
+def type_name(value: Any) -> str:
+    """Return the JSON type of a value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    return {str: "string", list: "array", dict: "object"}[type(value)]
+
+
+def _check(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    if value is None and schema.get("nullable"):
+        return
+    wanted, seen = schema.get("type"), type_name(value)
+    if schema.get("x-kubernetes-int-or-string"):
+        if seen not in ("integer", "string"):
+            yield _wrong_type(path, "integer,string", seen)
+            return
+    elif wanted and not _fits(wanted, value, seen):
+        yield _wrong_type(path, wanted, seen)
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        allowed = [one if isinstance(one, str) else encode(one).decode() for one in schema["enum"]]
+        yield unsupported_value(path, value, allowed)
+    if isinstance(value, dict):
+        yield from _check_object(value, schema, path)
+    elif isinstance(value, list):
+        yield from _check_array(value, schema, path)
+    elif isinstance(value, str):
+        yield from _check_string(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _check_number(value, schema, path)
+    yield from _check_combined(value, schema, path)
+
+
+def _fits(wanted: str, value: Any, seen: str) -> bool:
+    if wanted == "number":
+        return seen in ("number", "integer")
+    if wanted == "integer":
+        return seen == "integer" or (seen == "number" and float(value).is_integer())
+    return wanted == seen
+
+
+def _wrong_type(path: str, wanted: str, seen: str) -> FieldError:
+    where = f"{path} in body" if path else "in body"
+    return FieldError(ErrorType.TYPE_INVALID, path, seen, f'{where} must be of type {wanted}: "{seen}"')
+
+
+def _check_object(value: JsonObject, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield required(_join(path, name))
+    properties = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    for name, child in value.items():
+        if name in properties:
+            yield from _check(child, properties[name], _join(path, name))
+        elif isinstance(additional, dict):
+            yield from _check(child, additional, _join(path, name))
+    if len(value) < schema.get("minProperties", 0):
+        yield invalid_value(path, len(value), f"{path} in body should have at least {schema['minProperties']} properties")
+    if "maxProperties" in schema and len(value) > schema["maxProperties"]:
+        yield _too_many(path, len(value), schema["maxProperties"])
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _check_array(value: list[Any], schema: JsonObject, path: str) -> Iterator[FieldError]:
+    items = schema.get("items") or {}
+    for index, child in enumerate(value):
+        yield from _check(child, items, f"{path}[{index}]")
+    if len(value) < schema.get("minItems", 0):
+        yield invalid_value(path, len(value), f"{path} in body should have at least {schema['minItems']} items")
+    if "maxItems" in schema and len(value) > schema["maxItems"]:
+        yield _too_many(path, len(value), schema["maxItems"])
+    kind = schema.get("x-kubernetes-list-type")
+    if kind in ("set", "map"):
+        keys = schema.get("x-kubernetes-list-map-keys") or ()
+        seen: set[bytes] = set()
+        for index, child in enumerate(value):
+            key: Any = child
+            if kind == "map" and isinstance(child, dict):
+                key = {name: child[name] for name in keys if name in child}
+            mark = encode(key)
+            if mark in seen:
+                yield duplicate_value(f"{path}[{index}]", key)
+            seen.add(mark)
+
+
+def _too_many(path: str, actual: int, limit: int) -> FieldError:
+    unit = "item" if limit == 1 else "items"
+    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {limit} {unit}")
+
+
+def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    if len(value) < schema.get("minLength", 0):
+        yield invalid_value(path, value, f"{path} in body should be at least {schema['minLength']} chars long")
+    if "maxLength" in schema and len(value) > schema["maxLength"]:
+        unit = "byte" if schema["maxLength"] == 1 else "bytes"
+        yield FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {schema['maxLength']} {unit}")
+    pattern = schema.get("pattern")
+    if pattern and not compile_pattern(pattern).search(value):
+        yield invalid_value(path, value, f"{path} in body should match '{pattern}'")
+    if schema.get("format") == "date-time" and not _is_time(value):
+        yield invalid_value(path, value, f"{path} in body must be of type date-time: {encode(value).decode()}")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
+        how = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
+        yield invalid_value(path, value, f"{path} in body should be {how} {_plain(low)}")
+    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
+        how = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
+        yield invalid_value(path, value, f"{path} in body should be {how} {_plain(high)}")
+    step = schema.get("multipleOf")
+    if step and value % step:
+        yield invalid_value(path, value, f"{path} in body should be a multiple of {_plain(step)}")
+    bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
+    if bits and not -(2**bits) <= value < 2**bits:
+        yield invalid_value(path, value, f"{path} in body must be of type {schema['format']}: {_plain(value)}")
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if float(number).is_integer() else str(number)
+
+
+def _check_combined(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    where = f'"{path}"'
+    for child in schema.get("allOf") or ():
+        yield from _check(value, child, path)
+    if schema.get("anyOf") and all(any(True for _ in _check(value, child, path)) for child in schema["anyOf"]):
+        yield invalid_value(path, value, f"{where} must validate at least one schema (anyOf)")
+    if schema.get("oneOf"):
+        good = sum(1 for child in schema["oneOf"] if not any(True for _ in _check(value, child, path)))
+        if good != 1:
+            count = "none valid" if good == 0 else f"{good} valid alternatives"
+            yield invalid_value(path, value, f"{where} must validate one and only one schema (oneOf). Found {count}")
+    if "not" in schema and not any(True for _ in _check(value, schema["not"], path)):
+        yield invalid_value(path, value, f"{where} must not validate the schema (not)")

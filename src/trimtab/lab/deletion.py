@@ -1,0 +1,155 @@
+"""Delete: preconditions, grace, finalizers and what becomes of dependents."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from trimtab.clock import Clock
+from trimtab.lab.admission import Admission, Attempt
+from trimtab.lab.codec import JSON, YAML, JsonObject, decode_body
+from trimtab.lab.errors import bad_request, conflict, invalid, invalid_value, not_found, unsupported_value
+from trimtab.lab.reads import Reads, key_of
+from trimtab.lab.registry import Resource
+from trimtab.lab.request import Request, Response, Target
+from trimtab.lab.store import Entry, Store
+from trimtab.lab.views import choose_view
+from trimtab.model.times import format_time
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+POLICIES = ("Background", "Foreground", "Orphan")
+
+
+@dataclass(frozen=True)
+class DeleteOptions:
+    """How an object is to be deleted."""
+
+    grace_seconds: int | None = None
+    propagation: str = ""
+    uid: str = ""
+    version: str = ""
+
+    @classmethod
+    def parse(cls, request: Request) -> "DeleteOptions":
+        """Read the options from the body, or else from the query."""
+        body: JsonObject = {}
+        if request.body:
+            body = decode_body(request.body, request.content_type or JSON, (JSON, YAML))
+            if body.get("kind", "DeleteOptions") != "DeleteOptions":
+                raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
+        grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
+        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool) or grace < 0):
+            cause = invalid_value("gracePeriodSeconds", grace, "must be greater than or equal to 0")
+            raise invalid("DeleteOptions", "", "", [cause])
+        policy = body.get("propagationPolicy") or request.option("propagationPolicy")
+        orphans = body.get("orphanDependents", request.flag("orphanDependents") if "orphanDependents" in request.query else None)
+        if policy and policy not in POLICIES:
+            cause = unsupported_value("propagationPolicy", policy, (*POLICIES, "nil"))
+            raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+        if orphans is not None and not policy:
+            policy = "Orphan" if orphans else "Background"
+        conditions: Any = body.get("preconditions") or {}
+        for one in body.get("dryRun") or ():
+            request.query.setdefault("dryRun", []).append(one)
+        return cls(grace, policy or "", conditions.get("uid", ""), conditions.get("resourceVersion", ""))
+
+
+class Deletion:
+    """The deleting verbs of every resource."""
+
+    def __init__(self, clock: Clock, store: Store, admission: Admission, reads: Reads) -> None:
+        self._clock = clock
+        self._store = store
+        self._admission = admission
+        self._reads = reads
+
+    async def delete(self, request: Request, resource: Resource, target: Target) -> Response:
+        """Delete one object, or begin to."""
+        options = DeleteOptions.parse(request)
+        entry = await self.delete_object(request, resource, target, options)
+        view = choose_view(request, resource, target.version, self._clock.now)
+        is_gone = self._store.get(resource.storage, entry.key) is None
+        if is_gone and not resource.strategy.returns_deleted:
+            details: JsonObject = {"name": entry.name, "kind": resource.plural, "uid": entry.uid}
+            if resource.group:
+                details["group"] = resource.group
+            return Response.of(
+                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+            )
+        return Response(200, view.one(entry))
+
+    async def delete_object(
+        self, request: Request, resource: Resource, target: Target, options: DeleteOptions
+    ) -> Entry:
+        """Delete an object if the preconditions hold; return it as it is now, or was last."""
+        key = key_of(resource, target)
+        found = self._store.get(resource.storage, key)
+        if found is None:
+            raise not_found(resource.plural, resource.group, target.name)
+        self._check(resource, found, options)
+        await self._admission.validate(Attempt("DELETE", resource, target, None, found.decoded(), request))
+        found = self._store.get(resource.storage, key)
+        if found is None:
+            raise not_found(resource.plural, resource.group, target.name)
+        self._check(resource, found, options)
+        return self._begin(request, resource, found, options)
+
+    @staticmethod
+    def _check(resource: Resource, entry: Entry, options: DeleteOptions) -> None:
+        for what, wanted, seen in (
+            ("UID", options.uid, entry.uid),
+            ("ResourceVersion", options.version, str(entry.version)),
+        ):
+            if wanted and wanted != seen:
+                why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {seen}"
+                raise conflict(resource.plural, resource.group, entry.name, why)
+
+    def _begin(self, request: Request, resource: Resource, entry: Entry, options: DeleteOptions) -> Entry:
+        obj = entry.decoded()
+        meta = obj["metadata"]
+        _set_propagation(meta, options.propagation or resource.strategy.default_propagation, options.propagation)
+        grace = resource.strategy.grace_seconds(obj, options.grace_seconds)
+        if entry.is_deleting:
+            before = meta.get("deletionGracePeriodSeconds", 0)
+            grace = min(grace, before)
+            if grace < before:
+                moment = self._clock.now() + timedelta(seconds=grace)
+                meta.update(deletionTimestamp=format_time(moment), deletionGracePeriodSeconds=grace)
+        is_held = bool(meta.get("finalizers")) or resource.strategy.is_held(obj)
+        if request.is_dry_run:
+            return entry
+        if not grace and not is_held:
+            return self._store.remove(resource.storage, entry.key)
+        if not entry.is_deleting:
+            moment = self._clock.now() + timedelta(seconds=grace)
+            meta.update(deletionTimestamp=format_time(moment), deletionGracePeriodSeconds=grace)
+            if "generation" in meta:
+                meta["generation"] += 1
+            resource.strategy.mark_deleted(obj)
+        if obj == entry.decoded():
+            return entry
+        return self._store.commit(resource.storage, obj, resource.strategy.fields(obj))
+
+    async def delete_collection(self, request: Request, resource: Resource, target: Target) -> Response:
+        """Delete every object that matches."""
+        options = DeleteOptions.parse(request)
+        page = self._reads.page(request, resource, target)
+        deleted: list[Entry] = []
+        for entry in page.entries:
+            place = Target(target.group, target.version, entry.namespace, target.resource, entry.name, "", True)
+            if self._store.get(resource.storage, entry.key) is not None:
+                deleted.append(await self.delete_object(request, resource, place, options))
+        view = choose_view(request, resource, target.version, self._clock.now)
+        return Response(200, view.many(deleted, page.meta))
+
+
+def _set_propagation(meta: JsonObject, policy: str, asked: str) -> None:
+    """Set the finalizer that makes the collector honour a policy."""
+    finalizers: list[str] = list(meta.get("finalizers") or ())
+    if not asked and (FOREGROUND in finalizers or ORPHAN in finalizers):
+        return  # a finalizer set earlier decides when the request does not
+    kept = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)]
+    extra = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
+    if kept + extra:
+        meta["finalizers"] = kept + extra
+    else:
+        meta.pop("finalizers", None)

@@ -1,0 +1,191 @@
+"""What the lab's API server answers when it refuses: one exception that becomes a `Status` body.
+
+    ApiError            code, reason, message, details; the only exception a handler raises on purpose
+
+Wrong fields are the model's `FieldError`s. The functions below build the answers whose reason, code and wording are part of the Kubernetes API contract.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trimtab.model import fielderror
+from trimtab.model.fielderror import FieldError, FieldPath
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    """Report a field that must be set."""
+    return fielderror.required(FieldPath(field), detail)
+
+
+def invalid_value(field: str, value: Any, detail: str) -> FieldError:
+    """Report a field whose value breaks a rule."""
+    return fielderror.invalid(FieldPath(field), value, detail)
+
+
+def forbidden_field(field: str, detail: str) -> FieldError:
+    """Report a field that may not be set or changed here."""
+    return fielderror.forbidden(FieldPath(field), detail)
+
+
+def unsupported_value(field: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """Report a value outside an enumeration."""
+    return fielderror.not_supported(FieldPath(field), value, supported)
+
+
+def duplicate_value(field: str, value: Any) -> FieldError:
+    """Report a list entry that appears twice."""
+    return fielderror.duplicate(FieldPath(field), value)
+
+
+class ApiError(Exception):
+    """A refusal that the client sees as a `Status` object."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.retry_after = retry_after
+
+    def status(self) -> dict[str, Any]:
+        """Return the `Status` body."""
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            body["reason"] = self.reason
+        details = dict(self.details or {})
+        if self.retry_after is not None:
+            details["retryAfterSeconds"] = self.retry_after
+        if details:
+            body["details"] = details
+        body["code"] = self.code
+        return body
+
+
+def qualified(resource: str, group: str) -> str:
+    """Name a resource with its group, as messages do: `deployments.apps`."""
+    return f"{resource}.{group}" if group else resource
+
+
+def _details(kind: str, group: str, name: str = "") -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    details["kind"] = kind
+    return details
+
+
+def not_found(resource: str, group: str, name: str) -> ApiError:
+    """Say that a named object does not exist."""
+    message = f'{qualified(resource, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, _details(resource, group, name))
+
+
+def no_such_resource() -> ApiError:
+    """Say that nothing is served at this path."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(resource: str, group: str, name: str) -> ApiError:
+    """Say that the name is taken."""
+    message = f'{qualified(resource, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, _details(resource, group, name))
+
+
+def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> ApiError:
+    """Say that the object moved on since the client read it."""
+    message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(resource, group, name))
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> ApiError:
+    """Say which fields are wrong."""
+    message = f'{qualified(kind, group)} "{name}" is invalid: {fielderror.aggregate(causes)}'
+    details = _details(kind, group, name)
+    details["causes"] = [{"reason": c.type.value, "message": c.body, "field": c.field} for c in causes]
+    return ApiError(422, "Invalid", message, details)
+
+
+def bad_request(message: str) -> ApiError:
+    """Say that the request itself cannot be understood."""
+    return ApiError(400, "BadRequest", message)
+
+
+def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
+    """Say that the request is understood and refused."""
+    quoted = f' "{name}"' if name else ""
+    message = f"{qualified(resource, group)}{quoted} is forbidden: {why}"
+    return ApiError(403, "Forbidden", message, _details(resource, group, name))
+
+
+def unauthorized() -> ApiError:
+    """Say that the credentials are missing or wrong."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def method_not_allowed(resource: str = "", group: str = "") -> ApiError:
+    """Say that the resource exists but not this verb."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, _details(resource, group) if resource else {})
+
+
+def unsupported_media_type(seen: str, known: Iterable[str]) -> ApiError:
+    """Say which content types are understood."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
+    return ApiError(415, "UnsupportedMediaType", message, {"kind": seen} if seen else {})
+
+
+def not_acceptable(known: Iterable[str]) -> ApiError:
+    """Say which answers can be given."""
+    message = f"only the following media types are accepted: {', '.join(known)}"
+    return ApiError(406, "NotAcceptable", message)
+
+
+def expired(message: str) -> ApiError:
+    """Say that the asked-for version is no longer known."""
+    return ApiError(410, "Expired", message)
+
+
+def too_large_version(asked: int, current: int) -> ApiError:
+    """Say that the asked-for version lies in the future."""
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+    }
+    message = f"Too large resource version: {asked}, current: {current}"
+    return ApiError(504, "Timeout", message, details, retry_after=1)
+
+
+def too_large_body(message: str) -> ApiError:
+    """Say that the request is bigger than the server accepts."""
+    return ApiError(413, "RequestEntityTooLarge", message)
+
+
+def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[FieldError] | None = None) -> ApiError:
+    """Ask the client to come back later."""
+    details: dict[str, Any] = {}
+    if cause:
+        details["causes"] = [{"reason": cause[0], "message": cause[1]}]
+    return ApiError(429, "TooManyRequests", message, details, retry_after=retry_after)
+
+
+def internal(message: str) -> ApiError:
+    """Say that something behind the server failed."""
+    details = {"causes": [{"message": message}]}
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}", details)

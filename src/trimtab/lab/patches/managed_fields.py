@@ -1,0 +1,185 @@
+"""Who owns which field: `metadata.managedFields`, kept up to date on every write, and server-side apply.
+
+Applying means: set what the manager lists, take away what it listed last time and nobody else owns, and refuse to change
+what another manager owns unless forced.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from trimtab.lab.codec import JsonObject, copy_of
+from trimtab.lab.errors import ApiError
+from trimtab.lab.patches.fieldsets import PRESENT, Path, from_wire, key_element, leaves, remove, show, to_wire
+from trimtab.lab.schemas import Shape
+from trimtab.model.times import format_time
+
+
+@dataclass(frozen=True)
+class Manager:
+    """One owner of fields: a name, how it writes, in which version and through which subresource."""
+
+    name: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        via = f' with subresource "{self.subresource}"' if self.subresource else ""
+        return f'"{self.name}"{via} using {self.api_version}'
+
+
+@dataclass
+class Owned:
+    """The fields of one manager and when they last changed."""
+
+    paths: set[Path] = field(default_factory=set)
+    time: str = ""
+
+
+Managers = dict[Manager, Owned]
+
+
+def read(meta: JsonObject) -> Managers:
+    """Read the owners from an object's metadata."""
+    found: Managers = {}
+    for entry in meta.get("managedFields") or ():
+        if not isinstance(entry, dict) or not entry.get("operation"):
+            continue
+        manager = Manager(
+            entry.get("manager", ""), entry["operation"], entry.get("apiVersion", ""), entry.get("subresource", "")
+        )
+        found[manager] = Owned(from_wire(entry.get("fieldsV1") or {}), entry.get("time", ""))
+    return found
+
+
+def write(meta: JsonObject, managers: Managers) -> None:
+    """Write the owners into an object's metadata, applied ones first, then by age and name."""
+    entries = []
+    order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0].name))
+    for manager, owned in order:
+        if not owned.paths:
+            continue
+        entry: JsonObject = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.api_version}
+        if owned.time:
+            entry["time"] = owned.time
+        entry["fieldsType"] = "FieldsV1"
+        entry["fieldsV1"] = to_wire(owned.paths)
+        if manager.subresource:
+            entry["subresource"] = manager.subresource
+        entries.append(entry)
+    if entries:
+        meta["managedFields"] = entries
+    else:
+        meta.pop("managedFields", None)
+
+
+def track_update(obj: JsonObject, old: JsonObject | None, shape: Shape, manager: Manager, now: datetime) -> None:
+    """Give `manager` the fields that an update set, and take from the others what it changed or removed."""
+    before = leaves(old, shape) if old is not None else {}
+    after = leaves(obj, shape)
+    changed = {path for path, value in after.items() if path not in before or before[path] != value}
+    removed = before.keys() - after.keys()
+    managers = read(obj["metadata"]) or (read(old["metadata"]) if old is not None else {})
+    if _is_reset(obj["metadata"]):
+        managers = {}
+    if changed or removed:
+        lost = changed | removed
+        for other, owned in managers.items():
+            if other != manager and owned.paths & lost:
+                owned.paths -= lost
+        own = managers.setdefault(manager, Owned())
+        paths = (own.paths | changed) - removed
+        if paths != own.paths or not own.time:
+            own.paths, own.time = paths, format_time(now)
+    write(obj["metadata"], managers)
+
+
+def _is_reset(meta: JsonObject) -> bool:
+    """Tell whether the client asks to forget all owners, by a list of one empty entry."""
+    return meta.get("managedFields") == [{}]
+
+
+def apply(
+    live: JsonObject, config: JsonObject, shape: Shape, manager: Manager, now: datetime, *, force: bool
+) -> JsonObject:
+    """Return `live` after `manager` applied `config`."""
+    config = copy_of(config)
+    config["metadata"].pop("managedFields", None)
+    wanted = leaves(config, shape)
+    managers = read(live["metadata"])
+    merged = copy_of(live)
+    merged["metadata"].pop("managedFields", None)
+    _overlay(merged, config, shape)
+    before, after = leaves(live, shape), leaves(merged, shape)
+    changed = {path for path in wanted if path in before and before[path] is not PRESENT and before[path] != after.get(path)}
+    _resolve(managers, manager, changed, force=force)
+    previous = managers.get(manager, Owned()).paths
+    others: set[Path] = set().union(*(owned.paths for other, owned in managers.items() if other != manager))
+    for path in sorted(previous - wanted.keys(), key=len, reverse=True):
+        if not any(one[: len(path)] == path for one in others):
+            remove(merged, path, shape)
+    own = managers.setdefault(manager, Owned())
+    if own.paths != wanted.keys() or not own.time:
+        own.paths, own.time = set(wanted), format_time(now)
+    write(merged["metadata"], managers)
+    return merged
+
+
+def _resolve(managers: Managers, manager: Manager, changed: set[Path], *, force: bool) -> None:
+    """Take the changed fields from their owners when forced, refuse otherwise."""
+    conflicts = [
+        (other, path) for other, owned in managers.items() if other != manager for path in sorted(owned.paths & changed)
+    ]
+    if not conflicts:
+        return
+    if not force:
+        raise _conflict_error(conflicts)
+    for other, path in conflicts:
+        managers[other].paths.discard(path)
+
+
+def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> ApiError:
+    by_manager: dict[str, list[str]] = {}
+    for manager, path in conflicts:
+        by_manager.setdefault(str(manager), []).append(show(path))
+    parts = []
+    for name, paths in by_manager.items():
+        if len(paths) == 1:
+            parts.append(f"conflict with {name}: {paths[0]}")
+        else:
+            parts.append(f"conflicts with {name}:\n" + "\n".join(f"- {path}" for path in paths))
+    plural = "s" if len(conflicts) > 1 else ""
+    message = f"Apply failed with {len(conflicts)} conflict{plural}: " + "\n".join(parts)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": show(path)}
+        for manager, path in conflicts
+    ]
+    return ApiError(409, "Conflict", message, {"causes": causes})
+
+
+def _overlay(target: Any, config: Any, shape: Shape) -> Any:
+    """Merge a configuration over an object, list by list as the shape says; return the result."""
+    if isinstance(target, dict) and isinstance(config, dict) and not shape.is_atomic_map:
+        for name, value in config.items():
+            child = shape.child(name)
+            target[name] = _overlay(target[name], value, child) if name in target else value
+        return target
+    if isinstance(target, list) and isinstance(config, list):
+        if shape.list_type == "set":
+            return target + [item for item in config if item not in target]
+        if shape.list_type == "map" and shape.map_keys:
+            return _overlay_keyed(target, config, shape)
+    return config
+
+
+def _overlay_keyed(target: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+    places = {key_element(item, shape): index for index, item in enumerate(target)}
+    for item in config:
+        key = key_element(item, shape)
+        if key in places:
+            target[places[key]] = _overlay(target[places[key]], item, shape.item())
+        else:
+            places[key] = len(target)
+            target.append(item)
+    return target

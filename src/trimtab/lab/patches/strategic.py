@@ -1,0 +1,109 @@
+"""Strategic merge patch: a merge that knows which lists are keyed.
+
+The shape of the kind says how each list merges. The directives that kubectl writes are honoured: `$patch`,
+`$retainKeys`, `$deleteFromPrimitiveList/...` and `$setElementOrder/...`.
+"""
+
+from typing import Any
+
+from trimtab.lab.codec import JsonObject
+from trimtab.lab.errors import bad_request
+from trimtab.lab.schemas import Shape
+
+PATCH = "$patch"
+RETAIN = "$retainKeys"
+DELETE_FROM = "$deleteFromPrimitiveList/"
+ORDER = "$setElementOrder/"
+
+
+def merge(original: JsonObject, patch: JsonObject, shape: Shape) -> JsonObject:
+    """Return `original` with `patch` merged in."""
+    directive = patch.get(PATCH)
+    if directive == "delete":
+        return {}
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != PATCH}
+    if directive not in (None, "merge"):
+        raise bad_request(f"invalid strategic merge patch: unknown $patch directive {directive!r}")
+    merged = dict(original)
+    if RETAIN in patch:
+        kept = set(patch[RETAIN])
+        merged = {name: value for name, value in merged.items() if name in kept}
+    for name, value in patch.items():
+        if not name.startswith("$"):
+            _merge_field(merged, name, value, patch, shape.child(name))
+    for name, value in patch.items():
+        if name.startswith(DELETE_FROM):
+            field = name.removeprefix(DELETE_FROM)
+            if isinstance(merged.get(field), list):
+                merged[field] = [one for one in merged[field] if one not in value]
+        elif name.startswith(ORDER):
+            field = name.removeprefix(ORDER)
+            if isinstance(merged.get(field), list):
+                key = shape.child(field).merge_key
+                merged[field] = _in_order(merged[field], value, original.get(field) or [], key)
+    return merged
+
+
+def _merge_field(merged: JsonObject, name: str, value: Any, patch: JsonObject, shape: Shape) -> None:
+    if value is None:
+        merged.pop(name, None)
+        return
+    before = merged.get(name)
+    if isinstance(value, dict):
+        is_merged = isinstance(before, dict) and "replace" not in shape.patch_strategy
+        merged[name] = merge(before if is_merged else {}, value, shape)  # type: ignore[arg-type]  # checked just above
+        if value.get(PATCH) == "delete":
+            merged.pop(name, None)
+    elif isinstance(value, list) and "merge" in shape.patch_strategy:
+        merged[name] = _merge_list(before if isinstance(before, list) else [], value, shape)
+    else:
+        merged[name] = value
+
+
+def _merge_list(before: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+    key = shape.merge_key
+    if not key:
+        return before + [one for one in patch if one not in before]
+    if any(isinstance(one, dict) and one.get(PATCH) == "replace" for one in patch):
+        return [one for one in patch if not (isinstance(one, dict) and one.get(PATCH) == "replace" and len(one) == 1)]
+    merged = list(before)
+    for one in patch:
+        if not isinstance(one, dict) or key not in one:
+            raise bad_request(f"map: {one} does not contain declared merge key: {key}")
+        at = next((i for i, item in enumerate(merged) if isinstance(item, dict) and item.get(key) == one[key]), None)
+        if one.get(PATCH) == "delete":
+            if at is not None:
+                del merged[at]
+        elif at is None:
+            merged.append(merge({}, one, shape.item()))
+        else:
+            merged[at] = merge(merged[at], one, shape.item())
+    return merged
+
+
+def _in_order(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
+    """Sort the patch's items as it asks; items it does not name keep their place among their old neighbours."""
+
+    def name(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    ranks = {_hashable(name(item)): index for index, item in enumerate(order)}
+    places = {_hashable(name(item)): index for index, item in enumerate(server)}
+    named = sorted(
+        (item for item in merged if _hashable(name(item)) in ranks), key=lambda item: ranks[_hashable(name(item))]
+    )
+    others = [item for item in merged if _hashable(name(item)) not in ranks]
+    result: list[Any] = []
+    while named and others:
+        first, other = _hashable(name(named[0])), _hashable(name(others[0]))
+        # A new item has no old place: the server's own items wait behind it.
+        if first in places and other in places and places[other] < places[first]:
+            result.append(others.pop(0))
+        else:
+            result.append(named.pop(0))
+    return result + named + others
+
+
+def _hashable(value: Any) -> Any:
+    return repr(value) if isinstance(value, dict | list) else value

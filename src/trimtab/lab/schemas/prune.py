@@ -1,0 +1,100 @@
+"""Fit decoded JSON to a shape: drop what the type does not have, check the rest, report what was dropped.
+
+Like a typed server, the lab keeps only known fields of built-in kinds. `fieldValidation` decides what the client hears
+about the others: nothing (Ignore), a warning (Warn) or a refusal (Strict).
+"""
+
+from typing import Any
+
+from trimtab.lab.codec import JsonObject
+from trimtab.lab.errors import bad_request
+from trimtab.lab.schemas import Shape
+
+GO_NAMES = {"integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
+
+
+def fit(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bool = False) -> list[str]:
+    """Prune `obj` in place to `shape`; return the paths of unknown fields; refuse wrong types.
+
+    The types of a custom object's own fields are left to its schema, which reports them all at once.
+    """
+    return _Fitting(f'{kind} in version "{version}" cannot be handled as a {kind}', is_custom=is_custom).run(obj, shape)
+
+
+class _Fitting:
+    """One pass over one object."""
+
+    def __init__(self, what: str, *, is_custom: bool) -> None:
+        self._what = what
+        self._is_strict = not is_custom
+        self._dropped: list[str] = []
+
+    def run(self, obj: JsonObject, shape: Shape) -> list[str]:
+        """Fit the object; metadata is typed in every kind."""
+        is_strict = self._is_strict
+        if not is_strict and isinstance(obj.get("metadata"), dict):
+            self._is_strict = True
+            self._object(obj["metadata"], shape.child("metadata"), "metadata.")
+            self._is_strict = is_strict
+        self._object(obj, shape, "")
+        return self._dropped
+
+    def _object(self, obj: JsonObject, shape: Shape, path: str) -> None:
+        for name in list(obj):
+            value = obj[name]
+            child = shape.fields.get(name)
+            if child is None:
+                if not shape.keeps_unknown:
+                    self._dropped.append(f"{path}{name}")
+                    del obj[name]
+            elif value is not None:
+                self._value(value, child, f"{path}{name}")
+            elif self._is_strict:
+                del obj[name]  # a null is an unset field of the typed object
+
+    def _value(self, value: Any, shape: Shape, path: str) -> None:
+        form = shape.form
+        if form == "any":
+            return
+        if form in ("object", "map"):
+            if not isinstance(value, dict):
+                self._refuse(value, path, shape.type_name.rpartition(".")[2] or "map[string]string")
+            elif form == "object":
+                self._object(value, shape, path + ".")
+            else:
+                for key, child in value.items():
+                    self._inner(child, shape.values, f"{path}.{key}")
+        elif form == "list":
+            if not isinstance(value, list):
+                self._refuse(value, path, f"[]{shape.item().type_name.rpartition('.')[2] or shape.item().form}")
+                return
+            for index, child in enumerate(value):
+                self._inner(child, shape.items, f"{path}[{index}]")
+        elif not _is_scalar(value, form):
+            self._refuse(value, path, GO_NAMES.get(form, form))
+
+    def _inner(self, value: Any, shape: Shape | None, path: str) -> None:
+        if value is not None and shape is not None:
+            self._value(value, shape, path)
+
+    def _refuse(self, value: Any, path: str, wanted: str) -> None:
+        if self._is_strict:
+            seen = _json_type(value)
+            raise bad_request(f"{self._what}: json: cannot unmarshal {seen} into Go struct field .{path} of type {wanted}")
+
+
+def _is_scalar(value: Any, form: str) -> bool:
+    seen = _json_type(value)
+    if form == "integer":
+        return seen == "number" and float(value).is_integer()
+    return seen in {"string": ("string",), "boolean": ("bool",), "number": ("number",), "int-or-string": ("number", "string")}[form]
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "object" if isinstance(value, dict) else "array"

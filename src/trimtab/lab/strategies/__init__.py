@@ -1,0 +1,1 @@
+"""The rules of built-in kinds, one strategy per kind or family of kinds."""
