@@ -1,6 +1,7 @@
 """The bucket layouts of histograms: where each bucket starts and which bucket a value falls into."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -19,7 +20,7 @@ class BucketOptionsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Buckets:
+class Buckets(ABC):
     """A layout of histogram buckets up to `max_value`; weights below `epsilon` count as nothing."""
 
     max_value: float
@@ -29,15 +30,15 @@ class Buckets:
         if not (self.max_value > 0 and self.epsilon > 0):
             raise BucketOptionsError("histogram options: maxValue and epsilon must both be positive")
 
-    @cached_property
+    @property
+    @abstractmethod
     def count(self) -> int:
         """How many buckets there are."""
-        raise NotImplementedError
 
-    @cached_property
+    @property
+    @abstractmethod
     def starts(self) -> Floats:
         """The smallest value of each bucket, by bucket."""
-        raise NotImplementedError
 
     @cached_property
     def ends(self) -> Floats:
@@ -48,9 +49,9 @@ class Buckets:
         """Return the bucket that `value` falls into; values beyond the range go to the first or last."""
         return int(self.buckets_of(np.array([value]))[0])
 
+    @abstractmethod
     def buckets_of(self, values: Floats) -> Ints:
         """Return the bucket of each value; NaN is not a value and must be refused before."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def exp2(x: float) -> float:
 
 def exp2_array(x: Floats) -> Floats:
     """Return 2 to the power of each number of `x`, saturating to 0 and infinity."""
-    bounded = np.clip(x, _EXP2_SMALLEST - 1, _EXP2_LARGEST + 1)
+    bounded = np.clip(x, _EXP2_SMALLEST, _EXP2_LARGEST)
     whole = np.trunc(bounded + np.copysign(0.5, bounded))
     result = np.ldexp(_exp_of_fraction(bounded - whole), whole.astype(np.int32))
     result[x > _EXP2_LARGEST] = np.inf

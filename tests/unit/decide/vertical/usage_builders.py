@@ -1,0 +1,95 @@
+"""A recommender over the small workload of `policy_builders`: pods come, play roles, use CPU and memory."""
+
+from dataclasses import dataclass, replace
+
+from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
+from trimtab.decide.vertical.attribution import attribute
+from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.intake import Intake, UsageBatch, add_usage
+from trimtab.decide.vertical.profiles import merged_copy, profiles_of
+from trimtab.decide.vertical.recommend import RecommenderSettings
+from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_all
+from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.model.selector import Selector
+from trimtab.model.times import SECOND_NS, parse_ns
+
+START_NS = parse_ns("2026-01-15T12:00:00Z")
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 60 * MINUTE_NS
+DAY_NS = 24 * HOUR_NS
+SHARES = (0.5, 0.9, 0.95)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one pod uses."""
+
+    millicores: int
+    memory: int
+
+
+class Recommender:
+    """The model, fed one scrape after another; `vpas` and `scopes` as an operator would know them."""
+
+    def __init__(self, vpas, scopes=(), *, compat: Compat = DEFAULT, gates=ALL_GATES, nodes=None) -> None:
+        self.vpas, self.scopes, self.compat, self.gates = tuple(vpas), tuple(scopes), compat, gates
+        self.nodes = nodes or {}
+        self.state = ClusterState(compat=compat, per_vpa_config=True, block_columns=64)
+        self.settings = RecommenderSettings()
+        for one in self.vpas:
+            self.state.add_or_update_vpa(one, Selector.parse("app=db"))
+        self.now_ns = START_NS
+
+    def observe(self, pods) -> None:
+        """Take over the pods as they are now."""
+        seen = world(self.vpas, pods, self.scopes, nodes=self.nodes)
+        vpas = index(seen, self.gates, self.compat)
+        for one in pods:
+            who = PodId(one.metadata.namespace, one.name)
+            owner = attribute(one, vpas, seen.owners(), seen.nodes)
+            self.state.add_or_update_pod(who, one.metadata.labels, one.status.phase, self.now_ns, owner)
+            self.state.add_or_update_container(ContainerId(who, "app"), 100, 2**30, self.now_ns)
+
+    def scrape(self, loads: dict[str, Load], **more) -> tuple[Intake, Intake]:
+        """Add one sample per pod, a minute after the last."""
+        self.now_ns += MINUTE_NS
+        names = [ContainerId(PodId("shop", name), "app") for name in loads]
+        moments = [self.now_ns] * len(names)
+        cpu = UsageBatch(names, [load.millicores for load in loads.values()], moments)
+        memory = UsageBatch(names, [load.memory for load in loads.values()], moments)
+        most = more.get("capacity")
+        if most is not None:
+            cpu = replace(cpu, most=[most.millicores] * len(names))
+            memory = replace(memory, most=[most.memory_bytes] * len(names))
+        return (
+            add_usage(self.state, "cpu", cpu, self.now_ns),
+            add_usage(self.state, "memory", memory, self.now_ns),
+        )
+
+    def recommend(self) -> dict[str, VPARecommendation]:
+        """Recommend for every VPA, by name."""
+        found = recommend_all(self.state, self.settings, PostProcessing(), self.now_ns)
+        return {one.vpa.removeprefix("shop/"): one for one in found}
+
+    def targets(self, resource="memory") -> dict[str, int | None]:
+        """Return the target of each VPA, None where there is no recommendation."""
+        return {
+            name: one.containers[0].amounts["target"][resource] if one.containers else None
+            for name, one in self.recommend().items()
+        }
+
+    def buckets(self, vpa: str) -> list[int | None]:
+        """Return the buckets that a VPA's CPU and memory percentiles lie in."""
+        (profile,) = profiles_of(self.state.vpas[f"shop/{vpa}"])
+        with merged_copy(self.state.table, profile) as history:
+            return [
+                histogram.percentile_bucket(share)
+                for histogram in (history.cpu, history.memory)
+                for share in SHARES
+            ]
+
+
+def member(name: str, role: str | None = None, **more):
+    """Make a pod of the StatefulSet, with the label that the StatefulSet controller gives it."""
+    labels = {"statefulset.kubernetes.io/pod-name": name}
+    return pod(name, labels if role is None else {**labels, "role": role}, **more)
