@@ -8,10 +8,10 @@ shell completion answer at once. To add one, write `trimtab/cli/NAME.py` with a 
 import importlib
 import os
 import sys
-import traceback
 from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 import trimtab
 from trimtab.cli.errors import DEFECT, INTERRUPTED, one_line
@@ -51,6 +51,12 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Propose commands from the table, importing none of them, and the options of the group."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=COMMANDS[name].summary) for name in names]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, importing none of them."""
@@ -109,7 +115,7 @@ def _reader_went_away() -> int:
 
 def _show_defect(error: Exception, is_debugging: bool) -> int:
     if is_debugging:
-        traceback.print_exception(error)
+        sys.excepthook(type(error), error, error.__traceback__)
     else:
         message = f"defect: {type(error).__name__}: {error}"
         click.echo(one_line(message, "please report it with the output of `trimtab --debug ...`"), err=True)

@@ -129,7 +129,7 @@ _NOTES = Notes(
                     "!has(self.selectionStrategy) || !has(self.SelectionStrategy) || "
                     "self.selectionStrategy == self.SelectionStrategy",
                     "is given in two spellings with two values",
-                    at=".selectionStrategy",
+                    at=".SelectionStrategy",
                 ),
             ),
         },
