@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from trimtab.decide.vertical.actions import Verdict
-from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, Capped, LimitRanges
+from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, Cut, LimitRanges
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.control import Claim, VPAIndex, controlling_vpa, receiving_vpas
@@ -121,7 +121,7 @@ def explain_vpa(
     owners: Owners,
     nodes: NodeLabels,
     recommended: Iterable[ContainerRecommendation] = (),
-    capped: Capped | None = None,
+    cuts: Iterable[Cut] = (),
 ) -> VPAExplanation:
     """Explain one VPA: its scope, the pods that feed its profile, and each number with its derivation."""
     fed_by: list[str] = []
@@ -139,7 +139,7 @@ def explain_vpa(
         fed_by=tuple(sorted(fed_by)),
         not_fed_by=dict(sorted(not_fed_by.items())),
         amounts=tuple(_amounts(recommended)),
-        cuts=tuple(str(cut) for cut in capped.cuts) if capped else (),
+        cuts=tuple(str(cut) for cut in cuts),
     )
 
 

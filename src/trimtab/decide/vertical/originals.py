@@ -56,7 +56,7 @@ class Originals:
     @staticmethod
     def written(pod: Pod, given: Mapping[int, ContainerResources]) -> str:
         """Return the annotation for a pod (as the user wrote it) whose containers are given these resources."""
-        changed: dict[str, _Change] = msgspec.field(default_factory=dict)
+        changed: dict[str, _Change] = {}
         for index, resources in sorted(given.items()):
             container = pod.spec.containers[index]
             before = container.resources

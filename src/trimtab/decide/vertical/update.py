@@ -68,9 +68,10 @@ def _run(context: LoopContext, loop: LoopState) -> Step:
     updates = _assign(context, loop)
     loop.count(context.live)
     loop.judge_trials({pod.metadata.key: key for key, update in updates.items() for pod in update.pods})
-    # By name, so that the same cluster gives the same actions; the shared budget makes the order harmless.
-    for key in sorted(updates):
-        yield from updates[key].run()
+    # Roles before the rest: a new leader should not wait for the shared budget behind its followers. Then by
+    # name, so that the same cluster gives the same actions.
+    for update in sorted(updates.values(), key=lambda update: (-update.claim.level, update.claim.key)):
+        yield from update.run()
 
 
 def _assign(context: LoopContext, loop: LoopState) -> dict[str, VPAUpdate]:

@@ -45,6 +45,7 @@ def raw_pod(
     phase="Running",
     uid="",
     conditions=(),
+    statuses=(),
     created=NOW - timedelta(days=30),
     annotations=None,
     affinity=None,
@@ -70,7 +71,12 @@ def raw_pod(
             "affinity": affinity,
             "containers": [{"name": "app", "resources": {"requests": requests, "limits": limits or {}}}],
         },
-        "status": {"phase": phase, "startTime": created.isoformat(), "conditions": list(conditions)},
+        "status": {
+            "phase": phase,
+            "startTime": created.isoformat(),
+            "conditions": list(conditions),
+            "containerStatuses": list(statuses),
+        },
     }
 
 
