@@ -1,10 +1,11 @@
 """From request bodies to objects: decoding, type and name checks, unknown fields, conversion to the stored version."""
 
-from trimtab.lab.codec import JSON, YAML, JsonObject, decode_body, duplicate_fields
+from trimtab.lab.codec import JSON, PROTOBUF, YAML, JsonObject, decode_body, duplicate_fields
 from trimtab.lab.errors import bad_request
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request, Target
 from trimtab.lab.schemas import Shape, shape_of_kind
+from trimtab.lab.schemas.protobuf import decode_protobuf
 from trimtab.lab.schemas.prune import fit
 
 
@@ -12,13 +13,20 @@ def read_object(request: Request, resource: Resource, target: Target) -> JsonObj
     """Decode the object of a create or update, checked against its path, in the stored version."""
     if not request.body:
         raise bad_request("the request has no body; send the object as JSON")
-    obj = decode_body(request.body, request.content_type, (JSON, YAML))
+    obj = decode_any(request)
     return accept_object(obj, request, resource, target, read_duplicates(request))
+
+
+def decode_any(request: Request) -> JsonObject:
+    """Decode a body in any of the forms that clients send objects in."""
+    if request.content_type.startswith(PROTOBUF):
+        return decode_protobuf(request.body)
+    return decode_body(request.body, request.content_type, (JSON, YAML))
 
 
 def read_duplicates(request: Request) -> list[str]:
     """Return fields given twice, when the client wants to know."""
-    if request.option("fieldValidation") == "Ignore" or YAML in request.content_type:
+    if request.option("fieldValidation") == "Ignore" or JSON not in (request.content_type or JSON):
         return []
     return duplicate_fields(request.body)
 
@@ -93,7 +101,7 @@ def report_fields(request: Request, kind: str, version: str, unknown: list[str],
 
 def read_typed(request: Request, group: str, version: str, kind: str) -> JsonObject:
     """Decode the body of a subresource or review, whose type is not that of its resource."""
-    obj = decode_body(request.body, request.content_type, (JSON, YAML)) if request.body else {}
+    obj = decode_any(request) if request.body else {}
     check_type(obj, kind, f"{group}/{version}" if group else version)
     shape: Shape = shape_of_kind(group, version, kind)
     unknown = fit(obj, shape, kind, version)

@@ -6,7 +6,8 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.lab.admission import Admission, Attempt
-from trimtab.lab.codec import JSON, YAML, JsonObject, decode_body
+from trimtab.lab.bodies import decode_any
+from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import bad_request, conflict, invalid, invalid_value, not_found, unsupported_value
 from trimtab.lab.reads import Reads, key_of
 from trimtab.lab.registry import Resource
@@ -33,7 +34,7 @@ class DeleteOptions:
         """Read the options from the body, or else from the query."""
         body: JsonObject = {}
         if request.body:
-            body = decode_body(request.body, request.content_type or JSON, (JSON, YAML))
+            body = decode_any(request)
             if body.get("kind", "DeleteOptions") != "DeleteOptions":
                 raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
         grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
