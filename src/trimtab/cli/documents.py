@@ -6,6 +6,7 @@ ends in documents or in one `DocumentError`: sizes, depth, aliases and their exp
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ MAX_BYTES = 10 * 1024 * 1024
 
 STDIN = "-"
 
+# Escapes one by one, so that the backslash in `\\\\ud83d` (an escaped backslash) is not taken for the beginning of one.
+_ESCAPE = re.compile(r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|.)")
+
 
 def read_documents(source: str) -> list[Document]:
     """Return the non-empty documents of a file, or of standard input for `-`."""
@@ -29,7 +33,7 @@ def read_documents(source: str) -> list[Document]:
 
 def parse_documents(text: str, name: str) -> Iterator[Document]:
     """Yield the non-empty documents of a YAML or JSON text."""
-    text = _without_tabs(text)
+    text = _as_yaml(text)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         for document in compose(yaml.parse(text, Loader=loader), name):
@@ -78,15 +82,20 @@ def _limited(file: IO[bytes]) -> bytes:
     return file.read(MAX_BYTES + 1)
 
 
-def _without_tabs(text: str) -> str:
-    """Turn the tabs that JSON allows between tokens, and YAML does not, into blanks.
+def _as_yaml(text: str) -> str:
+    """Return JSON in the form that YAML reads: blanks for tabs, characters for escaped surrogate pairs.
 
     Inside the strings of valid JSON a tab cannot stand unescaped, so nothing else is touched.
     """
-    if "\t" not in text or text.lstrip()[:1] not in ("{", "["):
+    is_special = "\t" in text or "\\u" in text
+    if not is_special or text.lstrip()[:1] not in ("{", "["):
         return text
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return text.replace("\t", " ")
+    return _ESCAPE.sub(_joined, text.replace("\t", " "))
+
+
+def _joined(escape: re.Match[str]) -> str:
+    return str(json.loads(f'"{escape[0]}"')) if escape[1] else escape[0]

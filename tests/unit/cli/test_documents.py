@@ -1,6 +1,7 @@
 """Manifests are read with their lines, and whatever cannot be read says why in one sentence."""
 
 import io
+import json
 
 import pytest
 
@@ -94,6 +95,19 @@ def test_json_may_be_indented_with_tabs():
     (document,) = parse('{\n\t"spec": {\n\t\t"text": "a\\tb"\n\t}\n}\n')
     assert document.data == {"spec": {"text": "a\tb"}}
     assert document.place_of("spec.text").line == 3
+
+
+@pytest.mark.parametrize(
+    "layout", [{}, {"separators": (",", ":")}, {"indent": "\t"}, {"ensure_ascii": False}]
+)
+def test_json_is_read_however_it_is_laid_out(layout):
+    data = {
+        "a": [1, 2.5, -3, True, None, "x: y # z"],
+        "b": '\t\n"\\ \\ud83d \N{GRINNING FACE} é /',
+        "1e3": "1e3",
+    }
+    (document,) = parse(json.dumps(data, **layout))
+    assert document.data == data
 
 
 LAUGHS = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
