@@ -30,6 +30,9 @@ COMMANDS = {
         "trimtab.cli.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
     ),
     "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
+    "lab": Lazy(
+        "trimtab.cli.lab:lab", "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."
+    ),
     "validate": Lazy(
         "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."
     ),
@@ -89,7 +92,7 @@ def run(arguments: list[str]) -> int:
     except click.UsageError as error:
         code = _show_usage_error(error)
     except click.ClickException as error:
-        error.show()
+        click.echo(one_line(error.format_message(), getattr(error, "hint", "")), err=True)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo(one_line("interrupted"), err=True)

@@ -21,7 +21,7 @@ MAX_BYTES = 10 * 1024 * 1024
 
 STDIN = "-"
 
-# Escapes one by one, so that the backslash in `\\\\ud83d` (an escaped backslash) is not taken for the beginning of one.
+# Matches every escape, so that an escaped backslash before `ud83d` is not taken for half of another.
 _ESCAPE = re.compile(r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|.)")
 
 

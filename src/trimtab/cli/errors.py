@@ -11,8 +11,6 @@ Exit codes of every command:
     130  interrupted
 """
 
-from typing import IO, Any
-
 import click
 
 FOUND = 1
@@ -28,10 +26,6 @@ class CommandError(click.ClickException):
         super().__init__(message)
         self.hint = hint
         self.exit_code = exit_code  # type: ignore[misc]  # click reads it from the instance, its stub says class
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the failure in one line on stderr."""
-        click.echo(one_line(self.message, self.hint), file=file, err=file is None)
 
 
 def one_line(message: str, hint: str = "") -> str:
