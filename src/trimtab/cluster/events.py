@@ -1,0 +1,191 @@
+"""Events about objects, written beside the work: bounded, counted instead of repeated, never in the way.
+
+`EventRecorder.event` only takes note; `run` writes. The same event about the same object becomes a series with a
+count, an object that is talked about too much is silenced for a while, and an event that cannot be written is
+dropped and counted. Events go to events.k8s.io/v1, or to core/v1 where the first is not served.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime
+
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.eventbodies import CORE, EVENTS_V1, EventFormat, Occurrence
+from trimtab.model.event import ObjectReference
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """How much is said; times in seconds."""
+
+    waiting: int = 1000
+    """Events waiting to be written; more are dropped."""
+    remembered: int = 4096
+    """Events of which we remember that they are written, so that a repetition is counted."""
+    series_gap: float = 360.0
+    """A repetition after a longer pause is a new event, as client-go has it."""
+    series_pace: float = 30.0
+    """A series' count is written at most this often."""
+    burst: int = 25
+    refill: float = 300.0
+    """One object may have `burst` events at once and one more per `refill`, as client-go's spam filter has it."""
+
+
+@dataclass(slots=True)
+class _Series:
+    """One event and how often it happened."""
+
+    occurrence: Occurrence
+    first: datetime
+    last: datetime
+    last_at: float
+    count: int = 1
+    written: int = 0
+    written_at: float = 0.0
+    name: str = ""
+
+
+@dataclass(slots=True)
+class _Allowance:
+    tokens: float
+    filled_at: float
+
+
+class EventRecorder:
+    """Takes note of events at once and writes them in the background."""
+
+    def __init__(
+        self, client: Client, controller: str, instance: str, *, limits: EventLimits | None = None
+    ) -> None:
+        self.dropped = 0
+        self._client = client
+        self._clock = client.clock
+        self._controller = controller
+        self._instance = instance
+        self._limits = limits or EventLimits()
+        self._series: OrderedDict[Occurrence, _Series] = OrderedDict()
+        self._waiting: dict[Occurrence, _Series] = {}
+        self._allowances: OrderedDict[tuple[str, str, str], _Allowance] = OrderedDict()
+        self._format: EventFormat = EVENTS_V1
+        self._news = asyncio.Event()
+        self._number = 0
+
+    def event(self, about: ObjectReference, kind: str, reason: str, note: str, *, action: str = "") -> None:
+        """Take note of an event; `kind` is Normal or Warning. Never waits and never fails."""
+        occurrence = Occurrence(about, kind, reason, note, action or reason)
+        now = self._clock.monotonic()
+        series = self._series.get(occurrence)
+        if series is not None and now - series.last_at <= self._limits.series_gap:
+            series.count += 1
+            series.last, series.last_at = self._clock.now(), now
+            self._series.move_to_end(occurrence)
+        else:
+            if not self._is_allowed(about, now):
+                self.dropped += 1
+                return
+            moment = self._clock.now()
+            series = self._series[occurrence] = _Series(occurrence, moment, moment, now)
+            self._forget_oldest()
+        self._enqueue(occurrence, series)
+
+    async def run(self) -> None:
+        """Write what was noted until cancelled."""
+        while True:
+            due = [series for series in self._waiting.values() if self._due_in(series) <= 0]
+            for series in due:
+                self._waiting.pop(series.occurrence, None)
+                await self._write(series)
+            await self._wait()
+
+    async def flush(self) -> None:
+        """Write everything that waits, due or not; for an orderly end."""
+        while self._waiting:
+            occurrence, series = next(iter(self._waiting.items()))
+            del self._waiting[occurrence]
+            await self._write(series)
+
+    def _enqueue(self, occurrence: Occurrence, series: _Series) -> None:
+        if occurrence not in self._waiting and len(self._waiting) >= self._limits.waiting:
+            self.dropped += 1
+            return
+        self._waiting[occurrence] = series
+        self._news.set()
+
+    def _is_allowed(self, about: ObjectReference, now: float) -> bool:
+        key = (about.kind, about.namespace, about.name)
+        allowance = self._allowances.pop(key, None) or _Allowance(float(self._limits.burst), now)
+        self._allowances[key] = allowance
+        gained = (now - allowance.filled_at) / self._limits.refill
+        allowance.tokens = min(allowance.tokens + gained, float(self._limits.burst))
+        allowance.filled_at = now
+        if allowance.tokens < 1.0:
+            return False
+        allowance.tokens -= 1.0
+        return True
+
+    def _forget_oldest(self) -> None:
+        while len(self._series) > self._limits.remembered:
+            self._series.popitem(last=False)
+        while len(self._allowances) > self._limits.remembered:
+            self._allowances.popitem(last=False)
+
+    def _due_in(self, series: _Series) -> float:
+        if not series.written:
+            return 0.0
+        return series.written_at + self._limits.series_pace - self._clock.monotonic()
+
+    async def _wait(self) -> None:
+        """Wait for news, or for the first series whose count is due."""
+        self._news.clear()
+        pause = min((self._due_in(series) for series in self._waiting.values()), default=None)
+        if pause is not None and pause <= 0:
+            return
+        try:
+            async with asyncio.timeout(pause):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _write(self, series: _Series) -> None:
+        count = series.count
+        try:
+            await (self._update(series) if series.written else self._create(series))
+        except (errors.ClusterError, ValueError) as error:
+            self.dropped += 1
+            log.debug("event %s not written: %s", series.occurrence.reason, error)
+            return
+        series.written, series.written_at = count, self._clock.monotonic()
+
+    async def _create(self, series: _Series) -> None:
+        self._number += 1
+        about = series.occurrence.about
+        # The name only has to be unlike any other; time and a number make it so.
+        stamp = round(series.first.timestamp() * 1_000_000) * 1000 + self._number % 1000
+        series.name = f"{about.name[:220]}.{stamp:x}"
+        try:
+            await self._post(series)
+        except errors.NotFound as error:
+            if self._format is CORE or error.details.kind == "namespaces":
+                raise
+            self._format = CORE
+            await self._post(series)
+
+    async def _post(self, series: _Series) -> None:
+        body = self._format.new(
+            series.occurrence, series.name, series.first, self._controller, self._instance
+        )
+        await self._client.create(self._format.resource, body, series.occurrence.namespace)
+
+    async def _update(self, series: _Series) -> None:
+        body = self._format.repeated(series.count, series.last)
+        try:
+            await self._client.patch(self._format.resource, series.name, series.occurrence.namespace, body)
+        except errors.NotFound:
+            # Events expire on the server after an hour; a series that goes on starts a new one.
+            series.first, series.count = series.last, 1
+            await self._create(series)

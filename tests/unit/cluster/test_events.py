@@ -1,0 +1,175 @@
+"""Events are counted instead of repeated, bounded, and never in anyone's way."""
+
+import asyncio
+import json
+
+from tests.unit.cluster.fake_api import Answer, status
+from tests.unit.cluster.fake_objects import FakeObjects
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.events import EventLimits, EventRecorder
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.model.event import ObjectReference
+
+WEB = ObjectReference(
+    kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", namespace="shop", name="web", uid="u1"
+)
+
+
+def run(scenario, **limits):
+    clock = VirtualClock()
+
+    async def main() -> None:
+        api = FakeObjects()
+        client = Client(clock, InProcessTransport(api), seed=1)
+        recorder = EventRecorder(client, "trimtab.dev/horizontal", "host_1", limits=EventLimits(**limits))
+        task = asyncio.create_task(recorder.run())
+        await scenario(api, recorder, clock)
+        task.cancel()
+
+    clock.run(main())
+
+
+def sent(api):
+    return [json.loads(request.body) for request in api.writes]
+
+
+def test_an_event_has_the_fields_of_its_api():
+    async def scenario(api, recorder, clock):
+        recorder.event(WEB, "Normal", "SuccessfulRescale", "New size: 3", action="Rescale")
+        await clock.sleep(1)
+        (event,) = sent(api)
+        assert api.writes[0].path == "/apis/events.k8s.io/v1/namespaces/shop/events"
+        assert event.pop("metadata")["name"].startswith("web.")
+        assert event == {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "type": "Normal",
+            "reason": "SuccessfulRescale",
+            "action": "Rescale",
+            "note": "New size: 3",
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "trimtab.dev/horizontal",
+            "reportingInstance": "host_1",
+            "regarding": {
+                "kind": "HorizontalPodAutoscaler",
+                "apiVersion": "autoscaling/v2",
+                "namespace": "shop",
+                "name": "web",
+                "uid": "u1",
+            },
+        }
+
+    run(scenario)
+
+
+def test_a_repeated_event_becomes_a_series_written_now_and_then():
+    async def scenario(api, recorder, clock):
+        for _ in range(120):
+            recorder.event(WEB, "Warning", "FailedGetMetric", "no data")
+            await clock.sleep(1)
+        await clock.sleep(40)
+        events = sent(api)
+        assert len(events) <= 7
+        assert events[-1] == {"series": {"count": 120, "lastObservedTime": "2026-01-01T00:01:59.000000Z"}}
+        assert len({request.path for request in api.writes}) == 2
+
+    run(scenario)
+
+
+def test_after_a_long_pause_it_is_a_new_event():
+    async def scenario(api, recorder, clock):
+        recorder.event(WEB, "Warning", "X", "y")
+        await clock.sleep(400)
+        recorder.event(WEB, "Warning", "X", "y")
+        await clock.sleep(1)
+        assert [request.method for request in api.writes] == ["POST", "POST"]
+
+    run(scenario)
+
+
+def test_one_talkative_object_is_silenced_and_others_are_not():
+    async def scenario(api, recorder, clock):
+        for number in range(100):
+            recorder.event(WEB, "Normal", "Chatter", f"number {number}")
+        recorder.event(ObjectReference(kind="Pod", namespace="shop", name="other"), "Normal", "X", "y")
+        await clock.sleep(1)
+        assert len(api.writes) == 26
+        assert recorder.dropped == 75
+        await clock.sleep(300)
+        recorder.event(WEB, "Normal", "Chatter", "later")
+        await clock.sleep(1)
+        assert len(api.writes) == 27
+
+    run(scenario)
+
+
+def test_the_queue_is_bounded_when_the_server_is_away():
+    async def scenario(api, recorder, clock):
+        api.fault = lambda request: Answer(200, complete=False, then=asyncio.sleep(10_000))
+        for number in range(100):
+            recorder.event(
+                ObjectReference(kind="Pod", namespace="shop", name=f"p{number}"), "Normal", "X", "y"
+            )
+        assert recorder.dropped == 90
+        await clock.sleep(1000)
+        assert recorder.dropped == 100
+
+    run(scenario, waiting=10)
+
+
+def test_without_the_new_group_the_core_group_is_used_from_then_on():
+    async def scenario(api, recorder, clock):
+        api.fault = lambda request: (
+            Answer(404, b"404 page not found") if "events.k8s.io" in request.path else None
+        )
+        recorder.event(WEB, "Normal", "X", "y")
+        await clock.sleep(1)
+        recorder.event(WEB, "Normal", "X", "y")
+        recorder.event(WEB, "Normal", "X", "z")
+        await clock.sleep(60)
+        assert [request.path.split("/")[1] for request in api.requests] == ["apis", "api", "api", "api"]
+        first, _, count = sent(api)
+        assert first["involvedObject"]["name"] == "web"
+        assert first["message"] == "y"
+        assert count == {"count": 2, "lastTimestamp": "2026-01-01T00:00:01Z"}
+
+    run(scenario)
+
+
+def test_a_missing_namespace_is_no_reason_to_leave_the_group():
+    async def scenario(api, recorder, clock):
+        missing = status(404, "NotFound", 'namespaces "shop" not found', details={"kind": "namespaces"})
+        api.fault = lambda request: Answer(404, missing)
+        recorder.event(WEB, "Normal", "X", "y")
+        await clock.sleep(1)
+        assert len(api.requests) == 1
+        assert recorder.dropped == 1
+
+    run(scenario)
+
+
+def test_a_series_whose_event_expired_starts_anew():
+    async def scenario(api, recorder, clock):
+        recorder.event(WEB, "Normal", "X", "y")
+        await clock.sleep(100)
+        api.by_path.clear()
+        recorder.event(WEB, "Normal", "X", "y")
+        await clock.sleep(1)
+        assert [request.method for request in api.requests] == ["POST", "PATCH", "POST"]
+
+    run(scenario)
+
+
+def test_a_long_note_is_cut_and_strange_objects_do_no_harm():
+    async def scenario(api, recorder, clock):
+        recorder.event(WEB, "Normal", "X", "ä" * 2000)
+        recorder.event(ObjectReference(kind="Node", name="n"), "Normal", "X", "y")
+        recorder.event(ObjectReference(kind="Pod", namespace="../x", name="n"), "Normal", "X", "y")
+        await clock.sleep(1)
+        long, node = sent(api)
+        assert len(long["note"].encode()) <= 1024
+        assert node["metadata"]["namespace"] == "default"
+        assert recorder.dropped == 1
+
+    run(scenario)
