@@ -12,16 +12,50 @@ import msgspec
 
 from trimtab.cluster.errors import Status, TransportError
 from trimtab.model import wire
-from trimtab.model.meta import ListMeta, ObjectMeta
+from trimtab.model.meta import ListMeta, ObjectMeta, OwnerReference
 
 T = TypeVar("T")
+
+
+class Meta(Protocol):
+    """The metadata that a cache needs; a type that keeps thousands of objects may read no more than this."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace; empty for a cluster-scoped object."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Return the uid."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """Return the version."""
+        ...
+
+    @property
+    def owner_references(self) -> tuple[OwnerReference, ...]:
+        """Return the owners."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        ...
 
 
 class Object(Protocol):
     """Anything with the usual metadata."""
 
     @property
-    def metadata(self) -> ObjectMeta:
+    def metadata(self) -> Meta:
         """Return the metadata."""
         ...
 

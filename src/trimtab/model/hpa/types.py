@@ -224,6 +224,8 @@ class HorizontalPodAutoscalerStatus(Wire, frozen=True):
     desired_replicas: int = 0
     current_metrics: tuple[MetricStatus, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    memory: str = ""
+    """Ours, in autoscaling.trimtab.dev only: what must outlive a restart, compact; not for people."""
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type."""

@@ -1,0 +1,78 @@
+"""The kinds that the horizontal loop watches, each read into no more than it needs.
+
+A cluster has a hundred times more pods than HPAs, so what is kept of a pod decides how much memory we take.
+"""
+
+from trimtab.cluster.resource import Resource
+from trimtab.cluster.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.meta import OwnerReference
+from trimtab.model.selector import LabelSelector
+from trimtab.model.wire import Wire
+
+OWN_HPAS = Resource(
+    "autoscaling.trimtab.dev", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
+)
+NATIVE_HPAS = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
+)
+
+
+class SlimMeta(Wire):
+    """Metadata without annotations, which may be large and decide nothing here."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+class SlimSpec(Wire):
+    """The scale of a workload as its spec has it."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+
+
+class SlimStatus(Wire):
+    """The scale of a workload as its status has it."""
+
+    replicas: int = 0
+
+
+class SlimWorkload(Wire):
+    """A Deployment, ReplicaSet or StatefulSet without its template."""
+
+    metadata: SlimMeta = SlimMeta()
+    spec: SlimSpec = SlimSpec()
+    status: SlimStatus = SlimStatus()
+
+
+class SlimControllerSpec(Wire):
+    """The scale of a ReplicationController, whose selector is a plain map."""
+
+    replicas: int | None = None
+    selector: dict[str, str] = {}
+
+
+class SlimController(Wire):
+    """A ReplicationController without its template."""
+
+    metadata: SlimMeta = SlimMeta()
+    spec: SlimControllerSpec = SlimControllerSpec()
+    status: SlimStatus = SlimStatus()
+
+
+CACHED_TARGETS = {
+    ("apps", "Deployment"): DEPLOYMENTS.into(SlimWorkload),
+    ("apps", "ReplicaSet"): REPLICA_SETS.into(SlimWorkload),
+    ("apps", "StatefulSet"): STATEFUL_SETS.into(SlimWorkload),
+    ("", "ReplicationController"): REPLICATION_CONTROLLERS.into(SlimController),
+}
+"""Kinds whose scale we know from a watch, so that no GET is needed."""
