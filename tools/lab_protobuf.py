@@ -44,7 +44,9 @@ SCALARS = {"string": "string", "bool": "bool", "[]byte": "bytes", "float64": "do
 SCALARS |= dict.fromkeys(("int", "int32", "int64", "uint32", "uint64", "uint16", "int16"), "int")
 STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"^type (\w+) (string|bool|int\w*|map\[[\w.]+\][\w.\[\]]+|\[\][\w.]+)$", re.MULTILINE)
-FIELD = re.compile(r"^\s*(?:\w+\s+)?([\w.*\[\]]+)\s+`json:\"([^\"]*)\"[^`]*protobuf:\"(\w+),(\d+)[^\"]*\"", re.MULTILINE)
+FIELD = re.compile(
+    r"^\s*(?:\w+\s+)?([\w.*\[\]]+)\s+`json:\"([^\"]*)\"[^`]*protobuf:\"(\w+),(\d+)[^\"]*\"", re.MULTILINE
+)
 
 
 class Found(NamedTuple):
@@ -96,7 +98,11 @@ def fields_of(name: str, found: Found) -> dict[str, list[str]]:
         json_name, _, options = tag.partition(",")
         is_kept = expression.startswith("*") or not ("omitempty" in options or "omitzero" in options)
         inline = "inline" in options
-        fields[number] = ["" if inline else json_name, kind_of(expression, package, found), "k" if is_kept else ""]
+        fields[number] = [
+            "" if inline else json_name,
+            kind_of(expression, package, found),
+            "k" if is_kept else "",
+        ]
     return fields
 
 
@@ -104,7 +110,11 @@ def main(root: str, version: str) -> None:
     """Write the table."""
     found = read(Path(root), version)
     table = {name: fields_of(name, found) for name in sorted(found.structs)}
-    lines = [f"{json.dumps(name)}: {json.dumps(fields, separators=(',', ':'))}" for name, fields in table.items() if fields]
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(fields, separators=(',', ':'))}"
+        for name, fields in table.items()
+        if fields
+    ]
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     print(f"{len(lines)} messages, {TARGET.stat().st_size} bytes")
 

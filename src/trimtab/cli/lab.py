@@ -3,14 +3,26 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 
 @click.command("lab")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 picks a free one.")
-@click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on. Anything but loopback exposes the lab to others.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Anything but loopback exposes the lab to others.",
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -25,14 +37,16 @@ def lab(port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool) -> None:
         _run(asyncio.Runner, port, bind, kubeconfig, prints=print_kubeconfig)
     except OSError as problem:
         where = f"{bind}:{port}"
-        raise click.ClickException(f"the lab cannot listen on {where}: {problem.strerror or problem}; try --port 0") from problem
+        raise click.ClickException(
+            f"the lab cannot listen on {where}: {problem.strerror or problem}; try --port 0"
+        ) from problem
 
 
 def _run(runner: type[asyncio.Runner], port: int, bind: str, kubeconfig: Path, *, prints: bool) -> None:
     try:
         import uvloop  # noqa: PLC0415 - optional, and slow to import for --help
 
-        factory = uvloop.new_event_loop
+        factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     except ImportError:
         factory = asyncio.new_event_loop
     with runner(loop_factory=factory) as loop:

@@ -47,14 +47,18 @@ class Aggregation:
             headers["X-Remote-User"] = request.user.name
             headers["X-Remote-Group"] = ",".join(request.user.groups)
             timeout = None if request.option("watch") else TIMEOUT_SECONDS
-            return await self._outbound.call(endpoint, Call(request.method, path, headers, request.body), timeout)
+            return await self._outbound.call(
+                endpoint, Call(request.method, path, headers, request.body), timeout
+            )
         except OutboundError as problem:
             message = f"error trying to reach service: {problem}"
             raise ApiError(503, "ServiceUnavailable", message) from problem
 
     def _endpoint(self, spec: JsonObject, service: JsonObject) -> Endpoint:
         ca_pem = base64.b64decode(spec.get("caBundle", "")).decode()
-        found = self._outbound.endpoint_of_service(service["namespace"], service["name"], service.get("port", 443), ca_pem)
+        found = self._outbound.endpoint_of_service(
+            service["namespace"], service["name"], service.get("port", 443), ca_pem
+        )
         if spec.get("insecureSkipTLSVerify"):
             return Endpoint(found.url, found.server_name, "", True, found.service)
         return found
@@ -71,7 +75,9 @@ class Aggregation:
 
     def group(self, name: str) -> JsonObject | None:
         """Return one such group."""
-        specs = sorted((s for s in self._services() if s["group"] == name), key=lambda s: -s.get("versionPriority", 0))
+        specs = sorted(
+            (s for s in self._services() if s["group"] == name), key=lambda s: -s.get("versionPriority", 0)
+        )
         if not specs:
             return None
         listed = [{"groupVersion": f"{name}/{spec['version']}", "version": spec["version"]} for spec in specs]

@@ -43,7 +43,9 @@ class App:
         address = (scope.get("client") or ("", 0))[0]
         count = self._open.get(address, 0)
         if count >= MAX_PER_ADDRESS:
-            problem = ApiError(429, "TooManyRequests", "too many requests at once from this address", retry_after=1)
+            problem = ApiError(
+                429, "TooManyRequests", "too many requests at once from this address", retry_after=1
+            )
             await _send_whole(send, Response.failure(problem))
             return
         self._open[address] = count + 1
@@ -124,7 +126,10 @@ def _start(response: Response) -> Message:
         (b"cache-control", b"no-cache, private"),
         (b"x-content-type-options", b"nosniff"),
         *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
-        *((b"warning", f'299 - "{_quoted(text)}"'.encode("latin-1", "replace")) for text in response.warnings),
+        *(
+            (b"warning", f'299 - "{_quoted(text)}"'.encode("latin-1", "replace"))
+            for text in response.warnings
+        ),
     ]
     if response.stream is None:
         headers.append((b"content-length", str(len(response.body)).encode()))

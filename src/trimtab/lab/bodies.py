@@ -38,7 +38,9 @@ def accept_object(
     check_type(obj, resource.kind, resource.api_version(target.version))
     if not isinstance(obj.setdefault("metadata", {}), dict):
         raise bad_request("metadata must be an object")
-    unknown = fit(obj, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom)
+    unknown = fit(
+        obj, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom
+    )
     report_fields(request, resource.kind, target.version, unknown, duplicates)
     check_place(obj, resource, target)
     resource.strategy.default(obj)
@@ -74,23 +76,31 @@ def check_place(obj: JsonObject, resource: Resource, target: Target) -> None:
     if target.name:
         name = meta.get("name") or target.name
         if name != target.name:
-            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+            raise bad_request(
+                f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+            )
         meta["name"] = name
     if resource.is_namespaced:
         namespace = meta.get("namespace") or target.namespace
         if namespace != target.namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
         meta["namespace"] = namespace
     else:
         meta.pop("namespace", None)
 
 
-def report_fields(request: Request, kind: str, version: str, unknown: list[str], duplicates: list[str]) -> None:
+def report_fields(
+    request: Request, kind: str, version: str, unknown: list[str], duplicates: list[str]
+) -> None:
     """Tell the client about fields that were dropped, as strictly as it asked."""
     mode = request.option("fieldValidation") or "Warn"
     if mode not in ("Strict", "Warn", "Ignore"):
         raise bad_request(f'invalid fieldValidation "{mode}"; use Strict, Warn or Ignore')
-    problems = [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
+    problems = [f'unknown field "{path}"' for path in unknown] + [
+        f'duplicate field "{path}"' for path in duplicates
+    ]
     if not problems or mode == "Ignore":
         return
     if mode == "Strict":

@@ -88,7 +88,10 @@ def first_objects() -> list[JsonObject]:
         {**reviews, "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
         {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
     ]
-    edits = [*_rules(READ + WRITE), {"apiGroups": [""], "resources": ["secrets", "pods/eviction"], "verbs": READ + WRITE}]
+    edits = [
+        *_rules(READ + WRITE),
+        {"apiGroups": [""], "resources": ["secrets", "pods/eviction"], "verbs": READ + WRITE},
+    ]
     access: JsonObject = {"apiGroups": [RBAC], "resources": ["roles", "rolebindings"], "verbs": READ + WRITE}
     return [
         *({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}} for name in NAMESPACES),

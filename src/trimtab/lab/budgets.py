@@ -80,7 +80,9 @@ def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: Ow
     gone = {
         name: moment
         for name, moment in (before.get("disruptedPods") or {}).items()
-        if any(pod["metadata"]["name"] == name and "deletionTimestamp" not in pod["metadata"] for pod in covered)
+        if any(
+            pod["metadata"]["name"] == name and "deletionTimestamp" not in pod["metadata"] for pod in covered
+        )
     }
     status: JsonObject = {
         "currentHealthy": healthy,

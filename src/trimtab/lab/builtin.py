@@ -256,7 +256,14 @@ def machinery() -> tuple[Resource, ...]:
             subresources=("status",),
             strategy=configuration.ApiServiceStrategy(),
         ),
-        Resource("metrics.k8s.io", "pods", "PodMetrics", versions=("v1beta1",), verbs=READ_ONLY, storage_name="podmetrics"),
+        Resource(
+            "metrics.k8s.io",
+            "pods",
+            "PodMetrics",
+            versions=("v1beta1",),
+            verbs=READ_ONLY,
+            storage_name="podmetrics",
+        ),
         Resource(
             "metrics.k8s.io",
             "nodes",

@@ -38,7 +38,9 @@ def decode_body(body: bytes, content_type: str, known: tuple[str, ...] = (JSON, 
         raise unsupported_media_type(media, (*known,))
     value = decode_yaml(body) if media == YAML else decode_json(body)
     if not isinstance(value, dict):
-        raise bad_request("the request body must be one JSON object; send the object itself, not a list or a text")
+        raise bad_request(
+            "the request body must be one JSON object; send the object itself, not a list or a text"
+        )
     return value
 
 

@@ -27,7 +27,14 @@ def columns(*names: str) -> tuple[Column, ...]:
         name = text.strip("*#")
         kind = "integer" if "#" in text else "string"
         built.append(
-            Column(name, "", kind, "name" if name == "Name" else "", 1 if text.endswith("*") else 0, f"{name} of the object.")
+            Column(
+                name,
+                "",
+                kind,
+                "name" if name == "Name" else "",
+                1 if text.endswith("*") else 0,
+                f"{name} of the object.",
+            )
         )
     return tuple(built)
 
@@ -68,7 +75,14 @@ def _deployment(obj: JsonObject, now: datetime) -> list[Any]:
     spec, status = obj.get("spec", {}), obj.get("status", {})
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     counts = [status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
-    return [_name(obj), ready, *counts, age_of(obj, now), *_containers(obj), selector_text(spec.get("selector"))]
+    return [
+        _name(obj),
+        ready,
+        *counts,
+        age_of(obj, now),
+        *_containers(obj),
+        selector_text(spec.get("selector")),
+    ]
 
 
 def _replica_set(obj: JsonObject, now: datetime) -> list[Any]:
@@ -115,7 +129,15 @@ def _job(obj: JsonObject, now: datetime) -> list[Any]:
         took = ""
     else:
         took = short_duration(((parse_time(end) if end else now) - parse_time(start)).total_seconds())
-    return [_name(obj), state, shown, took, age_of(obj, now), *_containers(obj), selector_text(spec.get("selector"))]
+    return [
+        _name(obj),
+        state,
+        shown,
+        took,
+        age_of(obj, now),
+        *_containers(obj),
+        selector_text(spec.get("selector")),
+    ]
 
 
 def _cron_job(obj: JsonObject, now: datetime) -> list[Any]:
@@ -126,12 +148,24 @@ def _cron_job(obj: JsonObject, now: datetime) -> list[Any]:
     suspend = "True" if spec.get("suspend") else "False"
     zone = spec.get("timeZone", UNSET)
     selector = selector_text(spec.get("jobTemplate", {}).get("spec", {}).get("selector"))
-    return [_name(obj), spec.get("schedule", ""), zone, suspend, active, last, age_of(obj, now), *inner, selector]
+    return [
+        _name(obj),
+        spec.get("schedule", ""),
+        zone,
+        suspend,
+        active,
+        last,
+        age_of(obj, now),
+        *inner,
+        selector,
+    ]
 
 
 def _node(obj: JsonObject, now: datetime) -> list[Any]:
     status = obj.get("status", {})
-    ready = next((c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), "Unknown")
+    ready = next(
+        (c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), "Unknown"
+    )
     state = {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
     if obj.get("spec", {}).get("unschedulable"):
         state += ",SchedulingDisabled"
@@ -164,7 +198,15 @@ def _service(obj: JsonObject, now: datetime) -> list[Any]:
     external = spec.get("externalName") or ",".join(spec.get("externalIPs") or ()) or UNSET
     cluster = spec.get("clusterIP") or UNSET
     kind = spec.get("type", "ClusterIP")
-    return [_name(obj), kind, cluster, external, ports or UNSET, age_of(obj, now), labels_text(spec.get("selector"))]
+    return [
+        _name(obj),
+        kind,
+        cluster,
+        external,
+        ports or UNSET,
+        age_of(obj, now),
+        labels_text(spec.get("selector")),
+    ]
 
 
 def _event(obj: JsonObject, now: datetime) -> list[Any]:
@@ -172,9 +214,16 @@ def _event(obj: JsonObject, now: datetime) -> list[Any]:
     about = obj.get("involvedObject") or obj.get("regarding") or {}
     first = obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime")
     series = obj.get("series") or {}
-    last = series.get("lastObservedTime") or obj.get("lastTimestamp") or obj.get("deprecatedLastTimestamp") or first
+    last = (
+        series.get("lastObservedTime")
+        or obj.get("lastTimestamp")
+        or obj.get("deprecatedLastTimestamp")
+        or first
+    )
     source = obj.get("source") or obj.get("deprecatedSource") or {}
-    component = source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
+    component = (
+        source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
+    )
     reporter = ", ".join(filter(None, (component, source.get("host") or obj.get("reportingInstance"))))
     count = series.get("count") or obj.get("count") or obj.get("deprecatedCount") or 1
     return [
@@ -201,7 +250,9 @@ def _pdb(obj: JsonObject, now: datetime) -> list[Any]:
 def _api_service(obj: JsonObject, now: datetime) -> list[Any]:
     service = obj.get("spec", {}).get("service")
     shown = f"{service.get('namespace')}/{service.get('name')}" if service else "Local"
-    condition = next(iter(c for c in obj.get("status", {}).get("conditions") or () if c["type"] == "Available"), None)
+    condition = next(
+        iter(c for c in obj.get("status", {}).get("conditions") or () if c["type"] == "Available"), None
+    )
     state = "Unknown" if condition is None else condition["status"]
     if condition is not None and state != "True":
         state += f" ({condition.get('reason')})"
@@ -248,7 +299,17 @@ _REPLICAS = columns("Name", "Desired#", "Current#", "Ready#", "Age", *_WORKLOAD,
 
 BUILTIN: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("", "pods"): (
-        columns("Name", "Ready", "Status", "Restarts", "Age", "IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
+        columns(
+            "Name",
+            "Ready",
+            "Status",
+            "Restarts",
+            "Age",
+            "IP*",
+            "Node*",
+            "Nominated Node*",
+            "Readiness Gates*",
+        ),
         pod_cells,
     ),
     ("", "nodes"): (
@@ -277,13 +338,31 @@ BUILTIN: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("", "replicationcontrollers"): (_REPLICAS, _replica_set),
     ("", "events"): (
         columns(
-            "Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*"
+            "Last Seen",
+            "Type",
+            "Reason",
+            "Object",
+            "Subobject*",
+            "Source*",
+            "Message",
+            "First Seen*",
+            "Count*",
+            "Name*",
         ),
         _event,
     ),
     ("events.k8s.io", "events"): (
         columns(
-            "Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*"
+            "Last Seen",
+            "Type",
+            "Reason",
+            "Object",
+            "Subobject*",
+            "Source*",
+            "Message",
+            "First Seen*",
+            "Count*",
+            "Name*",
         ),
         _event,
     ),
@@ -308,9 +387,22 @@ BUILTIN: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
         ),
         _daemon_set,
     ),
-    ("batch", "jobs"): (columns("Name", "Status", "Completions", "Duration", "Age", *_WORKLOAD, "Selector*"), _job),
+    ("batch", "jobs"): (
+        columns("Name", "Status", "Completions", "Duration", "Age", *_WORKLOAD, "Selector*"),
+        _job,
+    ),
     ("batch", "cronjobs"): (
-        columns("Name", "Schedule", "Timezone", "Suspend", "Active#", "Last Schedule", "Age", *_WORKLOAD, "Selector*"),
+        columns(
+            "Name",
+            "Schedule",
+            "Timezone",
+            "Suspend",
+            "Active#",
+            "Last Schedule",
+            "Age",
+            *_WORKLOAD,
+            "Selector*",
+        ),
         _cron_job,
     ),
     ("autoscaling", "horizontalpodautoscalers"): (

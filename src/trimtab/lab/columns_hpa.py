@@ -37,7 +37,8 @@ def _targets(spec: JsonObject, status: JsonObject) -> str:
     metrics = spec.get("metrics") or []
     currents = status.get("currentMetrics") or []
     texts = [
-        _metric(metric, currents[index] if index < len(currents) else {}) for index, metric in enumerate(metrics)
+        _metric(metric, currents[index] if index < len(currents) else {})
+        for index, metric in enumerate(metrics)
     ]
     if not texts:
         return "<none>"

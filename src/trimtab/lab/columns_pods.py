@@ -45,7 +45,9 @@ def _state(meta: JsonObject, spec: JsonObject, status: JsonObject) -> str:
             reason = _container_reason(one.get("state") or {}) or reason
             is_running = is_running or (one.get("ready") and "running" in (one.get("state") or {}))
         if reason == "Completed" and is_running:
-            is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+            is_ready = any(
+                c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ()
+            )
             reason = "Running" if is_ready else "NotReady"
     if "deletionTimestamp" in meta:
         if status.get("reason") == "NodeLost":
@@ -71,7 +73,10 @@ def _init_state(spec: JsonObject, status: JsonObject) -> str:
         state = one.get("state") or {}
         if state.get("terminated", {}).get("exitCode") == 0 and "terminated" in state:
             continue
-        if one.get("started") and (spec.get("initContainers") or [{}])[index].get("restartPolicy") == "Always":
+        if (
+            one.get("started")
+            and (spec.get("initContainers") or [{}])[index].get("restartPolicy") == "Always"
+        ):
             continue
         reason = _container_reason(state)
         return f"Init:{reason}" if reason and reason != "PodInitializing" else f"Init:{index}/{total}"

@@ -42,7 +42,10 @@ class DeleteOptions:
             cause = invalid_value("gracePeriodSeconds", grace, "must be greater than or equal to 0")
             raise invalid("DeleteOptions", "", "", [cause])
         policy = body.get("propagationPolicy") or request.option("propagationPolicy")
-        orphans = body.get("orphanDependents", request.flag("orphanDependents") if "orphanDependents" in request.query else None)
+        orphans = body.get(
+            "orphanDependents",
+            request.flag("orphanDependents") if "orphanDependents" in request.query else None,
+        )
         if policy and policy not in POLICIES:
             cause = unsupported_value("propagationPolicy", policy, (*POLICIES, "nil"))
             raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
@@ -74,7 +77,13 @@ class Deletion:
             if resource.group:
                 details["group"] = resource.group
             return Response.of(
-                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+                {
+                    "kind": "Status",
+                    "apiVersion": "v1",
+                    "metadata": {},
+                    "status": "Success",
+                    "details": details,
+                }
             )
         return Response(200, view.one(entry))
 
@@ -107,7 +116,9 @@ class Deletion:
     def _begin(self, request: Request, resource: Resource, entry: Entry, options: DeleteOptions) -> Entry:
         obj = entry.decoded()
         meta = obj["metadata"]
-        _set_propagation(meta, options.propagation or resource.strategy.default_propagation, options.propagation)
+        _set_propagation(
+            meta, options.propagation or resource.strategy.default_propagation, options.propagation
+        )
         grace = resource.strategy.grace_seconds(obj, options.grace_seconds)
         if entry.is_deleting:
             before = meta.get("deletionGracePeriodSeconds", 0)
@@ -136,7 +147,9 @@ class Deletion:
         page = self._reads.page(request, resource, target)
         deleted: list[Entry] = []
         for entry in page.entries:
-            place = Target(target.group, target.version, entry.namespace, target.resource, entry.name, "", True)
+            place = Target(
+                target.group, target.version, entry.namespace, target.resource, entry.name, "", True
+            )
             if self._store.get(resource.storage, entry.key) is not None:
                 deleted.append(await self.delete_object(request, resource, place, options))
         view = choose_view(request, resource, target.version, self._clock.now)

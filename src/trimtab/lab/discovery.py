@@ -63,7 +63,11 @@ class Discovery:
     def groups(self, extra: Iterable[JsonObject]) -> JsonObject:
         """Answer `/apis`."""
         known = [self.group(name) for name in self._registry.groups() if name]
-        listed = [{k: v for k, v in group.items() if k not in ("kind", "apiVersion")} for group in (*known, *extra) if group]
+        listed = [
+            {k: v for k, v in group.items() if k not in ("kind", "apiVersion")}
+            for group in (*known, *extra)
+            if group
+        ]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
     def group(self, name: str) -> JsonObject | None:
@@ -87,7 +91,12 @@ class Discovery:
             return None
         listed = [entry for resource in found for entry in _entries(resource, version)]
         group_version = f"{group}/{version}" if group else version
-        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": group_version,
+            "resources": listed,
+        }
 
     def aggregated(self, version: str, *, is_core: bool, extra: Iterable[JsonObject] = ()) -> JsonObject:
         """Answer `/api` or `/apis` with everything in one document."""
@@ -97,7 +106,9 @@ class Discovery:
                 "versions": [
                     {
                         "version": one,
-                        "resources": [_aggregated(resource, one) for resource in self._registry.in_version(group, one)],
+                        "resources": [
+                            _aggregated(resource, one) for resource in self._registry.in_version(group, one)
+                        ],
                         "freshness": "Current",
                     }
                     for one in versions
@@ -113,7 +124,7 @@ class Discovery:
 def _subresources(resource: Resource, version: str) -> list[str]:
     if resource.is_custom:
         return [name for name in resource.subresources if name != "scale" or version in resource.scales]
-    return [name for name in resource.subresources]
+    return list(resource.subresources)
 
 
 def _entries(resource: Resource, version: str) -> list[JsonObject]:
@@ -131,7 +142,11 @@ def _entries(resource: Resource, version: str) -> list[JsonObject]:
         main["categories"] = list(resource.categories)
     lines = [main]
     for name in _subresources(resource, version):
-        line: JsonObject = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.is_namespaced}
+        line: JsonObject = {
+            "name": f"{resource.plural}/{name}",
+            "singularName": "",
+            "namespaced": resource.is_namespaced,
+        }
         if name in SUBRESOURCES:
             group, sub_version, kind, verbs = SUBRESOURCES[name]
             line.update(group=group, version=sub_version, kind=kind, verbs=list(verbs))

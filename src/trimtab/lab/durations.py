@@ -2,6 +2,18 @@
 
 from datetime import datetime
 
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
+#: Below so many seconds: the unit to show, its letter, and the smaller unit shown beside it, if any.
+STEPS = (
+    (10 * MINUTE, MINUTE, "m", 1, "s"),
+    (3 * HOUR, MINUTE, "m", 0, ""),
+    (8 * HOUR, HOUR, "h", MINUTE, "m"),
+    (2 * DAY, HOUR, "h", 0, ""),
+    (8 * DAY, DAY, "d", HOUR, "h"),
+    (2 * YEAR, DAY, "d", 0, ""),
+    (8 * YEAR, YEAR, "y", DAY, "d"),
+)
+
 
 def age(since: datetime, now: datetime) -> str:
     """Return the time since a moment the way `kubectl get` shows it."""
@@ -15,23 +27,8 @@ def short_duration(total_seconds: float) -> str:
         return "<invalid>"
     if seconds < 120:
         return f"{max(seconds, 0)}s"
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
-    if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if hours < 192:
-        return _two(days, "d", hours % 24, "h")
-    if days < 730:
-        return f"{days}d"
-    if days < 2920:
-        return _two(days // 365, "y", days % 365, "d")
-    return f"{days // 365}y"
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}" + (f"{small}{small_unit}" if small else "")
+    for below, unit, letter, small_unit, small_letter in STEPS:
+        if seconds < below:
+            large, small = seconds // unit, seconds % unit // small_unit if small_unit else 0
+            return f"{large}{letter}" + (f"{small}{small_letter}" if small else "")
+    return f"{seconds // YEAR}y"

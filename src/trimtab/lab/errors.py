@@ -148,7 +148,9 @@ def method_not_allowed(resource: str = "", group: str = "") -> ApiError:
 
 def unsupported_media_type(seen: str, known: Iterable[str]) -> ApiError:
     """Say which content types are understood."""
-    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
+    message = (
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
+    )
     return ApiError(415, "UnsupportedMediaType", message, {"kind": seen} if seen else {})
 
 
@@ -177,7 +179,7 @@ def too_large_body(message: str) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", message)
 
 
-def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[FieldError] | None = None) -> ApiError:
+def too_many_requests(message: str, retry_after: int = 0, cause: tuple[str, str] | None = None) -> ApiError:
     """Ask the client to come back later."""
     details: dict[str, Any] = {}
     if cause:

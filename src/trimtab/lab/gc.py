@@ -100,7 +100,11 @@ class GarbageCollector:
             blocking = [pair for pair in self._store.dependents(uid) if _blocks(pair[1], uid)]
             for where, dependent in self._store.dependents(uid):
                 if not dependent.is_deleting:
-                    await self._delete(where, dependent, "Foreground" if self._store.dependents(dependent.uid) else "Background")
+                    await self._delete(
+                        where,
+                        dependent,
+                        "Foreground" if self._store.dependents(dependent.uid) else "Background",
+                    )
             if not blocking or not any(_blocks(one, uid) for _, one in self._store.dependents(uid)):
                 self._remove_finalizer(resource, uid, FOREGROUND)
 
@@ -163,7 +167,13 @@ class GarbageCollector:
 
 def _place(resource: Resource, entry: Entry) -> Target:
     return Target(
-        resource.group, resource.storage_version, entry.namespace, resource.plural, entry.name, "", is_resource=True
+        resource.group,
+        resource.storage_version,
+        entry.namespace,
+        resource.plural,
+        entry.name,
+        "",
+        is_resource=True,
     )
 
 

@@ -19,13 +19,26 @@ SERVICE_RULE = (
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 RBAC = "rbac.authorization.k8s.io"
-SERVER_SET = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName")
+SERVER_SET = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generateName",
+)
 
 
 def fill_on_create(obj: JsonObject, resource: Resource, scene: Scene) -> None:
     """Set what the server sets on a new object."""
     meta = obj["metadata"]
-    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"):
+    for name in (
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ):
         meta.pop(name, None)
     meta["uid"] = scene.new_uid()
     meta["creationTimestamp"] = format_time(scene.now)

@@ -50,7 +50,9 @@ class MetricsApi:
         #: Set by whoever runs the nodes; without one there are no samples.
         self.source: UsageSource | None = None
 
-    def handle(self, request: Request, resource: Resource, target: Target, verb: str, core: Resource) -> Response:
+    def handle(
+        self, request: Request, resource: Resource, target: Target, verb: str, core: Resource
+    ) -> Response:
         """Answer a get or a list; `core` is the resource whose objects are measured."""
         if verb == "get":
             key = f"{target.namespace}/{target.name}" if resource.is_namespaced else target.name

@@ -25,12 +25,16 @@ class OpenApi:
 
     def index(self) -> JsonObject:
         """Answer `/openapi/v3`."""
-        paths = ["api/v1" if not group else f"apis/{group}/{version}" for group, version in self._group_versions()]
+        paths = [
+            "api/v1" if not group else f"apis/{group}/{version}" for group, version in self._group_versions()
+        ]
         mark = self._registry.generation
         return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={mark}"} for path in paths}}
 
     def _group_versions(self) -> list[tuple[str, str]]:
-        return [(group, version) for group, versions in self._registry.groups().items() for version in versions]
+        return [
+            (group, version) for group, versions in self._registry.groups().items() for version in versions
+        ]
 
     def v3(self, path: str) -> bytes | None:
         """Answer `/openapi/v3/apis/GROUP/VERSION`."""
@@ -58,8 +62,14 @@ class OpenApi:
             name, schema = _type_of(resource, version)
             _add_types(name, schema, schemas)
             paths.update(_paths(resource, version, name, is_v3=True))
-        document = {"openapi": "3.0.0", "info": INFO, "paths": paths, "components": {"schemas": schemas}}
-        return _with_prefix(document)
+        document: JsonObject = {
+            "openapi": "3.0.0",
+            "info": INFO,
+            "paths": paths,
+            "components": {"schemas": schemas},
+        }
+        made: JsonObject = _with_prefix(document)
+        return made
 
     def _v2_document(self) -> JsonObject:
         paths: JsonObject = {}
@@ -79,7 +89,10 @@ def _type_of(resource: Resource, version: str) -> tuple[str, JsonObject]:
         name = kinds().get((resource.group, version, resource.kind))
         if name is not None:
             return name, definitions()[name]
-        return f"lab.{resource.group}.{version}.{resource.kind}", {"type": "object", "x-kubernetes-group-version-kind": [gvk]}
+        return f"lab.{resource.group}.{version}.{resource.kind}", {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [gvk],
+        }
     reversed_group = ".".join(reversed(resource.group.split(".")))
     schema = dict(resource.schemas.get(version) or {})
     fields = dict(schema.get("properties") or {})
@@ -93,7 +106,7 @@ def _type_of(resource: Resource, version: str) -> tuple[str, JsonObject]:
 def _add_types(name: str, schema: JsonObject, into: JsonObject) -> None:
     """Add a type and everything it refers to."""
     into[name] = schema
-    waiting = [schema]
+    waiting: list[Any] = [schema]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
@@ -110,7 +123,11 @@ def _add_types(name: str, schema: JsonObject, into: JsonObject) -> None:
 
 def _paths(resource: Resource, version: str, type_name: str, *, is_v3: bool) -> JsonObject:
     root = f"/apis/{resource.group}/{version}" if resource.group else f"/api/{version}"
-    collection = f"{root}/namespaces/{{namespace}}/{resource.plural}" if resource.is_namespaced else f"{root}/{resource.plural}"
+    collection = (
+        f"{root}/namespaces/{{namespace}}/{resource.plural}"
+        if resource.is_namespaced
+        else f"{root}/{resource.plural}"
+    )
     gvk = {"group": resource.group, "version": version, "kind": resource.kind}
     paths: JsonObject = {collection: {}}
     if "list" in resource.verbs:
@@ -125,11 +142,15 @@ def _paths(resource: Resource, version: str, type_name: str, *, is_v3: bool) -> 
     return paths
 
 
-def _operation(action: str, gvk: JsonObject, type_name: str, *, is_v3: bool, is_custom: bool = False) -> JsonObject:
+def _operation(
+    action: str, gvk: JsonObject, type_name: str, *, is_v3: bool, is_custom: bool = False
+) -> JsonObject:
     operation: JsonObject = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": gvk}
     reference = {"$ref": PREFIX + type_name}
     if is_v3:
-        operation["responses"] = {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}}
+        operation["responses"] = {
+            "200": {"description": "OK", "content": {"application/json": {"schema": reference}}}
+        }
     else:
         operation["responses"] = {"200": {"description": "OK", "schema": reference}}
     if action in ("post", "put", "patch"):
@@ -149,7 +170,9 @@ def _with_prefix(document: Any) -> Any:
     """Point references at where version 3 keeps its schemas."""
     if isinstance(document, dict):
         return {
-            key: value.replace(PREFIX, V3_PREFIX) if key == "$ref" and isinstance(value, str) else _with_prefix(value)
+            key: value.replace(PREFIX, V3_PREFIX)
+            if key == "$ref" and isinstance(value, str)
+            else _with_prefix(value)
             for key, value in document.items()
         }
     if isinstance(document, list):

@@ -132,13 +132,19 @@ class Patching:
 
 def resource_api_version(resource: Resource) -> str:
     """Return the `apiVersion` of stored objects."""
-    return f"{resource.storage_group}/{resource.storage_version}" if resource.storage_group else resource.storage_version
+    return (
+        f"{resource.storage_group}/{resource.storage_version}"
+        if resource.storage_group
+        else resource.storage_version
+    )
 
 
 def _without_defaults(config: JsonObject, request: Request, resource: Resource, target: Target) -> JsonObject:
     """Check an applied configuration without adding defaults, which the manager did not ask to own."""
     config.setdefault("metadata", {})
-    unknown = fit(config, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom)
+    unknown = fit(
+        config, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom
+    )
     report_fields(request, resource.kind, target.version, unknown, [])
     check_place(config, resource, target)
     if (resource.group, target.version) != (resource.storage_group, resource.storage_version):

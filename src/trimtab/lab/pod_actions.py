@@ -5,7 +5,7 @@ from trimtab.lab.bodies import accept_object, read_typed
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.deletion import DeleteOptions, Deletion
 from trimtab.lab.errors import ApiError, conflict, internal, not_found, required, too_many_requests
-from trimtab.lab.patching import read_edit
+from trimtab.lab.patching import Edit, read_edit
 from trimtab.lab.reads import key_of
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request, Response, Target
@@ -67,7 +67,9 @@ class PodActions:
         if not budgets:
             return
         if len(budgets) > 1:
-            raise internal("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+            raise internal(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            )
         budget = budgets[0]
         if not _is_ready(pod) and _spares_unready(budget):
             return
@@ -92,13 +94,13 @@ class PodActions:
         body = read_typed(request, "", "v1", "Binding")
         node = (body.get("target") or {}).get("name", "")
         if not node:
-            raise ApiError(422, "Invalid", f"Binding \"{target.name}\" is invalid: {required('target.name')}")
+            raise ApiError(422, "Invalid", f'Binding "{target.name}" is invalid: {required("target.name")}')
 
         def change(old: JsonObject) -> JsonObject:
             assigned = text_at(old, "spec", "nodeName")
             if assigned or "deletionTimestamp" in old["metadata"]:
                 why = (
-                    f"pod {target.name} is already assigned to node \"{assigned}\""
+                    f'pod {target.name} is already assigned to node "{assigned}"'
                     if assigned
                     else f"pod {target.name} is being deleted, cannot be assigned to a host"
                 )
@@ -120,9 +122,7 @@ class PodActions:
             edit = read_edit(request, resource.shape(target.version), is_custom=False)
         else:
             body = read_typed(request, "", "v1", "Pod")
-
-            def edit(_old: JsonObject) -> JsonObject:
-                return body
+            edit = _replace_by(body)
 
         def change(old: JsonObject) -> JsonObject:
             version = old["metadata"]["resourceVersion"]
@@ -138,8 +138,12 @@ class PodActions:
         return self._writes.answer(request, resource, target, written)
 
 
+def _replace_by(wanted: JsonObject) -> Edit:
+    return lambda _old: wanted
+
+
 def _goes_freely(pod: JsonObject) -> bool:
-    """A pod that has ended, is not yet placed or is already going disturbs nobody."""
+    """Tell whether a pod disturbs nobody: it has ended, is not yet placed, or is already going."""
     phase = text_at(pod, "status", "phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -166,4 +170,3 @@ def _set_condition(pod: JsonObject, condition: JsonObject, moment: str) -> None:
     status = pod.setdefault("status", {})
     kept = [one for one in status.get("conditions") or () if one.get("type") != condition["type"]]
     status["conditions"] = [*kept, {**condition, "lastProbeTime": None, "lastTransitionTime": moment}]
-

@@ -15,7 +15,7 @@ OPEN_PATHS = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/r
 
 @dataclass(frozen=True)
 class Question:
-    """May this be done?"""
+    """One thing that somebody wants to do."""
 
     verb: str
     group: str = ""
@@ -52,7 +52,7 @@ class Authorizer:
             return
         if question.path:
             message = f'User "{user.name}" cannot {question.verb} path "{question.path}"'
-            raise ApiError(403, "Forbidden", f'forbidden: {message}', {})
+            raise ApiError(403, "Forbidden", f"forbidden: {message}", {})
         scope = f'in the namespace "{question.namespace}"' if question.namespace else "at the cluster scope"
         why = (
             f'User "{user.name}" cannot {question.verb} resource "{question.full_resource}" in API group '
@@ -62,8 +62,10 @@ class Authorizer:
 
     def _allows_path(self, user: User, question: Question) -> bool:
         is_known = "system:authenticated" in user.groups
-        if is_known and question.verb == "get" and any(
-            question.path == one or question.path.startswith(one + "/") for one in OPEN_PATHS
+        if (
+            is_known
+            and question.verb == "get"
+            and any(question.path == one or question.path.startswith(one + "/") for one in OPEN_PATHS)
         ):
             return True
         return any(_covers_path(rule, question) for rule in self.rules(user, ""))
@@ -118,7 +120,11 @@ def _covers(rule: JsonObject, question: Question) -> bool:
     resources = rule.get("resources") or ()
     wanted = question.full_resource
     any_with = f"*/{question.subresource}"
-    if "*" not in resources and wanted not in resources and not (question.subresource and any_with in resources):
+    if (
+        "*" not in resources
+        and wanted not in resources
+        and not (question.subresource and any_with in resources)
+    ):
         return False
     names = rule.get("resourceNames") or ()
     return not names or question.name in names

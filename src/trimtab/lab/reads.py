@@ -142,14 +142,20 @@ class Reads:
             entries = entries[:limit]
         return Page(entries, meta)
 
-    def _at_option(self, request: Request, shelf: Shelf, namespace: str, limit: int) -> tuple[list[Entry], int]:
+    def _at_option(
+        self, request: Request, shelf: Shelf, namespace: str, limit: int
+    ) -> tuple[list[Entry], int]:
         """Return the objects at the version that the options ask for."""
         text, match = request.option("resourceVersion"), request.option("resourceVersionMatch")
         asked = parse_version(text)
         if match and not text:
-            raise _list_option("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
+            raise _list_option(
+                "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            )
         if match == "Exact" and asked == 0:
-            raise _list_option("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+            raise _list_option(
+                "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            )
         if match not in ("", "Exact", "NotOlderThan"):
             cause = unsupported_value("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""))
             raise invalid("ListOptions", "meta.k8s.io", "", [cause])
@@ -170,7 +176,9 @@ class Reads:
                     "objects that were created, modified, or deleted between the time the first chunk was returned and "
                     "now may show up in the list."
                 )
-            raise expired(f"The resourceVersion for the provided list is too old: {version} ({shelf.history.oldest})")
+            raise expired(
+                f"The resourceVersion for the provided list is too old: {version} ({shelf.history.oldest})"
+            )
         return shelf.at(version, namespace)
 
     def watch(self, request: Request, resource: Resource, target: Target) -> Response:
@@ -190,10 +198,14 @@ class Reads:
         match = request.option("resourceVersionMatch")
         if "sendInitialEvents" in request.query and match != "NotOlderThan":
             raise _list_option(
-                "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             )
         if match and "sendInitialEvents" not in request.query:
-            raise _list_option("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            raise _list_option(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )
         if sends_initial and asked > self._store.version:
             raise too_large_version(asked, self._store.version)
         seconds = request.number("timeoutSeconds")
@@ -205,10 +217,18 @@ class Reads:
         elif asked and asked < shelf.history.oldest:
             problem = expired(f"too old resource version: {asked} ({shelf.history.oldest})")
         elif asked:
-            missed = [c for c in shelf.history.since(asked) if not namespace or c.entry.namespace == namespace]
+            missed = [
+                c for c in shelf.history.since(asked) if not namespace or c.entry.namespace == namespace
+            ]
         bookmarks = request.flag("allowWatchBookmarks")
         return WatchPlan(
-            initial, missed, problem, asked, bookmarks, sends_initial, float(seconds) if seconds else WATCH_SECONDS
+            initial,
+            missed,
+            problem,
+            asked,
+            bookmarks,
+            sends_initial,
+            float(seconds) if seconds else WATCH_SECONDS,
         )
 
 

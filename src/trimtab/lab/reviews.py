@@ -40,7 +40,11 @@ class Reviews:
         user = self._tokens.user_of(spec.get("token", "")) if spec.get("token") else None
         if user is None:
             return {"user": {}, "error": "[invalid bearer token]"}
-        return {"authenticated": True, "user": _user_info(user), "audiences": spec.get("audiences") or ["lab"]}
+        return {
+            "authenticated": True,
+            "user": _user_info(user),
+            "audiences": spec.get("audiences") or ["lab"],
+        }
 
     def _access(self, user: User, spec: JsonObject) -> JsonObject:
         about = spec.get("resourceAttributes")

@@ -126,16 +126,29 @@ class NonResourceRoutes:
             return Response.of(VERSION_INFO)
         if parts[0] == "openapi":
             return self._open_api(request, parts)
-        if parts == ("api",) or parts == ("apis",):
+        if parts in (("api",), ("apis",)):
             return await self._roots(request, is_core=parts == ("api",))
-        if parts[0] == "api" and len(parts) == 2 or parts[0] == "apis" and len(parts) == 3:
+        if (parts[0], len(parts)) in (("api", 2), ("apis", 3)):
             return await self._group_version(request, target)
         if parts[0] == "apis" and len(parts) == 2:
             found = self._discovery.group(parts[1]) or self._aggregation.group(parts[1])
             if found is not None:
                 return Response.of(found)
         if parts == ("",):
-            return Response.of({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]})
+            return Response.of(
+                {
+                    "paths": [
+                        "/api",
+                        "/apis",
+                        "/healthz",
+                        "/livez",
+                        "/openapi/v2",
+                        "/openapi/v3",
+                        "/readyz",
+                        "/version",
+                    ]
+                }
+            )
         raise not_found_path()
 
     async def _roots(self, request: Request, *, is_core: bool) -> Response:
@@ -175,5 +188,3 @@ class NonResourceRoutes:
 def not_found_path() -> ApiError:
     """Say that nothing is served at a path."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
-
-

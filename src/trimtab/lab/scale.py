@@ -5,7 +5,7 @@ from typing import Any
 from trimtab.lab.bodies import check_place, read_typed
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import ApiError, bad_request, invalid, invalid_value, not_found
-from trimtab.lab.patching import read_edit
+from trimtab.lab.patching import Edit, read_edit
 from trimtab.lab.reads import key_of
 from trimtab.lab.registry import Resource, ScalePaths
 from trimtab.lab.request import Request, Response, Target
@@ -35,9 +35,7 @@ class Scales:
         if verb == "update":
             wanted = read_typed(request, GROUP, VERSION, KIND)
             check_place(wanted, resource, target)
-
-            def edit(_scale: JsonObject) -> JsonObject:
-                return wanted
+            edit = _replace_by(wanted)
         else:
             edit = read_edit(request, shape_of_kind(GROUP, VERSION, KIND), is_custom=False)
 
@@ -50,8 +48,18 @@ class Scales:
         return Response.of(scale_of(resource, target, written.decoded()))
 
 
+def _replace_by(wanted: JsonObject) -> Edit:
+    return lambda _scale: wanted
+
+
 def _with_replicas(
-    resource: Resource, target: Target, obj: JsonObject, before: JsonObject, after: JsonObject, *, is_whole: bool
+    resource: Resource,
+    target: Target,
+    obj: JsonObject,
+    before: JsonObject,
+    after: JsonObject,
+    *,
+    is_whole: bool,
 ) -> JsonObject:
     """Return the object with the replicas of the written scale."""
     replicas = (after.get("spec") or {}).get("replicas", 0)

@@ -42,7 +42,12 @@ from trimtab.model.gates import FeatureGates
 LOG = logging.getLogger(__name__)
 #: The lab switches every gate of the seeds on; it shows what they do.
 LAB_GATES = FeatureGates.of(
-    {"HPASelectionStrategy": True, "HPAScaleToZero": True, "HPAConfigurableTolerance": True, "VPASelectorRefinement": True}
+    {
+        "HPASelectionStrategy": True,
+        "HPAScaleToZero": True,
+        "HPAConfigurableTolerance": True,
+        "VPASelectorRefinement": True,
+    }
 )
 
 
@@ -111,7 +116,12 @@ class Server:
         await self.outbound.close()
 
     async def request(
-        self, method: str, path: str, query: str = "", headers: Mapping[str, str] | None = None, body: bytes = b""
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
     ) -> Response:
         """Answer one request; never raises, except when cancelled."""
         call = Request(method.upper(), path, {}, {k.lower(): v for k, v in (headers or {}).items()}, body)
@@ -152,10 +162,12 @@ class Server:
     def _authorize(self, call: Request, target: Target, verb: str) -> None:
         name = target.name
         if not name and verb in ("list", "watch", "deletecollection"):
-            name = call.option("fieldSelector").removeprefix("metadata.name=") if "metadata.name=" in call.option("fieldSelector") else ""
-        question = Question(
-            verb, target.group, target.resource, target.subresource, target.namespace, name
-        )
+            name = (
+                call.option("fieldSelector").removeprefix("metadata.name=")
+                if "metadata.name=" in call.option("fieldSelector")
+                else ""
+            )
+        question = Question(verb, target.group, target.resource, target.subresource, target.namespace, name)
         self.authorizer.check(call.user, question)
 
 

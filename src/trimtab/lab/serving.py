@@ -41,7 +41,9 @@ class ServedLab:
 
     def __init__(self, server: Server, address: Address = Address()) -> None:  # noqa: B008 - a frozen value
         if server.identities.is_seeded:
-            raise ValueError("a seeded lab has predictable tokens and must not listen on a socket; leave out the seed")
+            raise ValueError(
+                "a seeded lab has predictable tokens and must not listen on a socket; leave out the seed"
+            )
         self._server = server
         self._address = address
         self._socket: socket.socket | None = None

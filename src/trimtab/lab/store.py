@@ -18,7 +18,18 @@ FieldsOf = Callable[[JsonObject], Mapping[str, str]]
 class Entry:
     """One version of one object: its bytes and what selectors and the collector ask about it."""
 
-    __slots__ = ("fields", "is_deleting", "key", "labels", "name", "namespace", "owners", "raw", "uid", "version")
+    __slots__ = (
+        "fields",
+        "is_deleting",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "owners",
+        "raw",
+        "uid",
+        "version",
+    )
 
     def __init__(self, obj: JsonObject, fields: Mapping[str, str], version: int) -> None:
         meta = obj["metadata"]
@@ -107,7 +118,9 @@ class Store:
 
     def dependents(self, uid: str) -> list[tuple[str, Entry]]:
         """Return the objects that name `uid` as an owner, in a stable order."""
-        found = [(resource, self.get(resource, key)) for resource, key in sorted(self._dependents.get(uid, ()))]
+        found = [
+            (resource, self.get(resource, key)) for resource, key in sorted(self._dependents.get(uid, ()))
+        ]
         return [(resource, entry) for resource, entry in found if entry is not None]
 
     def listen(self, listener: Callable[[str, Change], None]) -> None:

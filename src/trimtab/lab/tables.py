@@ -24,7 +24,9 @@ def table_columns(resource: Resource, version: str) -> tuple[Column, ...]:
     return (NAME, Column("Created At", ".metadata.creationTimestamp", type="date"))
 
 
-def table(resource: Resource, version: str, objects: list[JsonObject], now: datetime, include: str) -> JsonObject:
+def table(
+    resource: Resource, version: str, objects: list[JsonObject], now: datetime, include: str
+) -> JsonObject:
     """Return objects as a table."""
     columns = table_columns(resource, version)
     rows = [
@@ -63,9 +65,7 @@ def _cells(resource: Resource, columns: tuple[Column, ...], obj: JsonObject, now
     if builtin is not None and not resource.is_custom:
         return builtin[1](obj, now)
     cells: list[Any] = [obj["metadata"].get("name", "")]
-    for column in columns[1:]:
-        cells.append(_custom_cell(obj, column, now))
-    return cells
+    return cells + [_custom_cell(obj, column, now) for column in columns[1:]]
 
 
 def _custom_cell(obj: JsonObject, column: Column, now: datetime) -> Any:
@@ -133,5 +133,3 @@ def is_path(path: str) -> bool:
             return False
         at = step.end()
     return bool(path)
-
-

@@ -20,8 +20,10 @@ META_GROUP = "meta.k8s.io"
 class View(Protocol):
     """One way to show the objects of a resource."""
 
-    #: Distinguishes cached encodings of the same change; None when they may not be shared.
-    form: str | None
+    @property
+    def form(self) -> str | None:
+        """Distinguish cached encodings of the same change; None when they may not be shared."""
+        ...
 
     def one(self, entry: Entry) -> bytes:
         """Return one object."""
@@ -57,7 +59,10 @@ class PlainView:
         head = b'{"kind":"%s","apiVersion":"%s",' % (self._resource.list_kind.encode(), api_version.encode())
         raws = [self.one(entry) for entry in entries]
         if not self._resource.is_custom:
-            type_text = b'{"kind":"%s","apiVersion":"%s",' % (self._resource.kind.encode(), api_version.encode())
+            type_text = b'{"kind":"%s","apiVersion":"%s",' % (
+                self._resource.kind.encode(),
+                api_version.encode(),
+            )
             skip = len(type_text)
             raws = [b"{" + raw[skip:] if raw.startswith(type_text) else raw for raw in raws]
         return b"".join((head, b'"metadata":', encode(meta), b',"items":[', b",".join(raws), b"]}\n"))

@@ -46,7 +46,13 @@ class Writes:
     """The writing verbs of every resource, except deletion."""
 
     def __init__(
-        self, clock: Clock, store: Store, identities: Identities, admission: Admission, *, tracks_fields: bool = True
+        self,
+        clock: Clock,
+        store: Store,
+        identities: Identities,
+        admission: Admission,
+        *,
+        tracks_fields: bool = True,
     ) -> None:
         self._clock = clock
         self._store = store
@@ -67,7 +73,12 @@ class Writes:
         return self.answer(request, resource, target, entry, 201)
 
     async def create_object(
-        self, request: Request, resource: Resource, target: Target, obj: JsonObject, manager: Manager | None = None
+        self,
+        request: Request,
+        resource: Resource,
+        target: Target,
+        obj: JsonObject,
+        manager: Manager | None = None,
     ) -> Entry:
         """Create a decoded object in the stored version; a dry run stores nothing."""
         self._check_namespace(resource, target)
@@ -152,7 +163,9 @@ class Writes:
             resource.strategy.prepare_for_update(obj, old, self.scene(request))
             if resource.has_generation and _spec_differs(resource, obj, old):
                 obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        judge = check or (resource.strategy.validate_status if is_status else resource.strategy.validate_update)
+        judge = check or (
+            resource.strategy.validate_status if is_status else resource.strategy.validate_update
+        )
         self._refuse(resource, obj, metadata.validate_update(obj, old) + judge(obj, old))
         await self._admission.validate(attempt.with_object(obj))
         return ordered(obj)
@@ -191,9 +204,14 @@ class Writes:
         if namespace is None:
             raise not_found("namespaces", "", target.namespace)
         if namespace.is_deleting:
-            why = f"unable to create new content in namespace {target.namespace} because it is being terminated"
+            why = (
+                f"unable to create new content in namespace {target.namespace} because it is being terminated"
+            )
             problem = forbidden(resource.plural, resource.group, target.name, why)
-            cause = {"reason": "NamespaceTerminating", "message": f"namespace {target.namespace} is being terminated"}
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {target.namespace} is being terminated",
+            }
             details = {**(problem.details or {}), "causes": [{**cause, "field": "metadata.namespace"}]}
             raise ApiError(problem.code, problem.reason, problem.message, details)
 
@@ -214,7 +232,9 @@ class Writes:
             raise conflict(resource.plural, resource.group, entry.name)
         return True
 
-    def _own(self, request: Request, resource: Resource, target: Target, obj: JsonObject, old: JsonObject | None) -> None:
+    def _own(
+        self, request: Request, resource: Resource, target: Target, obj: JsonObject, old: JsonObject | None
+    ) -> None:
         manager = Manager(
             request.field_manager, "Update", resource.api_version(target.version), target.subresource
         )
@@ -236,7 +256,9 @@ class Writes:
         if causes:
             raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
 
-    def answer(self, request: Request, resource: Resource, target: Target, entry: Entry, code: int = 200) -> Response:
+    def answer(
+        self, request: Request, resource: Resource, target: Target, entry: Entry, code: int = 200
+    ) -> Response:
         """Answer with the written object."""
         view = choose_view(request, resource, target.version, self._clock.now)
         return Response(code, view.one(entry))
@@ -250,4 +272,6 @@ def key_of_object(obj: JsonObject) -> str:
 
 def _spec_differs(resource: Resource, obj: JsonObject, old: JsonObject) -> bool:
     ignored = ("metadata", "status") if resource.has_status or not resource.is_custom else ("metadata",)
-    return {n: v for n, v in obj.items() if n not in ignored} != {n: v for n, v in old.items() if n not in ignored}
+    return {n: v for n, v in obj.items() if n not in ignored} != {
+        n: v for n, v in old.items() if n not in ignored
+    }

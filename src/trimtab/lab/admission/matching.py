@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-import celpy
+from celpy.evaluation import CELEvalError
 
 from trimtab.lab.admission import Attempt
 from trimtab.lab.codec import JsonObject
@@ -103,12 +103,15 @@ def _matches_rule(rule: JsonObject, attempt: Attempt) -> bool:
     scope = rule.get("scope", "*")
     if scope != "*" and (scope == "Namespaced") is not resource.is_namespaced:
         return False
-    return any(_matches_resource(pattern, resource.plural, target.subresource) for pattern in rule.get("resources") or ())
+    return any(
+        _matches_resource(pattern, resource.plural, target.subresource)
+        for pattern in rule.get("resources") or ()
+    )
 
 
 def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
     name, _, part = pattern.partition("/")
-    return name in ("*", plural) and part in ("*", subresource) or (pattern == "*/*")
+    return name in ("*", plural) and part in ("*", subresource)
 
 
 def _holds(condition: JsonObject, attempt: Attempt) -> bool:
@@ -124,12 +127,15 @@ def _holds(condition: JsonObject, attempt: Attempt) -> bool:
                 "operation": attempt.operation,
                 "namespace": attempt.target.namespace,
                 "name": attempt.target.name,
-                "userInfo": {"username": attempt.request.user.name, "groups": list(attempt.request.user.groups)},
+                "userInfo": {
+                    "username": attempt.request.user.name,
+                    "groups": list(attempt.request.user.groups),
+                },
             },
             {},
         ),
     }
     try:
         return bool(compiled.program.evaluate(scope))
-    except (celpy.CELEvalError, TypeError, ValueError, KeyError):
+    except (CELEvalError, TypeError, ValueError, KeyError):
         return True

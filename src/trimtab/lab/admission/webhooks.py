@@ -70,7 +70,9 @@ class Webhooks:
         except _CallFailedError as problem:
             if hook.ignores_failure:
                 return None
-            raise internal(f'failed calling webhook "{hook.name}": failed to call webhook: {problem}') from problem
+            raise internal(
+                f'failed calling webhook "{hook.name}": failed to call webhook: {problem}'
+            ) from problem
         attempt.request.warnings.extend(str(one) for one in answer.get("warnings") or ())
         if answer.get("allowed") is not True:
             raise _denied(hook.name, answer.get("status") or {})
@@ -92,7 +94,9 @@ class Webhooks:
         except OutboundError as problem:
             raise _CallFailedError(str(problem)) from problem
         if response.status != 200:
-            raise _CallFailedError(f"an error on the server ({response.body[:200]!r}) has prevented the request from succeeding")
+            raise _CallFailedError(
+                f"an error on the server ({response.body[:200]!r}) has prevented the request from succeeding"
+            )
         return _read_answer(response.body, uid)
 
     def _endpoint(self, client: JsonObject) -> tuple[Endpoint, str]:
@@ -112,7 +116,9 @@ def _read_answer(body: bytes, uid: str) -> JsonObject:
         review = decode(body)
         answer = review["response"]
     except (ValueError, KeyError, TypeError) as problem:
-        raise _CallFailedError(f"expected an AdmissionReview with a response, got: {body[:200]!r}") from problem
+        raise _CallFailedError(
+            f"expected an AdmissionReview with a response, got: {body[:200]!r}"
+        ) from problem
     if not isinstance(answer, dict) or answer.get("uid") != uid:
         raise _CallFailedError("expected response.uid to be the uid of the request")
     return answer

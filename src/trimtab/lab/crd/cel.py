@@ -11,6 +11,8 @@ from typing import Any
 
 import celpy
 from celpy import celtypes
+from celpy.celparser import CELParseError
+from celpy.evaluation import CELEvalError
 
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.cel_functions import FUNCTIONS
@@ -22,7 +24,29 @@ RULES = "x-kubernetes-validations"
 MISSING = object()
 #: Names that CEL keeps for itself; a field of that name is written `__name__` in rules.
 RESERVED = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void while".split()
+    (
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    )
 )
 ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
@@ -53,7 +77,7 @@ def compile_rule(text: str) -> Rule:
     try:
         environment = celpy.Environment()
         program = environment.program(environment.compile(text), functions=FUNCTIONS)
-    except celpy.CELParseError as problem:
+    except CELParseError as problem:
         return Rule(text, None, uses_old, str(problem).splitlines()[0])
     return Rule(text, program, uses_old)
 
@@ -108,7 +132,7 @@ def _check(value: Any, schema: JsonObject, old: Any, path: str, rule: JsonObject
         scope["oldSelf"] = to_cel(old, schema)
     try:
         is_kept = bool(compiled.program.evaluate(scope))
-    except (celpy.CELEvalError, TypeError, ValueError, KeyError) as problem:
+    except (CELEvalError, TypeError, ValueError, KeyError) as problem:
         detail = f"{_first(problem)} evaluating rule: {rule.get('message') or rule.get('rule')}"
         yield _WholeError(ErrorType.INVALID, path, "", detail)
         return
@@ -127,7 +151,7 @@ def _message(rule: JsonObject, scope: JsonObject) -> str:
         if compiled.program is not None:
             try:
                 text = str(compiled.program.evaluate(scope)).strip()
-            except (celpy.CELEvalError, TypeError, ValueError, KeyError):
+            except (CELEvalError, TypeError, ValueError, KeyError):
                 text = ""  # a message that cannot be made falls back to the plain one, as upstream's does
             if text and "\n" not in text:
                 return text

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
-from celpy import CELEvalError, celtypes
+from celpy import celtypes
+from celpy.evaluation import CELEvalError
 
 from trimtab.model.quantity import Quantity, QuantityError
 
@@ -61,7 +63,11 @@ def join(parts: list[Any], separator: str = "") -> str:
 
 def split(text: str, separator: str, most: int = -1) -> celtypes.ListType:
     """Split a text."""
-    pieces = list(str(text)) if not separator else str(text).split(str(separator), int(most) - 1 if most > 0 else -1)
+    pieces = (
+        list(str(text))
+        if not separator
+        else str(text).split(str(separator), int(most) - 1 if most > 0 else -1)
+    )
     return celtypes.ListType([celtypes.StringType(piece) for piece in pieces])
 
 
@@ -79,7 +85,7 @@ def index_of(where: Any, what: Any) -> celtypes.IntType:
 
 def is_sorted(items: list[Any]) -> celtypes.BoolType:
     """Tell whether a list is in order."""
-    return celtypes.BoolType(all(one <= other for one, other in zip(items, items[1:], strict=False)))
+    return celtypes.BoolType(all(one <= other for one, other in pairwise(items)))
 
 
 def total(items: list[Any]) -> Any:
@@ -98,7 +104,9 @@ def find(text: str, pattern: str) -> celtypes.StringType:
 
 def find_all(text: str, pattern: str) -> celtypes.ListType:
     """Return all matches of a pattern."""
-    return celtypes.ListType([celtypes.StringType(match[0]) for match in re.finditer(str(pattern), str(text))])
+    return celtypes.ListType(
+        [celtypes.StringType(match[0]) for match in re.finditer(str(pattern), str(text))]
+    )
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -121,8 +129,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "indexOf": index_of,
     "isSorted": is_sorted,
     "sum": total,
-    "min": lambda items: min(items),
-    "max": lambda items: max(items),
+    "min": min,
+    "max": max,
     "find": find,
     "findAll": find_all,
 }

@@ -10,7 +10,9 @@ def apply_defaults(value: Any, schema: JsonObject) -> None:
     if isinstance(value, dict):
         properties = schema.get("properties") or {}
         for name, child in properties.items():
-            if "default" in child and (name not in value or (value[name] is None and not child.get("nullable"))):
+            if "default" in child and (
+                name not in value or (value[name] is None and not child.get("nullable"))
+            ):
                 value[name] = copy_of(child["default"])
         additional = schema.get("additionalProperties")
         for name, inner in value.items():

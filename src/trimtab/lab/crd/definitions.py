@@ -15,7 +15,16 @@ from trimtab.model.times import format_time
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 #: Keywords that a structural schema must not use, because pruning and defaulting could not follow them.
-FORBIDDEN = ("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties", "readOnly")
+FORBIDDEN = (
+    "$ref",
+    "definitions",
+    "dependencies",
+    "deprecated",
+    "discriminator",
+    "id",
+    "patternProperties",
+    "readOnly",
+)
 PLURAL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 
 
@@ -38,7 +47,9 @@ class DefinitionStrategy(Strategy):
         obj["status"] = {
             "conditions": [
                 _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
-                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", moment),
+                _condition(
+                    "Established", "InitialNamesAccepted", "the initial names have been accepted", moment
+                ),
             ],
             "acceptedNames": dict(spec.get("names") or {}),
             "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
@@ -49,7 +60,11 @@ class DefinitionStrategy(Strategy):
         status = obj.setdefault("status", {})
         status["acceptedNames"] = dict(obj["spec"].get("names") or {})
         stored: list[str] = list(status.get("storedVersions") or ())
-        stored += [one["name"] for one in obj["spec"].get("versions") or () if one.get("storage") and one["name"] not in stored]
+        stored += [
+            one["name"]
+            for one in obj["spec"].get("versions") or ()
+            if one.get("storage") and one["name"] not in stored
+        ]
         status["storedVersions"] = stored
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
@@ -80,11 +95,19 @@ class DefinitionStrategy(Strategy):
             "spec.names.plural": (before["names"].get("plural"), after["names"].get("plural")),
             "spec.names.kind": (before["names"].get("kind"), after["names"].get("kind")),
         }
-        return [invalid_value(path, new, "field is immutable") for path, (was, new) in pairs.items() if was != new]
+        return [
+            invalid_value(path, new, "field is immutable") for path, (was, new) in pairs.items() if was != new
+        ]
 
 
 def _condition(kind: str, reason: str, message: str, moment: str) -> JsonObject:
-    return {"type": kind, "status": "True", "lastTransitionTime": moment, "reason": reason, "message": message}
+    return {
+        "type": kind,
+        "status": "True",
+        "lastTransitionTime": moment,
+        "reason": reason,
+        "message": message,
+    }
 
 
 def _validate_names(name: str, spec: JsonObject) -> list[FieldError]:
@@ -96,7 +119,13 @@ def _validate_names(name: str, spec: JsonObject) -> list[FieldError]:
         detail = "should be a domain with at least one dot"
         found.append(invalid_value("spec.group", spec["group"], detail))
     if names.get("plural") and not PLURAL.match(names["plural"]):
-        found.append(invalid_value("spec.names.plural", names["plural"], "a DNS-1035 label must consist of lower case alphanumeric characters or '-'"))
+        found.append(
+            invalid_value(
+                "spec.names.plural",
+                names["plural"],
+                "a DNS-1035 label must consist of lower case alphanumeric characters or '-'",
+            )
+        )
     wanted = f"{names.get('plural', '')}.{spec.get('group', '')}"
     if not found and name != wanted:
         found.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
@@ -128,11 +157,19 @@ def _structural(schema: Any, path: str, *, is_root: bool = False) -> list[FieldE
         found.append(required(f"{path}.type", "must not be empty for specified object fields"))
     if kind is not None and kind not in TYPES:
         found.append(unsupported_value(f"{path}.type", kind, TYPES))
-    found += [forbidden_field(f"{path}.{word}", "must not be used in a structural schema") for word in FORBIDDEN if word in schema]
+    found += [
+        forbidden_field(f"{path}.{word}", "must not be used in a structural schema")
+        for word in FORBIDDEN
+        if word in schema
+    ]
     if kind == "array" and "items" not in schema:
         found.append(required(f"{path}.items", "must be specified"))
     if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):
-        found.append(forbidden_field(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive"))
+        found.append(
+            forbidden_field(
+                f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive"
+            )
+        )
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
         detail = "must not be empty if x-kubernetes-list-type is map"
         found.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
@@ -150,10 +187,14 @@ def _structural(schema: Any, path: str, *, is_root: bool = False) -> list[FieldE
 def resource_of(definition: JsonObject) -> Resource | None:
     """Return the resource that a definition serves, or None when no version is served."""
     spec, names = definition["spec"], definition["spec"]["names"]
-    served = sorted((one for one in spec["versions"] if one.get("served")), key=lambda one: version_rank(one["name"]))
+    served = sorted(
+        (one for one in spec["versions"] if one.get("served")), key=lambda one: version_rank(one["name"])
+    )
     if not served:
         return None
-    schemas = {one["name"]: (one.get("schema") or {}).get("openAPIV3Schema") or {} for one in spec["versions"]}
+    schemas = {
+        one["name"]: (one.get("schema") or {}).get("openAPIV3Schema") or {} for one in spec["versions"]
+    }
     shapes: dict[str, Shape] = {name: custom_shape(schema) for name, schema in schemas.items()}
     storage = next(one["name"] for one in spec["versions"] if one.get("storage"))
     keeps_all = bool(spec.get("preserveUnknownFields"))
@@ -199,5 +240,7 @@ def _columns(version: JsonObject) -> tuple[Column, ...]:
 def _scale(version: JsonObject) -> ScalePaths:
     paths = version["subresources"]["scale"]
     return ScalePaths(
-        paths.get("specReplicasPath", ""), paths.get("statusReplicasPath", ""), paths.get("labelSelectorPath", "")
+        paths.get("specReplicasPath", ""),
+        paths.get("statusReplicasPath", ""),
+        paths.get("labelSelectorPath", ""),
     )

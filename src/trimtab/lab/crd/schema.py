@@ -40,7 +40,9 @@ def type_name(value: Any) -> str:
         return "integer"
     if isinstance(value, float):
         return "number"
-    return {str: "string", list: "array", dict: "object"}[type(value)]
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
 
 
 def _check(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
@@ -93,7 +95,9 @@ def _check_object(value: JsonObject, schema: JsonObject, path: str) -> Iterator[
         elif isinstance(additional, dict):
             yield from _check(child, additional, _join(path, name))
     if len(value) < schema.get("minProperties", 0):
-        yield invalid_value(path, len(value), f"{path} in body should have at least {schema['minProperties']} properties")
+        yield invalid_value(
+            path, len(value), f"{path} in body should have at least {schema['minProperties']} properties"
+        )
     if "maxProperties" in schema and len(value) > schema["maxProperties"]:
         yield _too_many(path, len(value), schema["maxProperties"])
 
@@ -107,7 +111,9 @@ def _check_array(value: list[Any], schema: JsonObject, path: str) -> Iterator[Fi
     for index, child in enumerate(value):
         yield from _check(child, items, f"{path}[{index}]")
     if len(value) < schema.get("minItems", 0):
-        yield invalid_value(path, len(value), f"{path} in body should have at least {schema['minItems']} items")
+        yield invalid_value(
+            path, len(value), f"{path} in body should have at least {schema['minItems']} items"
+        )
     if "maxItems" in schema and len(value) > schema["maxItems"]:
         yield _too_many(path, len(value), schema["maxItems"])
     kind = schema.get("x-kubernetes-list-type")
@@ -131,7 +137,9 @@ def _too_many(path: str, actual: int, limit: int) -> FieldError:
 
 def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldError]:
     if len(value) < schema.get("minLength", 0):
-        yield invalid_value(path, value, f"{path} in body should be at least {schema['minLength']} chars long")
+        yield invalid_value(
+            path, value, f"{path} in body should be at least {schema['minLength']} chars long"
+        )
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         unit = "byte" if schema["maxLength"] == 1 else "bytes"
         yield FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {schema['maxLength']} {unit}")
@@ -139,7 +147,9 @@ def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldEr
     if pattern and not compile_pattern(pattern).search(value):
         yield invalid_value(path, value, f"{path} in body should match '{pattern}'")
     if schema.get("format") == "date-time" and not _is_time(value):
-        yield invalid_value(path, value, f"{path} in body must be of type date-time: {encode(value).decode()}")
+        yield invalid_value(
+            path, value, f"{path} in body must be of type date-time: {encode(value).decode()}"
+        )
 
 
 def _is_time(text: str) -> bool:
@@ -163,7 +173,9 @@ def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[Field
         yield invalid_value(path, value, f"{path} in body should be a multiple of {_plain(step)}")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
     if bits and not -(2**bits) <= value < 2**bits:
-        yield invalid_value(path, value, f"{path} in body must be of type {schema['format']}: {_plain(value)}")
+        yield invalid_value(
+            path, value, f"{path} in body must be of type {schema['format']}: {_plain(value)}"
+        )
 
 
 def _plain(number: float) -> str:
@@ -174,12 +186,16 @@ def _check_combined(value: Any, schema: JsonObject, path: str) -> Iterator[Field
     where = f'"{path}"'
     for child in schema.get("allOf") or ():
         yield from _check(value, child, path)
-    if schema.get("anyOf") and all(any(True for _ in _check(value, child, path)) for child in schema["anyOf"]):
+    if schema.get("anyOf") and all(
+        any(True for _ in _check(value, child, path)) for child in schema["anyOf"]
+    ):
         yield invalid_value(path, value, f"{where} must validate at least one schema (anyOf)")
     if schema.get("oneOf"):
         good = sum(1 for child in schema["oneOf"] if not any(True for _ in _check(value, child, path)))
         if good != 1:
             count = "none valid" if good == 0 else f"{good} valid alternatives"
-            yield invalid_value(path, value, f"{where} must validate one and only one schema (oneOf). Found {count}")
+            yield invalid_value(
+                path, value, f"{where} must validate one and only one schema (oneOf). Found {count}"
+            )
     if "not" in schema and not any(True for _ in _check(value, schema["not"], path)):
         yield invalid_value(path, value, f"{where} must not validate the schema (not)")

@@ -14,7 +14,16 @@ Path = tuple[str, ...]
 PRESENT = object()
 #: Fields that every object has and nobody owns.
 UNOWNED = frozenset(
-    {"name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion"}
+    {
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    }
     | {"deletionTimestamp", "deletionGracePeriodSeconds"}
 )
 
@@ -121,7 +130,11 @@ def remove(obj: Any, path: Path, shape: Shape) -> None:
             del obj[name]
     elif isinstance(obj, list):
         for index, item in enumerate(obj):
-            same = key_element(item, shape) == element if kind == "k" else "v:" + encode(item).decode() == element
+            same = (
+                key_element(item, shape) == element
+                if kind == "k"
+                else "v:" + encode(item).decode() == element
+            )
             if same:
                 if rest:
                     remove(item, rest, shape.item())

@@ -34,15 +34,20 @@ def apply(document: Any, operations: list[dict[str, Any]]) -> Any:
     try:
         for operation in operations:
             if operation.get("op") == "copy":
-                copied += _size(_get(document, _pointer(operation, "from")))
-                if copied > MAX_COPIED:
-                    raise _PatchError("the copy operations make the object too large")
+                copied = _count_copied(copied, _get(document, _pointer(operation, "from")))
             document = _apply_one(document, operation)
     except _PatchError as problem:
         # Upstream's sentence for every patch that does not fit; the reason is in the cause.
         message = "the server rejected our request due to an error in our request"
         raise ApiError(422, "Invalid", message, {"causes": [{"message": str(problem)}]}) from problem
     return document
+
+
+def _count_copied(so_far: int, value: Any) -> int:
+    total = so_far + _size(value)
+    if total > MAX_COPIED:
+        raise _PatchError("the copy operations make the object too large")
+    return total
 
 
 def _size(value: Any) -> int:

@@ -47,7 +47,10 @@ def read(meta: JsonObject) -> Managers:
         if not isinstance(entry, dict) or not entry.get("operation"):
             continue
         manager = Manager(
-            entry.get("manager", ""), entry["operation"], entry.get("apiVersion", ""), entry.get("subresource", "")
+            entry.get("manager", ""),
+            entry["operation"],
+            entry.get("apiVersion", ""),
+            entry.get("subresource", ""),
         )
         found[manager] = Owned(from_wire(entry.get("fieldsV1") or {}), entry.get("time", ""))
     return found
@@ -60,7 +63,11 @@ def write(meta: JsonObject, managers: Managers) -> None:
     for manager, owned in order:
         if not owned.paths:
             continue
-        entry: JsonObject = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.api_version}
+        entry: JsonObject = {
+            "manager": manager.name,
+            "operation": manager.operation,
+            "apiVersion": manager.api_version,
+        }
         if owned.time:
             entry["time"] = owned.time
         entry["fieldsType"] = "FieldsV1"
@@ -74,7 +81,9 @@ def write(meta: JsonObject, managers: Managers) -> None:
         meta.pop("managedFields", None)
 
 
-def track_update(obj: JsonObject, old: JsonObject | None, shape: Shape, manager: Manager, now: datetime) -> None:
+def track_update(
+    obj: JsonObject, old: JsonObject | None, shape: Shape, manager: Manager, now: datetime
+) -> None:
     """Give `manager` the fields that an update set, and take from the others what it changed or removed."""
     before = leaves(old, shape) if old is not None else {}
     after = leaves(obj, shape)
@@ -108,11 +117,15 @@ def apply(
     config["metadata"].pop("managedFields", None)
     wanted = leaves(config, shape)
     managers = read(live["metadata"])
-    merged = copy_of(live)
+    merged: JsonObject = copy_of(live)
     merged["metadata"].pop("managedFields", None)
     _overlay(merged, config, shape)
     before, after = leaves(live, shape), leaves(merged, shape)
-    changed = {path for path in wanted if path in before and before[path] is not PRESENT and before[path] != after.get(path)}
+    changed = {
+        path
+        for path in wanted
+        if path in before and before[path] is not PRESENT and before[path] != after.get(path)
+    }
     _resolve(managers, manager, changed, force=force)
     previous = managers.get(manager, Owned()).paths
     others: set[Path] = set().union(*(owned.paths for other, owned in managers.items() if other != manager))
@@ -129,7 +142,10 @@ def apply(
 def _resolve(managers: Managers, manager: Manager, changed: set[Path], *, force: bool) -> None:
     """Take the changed fields from their owners when forced, refuse otherwise."""
     conflicts = [
-        (other, path) for other, owned in managers.items() if other != manager for path in sorted(owned.paths & changed)
+        (other, path)
+        for other, owned in managers.items()
+        if other != manager
+        for path in sorted(owned.paths & changed)
     ]
     if not conflicts:
         return

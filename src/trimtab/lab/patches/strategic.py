@@ -66,12 +66,18 @@ def _merge_list(before: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     if not key:
         return before + [one for one in patch if one not in before]
     if any(isinstance(one, dict) and one.get(PATCH) == "replace" for one in patch):
-        return [one for one in patch if not (isinstance(one, dict) and one.get(PATCH) == "replace" and len(one) == 1)]
+        return [
+            one
+            for one in patch
+            if not (isinstance(one, dict) and one.get(PATCH) == "replace" and len(one) == 1)
+        ]
     merged = list(before)
     for one in patch:
         if not isinstance(one, dict) or key not in one:
             raise bad_request(f"map: {one} does not contain declared merge key: {key}")
-        at = next((i for i, item in enumerate(merged) if isinstance(item, dict) and item.get(key) == one[key]), None)
+        at = next(
+            (i for i, item in enumerate(merged) if isinstance(item, dict) and item.get(key) == one[key]), None
+        )
         if one.get(PATCH) == "delete":
             if at is not None:
                 del merged[at]
@@ -91,7 +97,8 @@ def _in_order(merged: list[Any], order: list[Any], server: list[Any], key: str) 
     ranks = {_hashable(name(item)): index for index, item in enumerate(order)}
     places = {_hashable(name(item)): index for index, item in enumerate(server)}
     named = sorted(
-        (item for item in merged if _hashable(name(item)) in ranks), key=lambda item: ranks[_hashable(name(item))]
+        (item for item in merged if _hashable(name(item)) in ranks),
+        key=lambda item: ranks[_hashable(name(item))],
     )
     others = [item for item in merged if _hashable(name(item)) not in ranks]
     result: list[Any] = []

@@ -8,7 +8,7 @@ these shapes, so there is one place that knows what a field is.
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 from trimtab.lab.codec import JsonObject, decode
 
@@ -167,14 +167,18 @@ def shape_of_structural(schema: JsonObject) -> Shape:
         shape.form, shape.values = "map", ANY
     elif kind == "object":
         shape.form = "object"
-        shape.fields = {name: shape_of_structural(child) for name, child in schema.get("properties", {}).items()}
+        shape.fields = {
+            name: shape_of_structural(child) for name, child in schema.get("properties", {}).items()
+        }
     elif kind == "array":
         shape.form, shape.items = "list", shape_of_structural(schema.get("items", {}))
         shape.list_type = schema.get("x-kubernetes-list-type", "atomic")
         shape.map_keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
         item_fields = schema.get("items", {}).get("properties", {})
         shape.key_defaults = {
-            key: item_fields[key]["default"] for key in shape.map_keys if "default" in item_fields.get(key, {})
+            key: item_fields[key]["default"]
+            for key in shape.map_keys
+            if "default" in item_fields.get(key, {})
         }
     elif kind in ("string", "integer", "number", "boolean"):
         shape.form = kind
@@ -196,4 +200,8 @@ def custom_shape(schema: JsonObject) -> Shape:
 
 def object_fields() -> dict[str, Shape]:
     """Return the fields that every object has."""
-    return {"apiVersion": Shape("string"), "kind": Shape("string"), "metadata": shape_of_type(META + "ObjectMeta")}
+    return {
+        "apiVersion": Shape("string"),
+        "kind": Shape("string"),
+        "metadata": shape_of_type(META + "ObjectMeta"),
+    }

@@ -37,7 +37,9 @@ def decode_protobuf(body: bytes) -> JsonObject:
         raise bad_request("the body is not a Kubernetes protobuf object: its magic number is missing")
     try:
         envelope = dict(_pairs(body[len(MAGIC) :]))
-        type_meta = {number: value.decode() for number, value in _pairs(envelope[1]) if isinstance(value, bytes)}
+        type_meta = {
+            number: value.decode() for number, value in _pairs(envelope[1]) if isinstance(value, bytes)
+        }
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
         obj = _message(envelope.get(2, b""), _message_name(api_version, kind), MAX_DEPTH)
     except (IndexError, KeyError, ValueError, struct.error, TypeError) as problem:
@@ -137,7 +139,9 @@ def _time(raw: bytes) -> str | None:
     parts = dict(_pairs(raw))
     if not parts:
         return None  # Go's zero time, which JSON writes as null
-    moment = EPOCH + timedelta(seconds=_signed(parts.get(1, 0)), microseconds=_signed(parts.get(2, 0)) // 1000)
+    moment = EPOCH + timedelta(
+        seconds=_signed(parts.get(1, 0)), microseconds=_signed(parts.get(2, 0)) // 1000
+    )
     return format_micro_time(moment) if moment.microsecond else format_time(moment)
 
 

@@ -18,7 +18,9 @@ def fit(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bo
 
     The types of a custom object's own fields are left to its schema, which reports them all at once.
     """
-    return _Fitting(f'{kind} in version "{version}" cannot be handled as a {kind}', is_custom=is_custom).run(obj, shape)
+    return _Fitting(f'{kind} in version "{version}" cannot be handled as a {kind}', is_custom=is_custom).run(
+        obj, shape
+    )
 
 
 class _Fitting:
@@ -66,7 +68,9 @@ class _Fitting:
                     self._inner(child, shape.values, f"{path}.{key}")
         elif form == "list":
             if not isinstance(value, list):
-                self._refuse(value, path, f"[]{shape.item().type_name.rpartition('.')[2] or shape.item().form}")
+                self._refuse(
+                    value, path, f"[]{shape.item().type_name.rpartition('.')[2] or shape.item().form}"
+                )
                 return
             for index, child in enumerate(value):
                 self._inner(child, shape.items, f"{path}[{index}]")
@@ -80,14 +84,24 @@ class _Fitting:
     def _refuse(self, value: Any, path: str, wanted: str) -> None:
         if self._is_strict:
             seen = _json_type(value)
-            raise bad_request(f"{self._what}: json: cannot unmarshal {seen} into Go struct field .{path} of type {wanted}")
+            raise bad_request(
+                f"{self._what}: json: cannot unmarshal {seen} into Go struct field .{path} of type {wanted}"
+            )
 
 
 def _is_scalar(value: Any, form: str) -> bool:
     seen = _json_type(value)
     if form == "integer":
         return seen == "number" and float(value).is_integer()
-    return seen in {"string": ("string",), "boolean": ("bool",), "number": ("number",), "int-or-string": ("number", "string")}[form]
+    return (
+        seen
+        in {
+            "string": ("string",),
+            "boolean": ("bool",),
+            "number": ("number",),
+            "int-or-string": ("number", "string"),
+        }[form]
+    )
 
 
 def _json_type(value: Any) -> str:

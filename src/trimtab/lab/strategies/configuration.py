@@ -28,7 +28,9 @@ class DataStrategy(Strategy):
             return []
         found = [] if obj.get("immutable") else [forbidden_field("immutable", IMMUTABLE)]
         return found + [
-            forbidden_field(name, IMMUTABLE) for name in ("data", "binaryData") if obj.get(name) != old.get(name)
+            forbidden_field(name, IMMUTABLE)
+            for name in ("data", "binaryData")
+            if obj.get(name) != old.get(name)
         ]
 
 
@@ -68,7 +70,9 @@ class LeaseStrategy(Strategy):
             found.append(invalid_value("spec.leaseDurationSeconds", duration, "must be greater than 0"))
         transitions = spec.get("leaseTransitions")
         if transitions is not None and transitions < 0:
-            found.append(invalid_value("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+            found.append(
+                invalid_value("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
+            )
         return found
 
 
@@ -155,7 +159,11 @@ class WebhookStrategy(Strategy):
                 detail = "the timeout value must be between 1 and 30 seconds"
                 found.append(invalid_value(f"{path}.timeoutSeconds", hook["timeoutSeconds"], detail))
             if hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
-                found.append(unsupported_value(f"{path}.sideEffects", hook.get("sideEffects", ""), ("None", "NoneOnDryRun")))
+                found.append(
+                    unsupported_value(
+                        f"{path}.sideEffects", hook.get("sideEffects", ""), ("None", "NoneOnDryRun")
+                    )
+                )
             config = hook.get("clientConfig") or {}
             if ("url" in config) == ("service" in config):
                 detail = "exactly one of url or service is required"
@@ -181,7 +189,9 @@ class ApiServiceStrategy(Strategy):
             "status": "True",
             "lastTransitionTime": format_time(scene.now),
             "reason": "Passed" if obj["spec"].get("service") else "Local",
-            "message": "all checks passed" if obj["spec"].get("service") else "Local APIServices are always available",
+            "message": "all checks passed"
+            if obj["spec"].get("service")
+            else "Local APIServices are always available",
         }
         obj["status"] = {"conditions": [condition]}
 
@@ -190,6 +200,6 @@ class ApiServiceStrategy(Strategy):
         spec = obj.get("spec") or {}
         wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
         if obj["metadata"]["name"] != wanted:
-            detail = f"must be `spec.version+\".\"+spec.group`: \"{wanted}\""
+            detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
             return [invalid_value("metadata.name", obj["metadata"]["name"], detail)]
         return []

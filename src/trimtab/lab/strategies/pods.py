@@ -47,9 +47,17 @@ class PodStrategy(Strategy):
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
         tolerations = spec.setdefault("tolerations", [])
         for key in NODE_TROUBLE:
-            if not any(one.get("key", key) == key and one.get("effect", "NoExecute") == "NoExecute" for one in tolerations):
+            if not any(
+                one.get("key", key) == key and one.get("effect", "NoExecute") == "NoExecute"
+                for one in tolerations
+            ):
                 tolerations.append(
-                    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS}
+                    {
+                        "key": key,
+                        "operator": "Exists",
+                        "effect": "NoExecute",
+                        "tolerationSeconds": TOLERATION_SECONDS,
+                    }
                 )
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
@@ -78,7 +86,7 @@ class PodStrategy(Strategy):
         return [] if obj["spec"] == old["spec"] else validate_spec_update(obj, old)
 
     def grace_seconds(self, obj: JsonObject, asked: int | None) -> int:
-        """A pod that no node runs, or that has ended, goes at once."""
+        """Wait only for a pod that a node runs: others go at once."""
         if not text_at(obj, "spec", "nodeName") or text_at(obj, "status", "phase") in ("Failed", "Succeeded"):
             return 0
         own = int(obj["spec"].get("terminationGracePeriodSeconds", 30))
@@ -110,11 +118,17 @@ def validate_spec_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
             spec.pop(name, None)
     kept = before.pop("tolerations", None) or []
     if any(one not in (after.get("tolerations") or ()) for one in kept):
-        return [forbidden_field("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+        return [
+            forbidden_field(
+                "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
+            )
+        ]
     after.pop("tolerations", None)
     gates_before, gates_after = before.pop("schedulingGates", []), after.pop("schedulingGates", [])
     if any(gate not in gates_before for gate in gates_after):
-        return [forbidden_field("spec.schedulingGates", "only deletion is allowed, but found new scheduling gate")]
+        return [
+            forbidden_field("spec.schedulingGates", "only deletion is allowed, but found new scheduling gate")
+        ]
     return [] if before == after else [forbidden_field("spec", UNCHANGEABLE)]
 
 
@@ -147,7 +161,11 @@ def _fixed_resources(container: JsonObject) -> JsonObject:
     """Return the part of a container's resources that a resize cannot change."""
     resources = container.get("resources") or {}
     fixed = {
-        kind: {name: value for name, value in (resources.get(kind) or {}).items() if name not in ("cpu", "memory")}
+        kind: {
+            name: value
+            for name, value in (resources.get(kind) or {}).items()
+            if name not in ("cpu", "memory")
+        }
         for kind in ("limits", "requests")
     }
     return {**fixed, "claims": resources.get("claims") or []}

@@ -50,7 +50,12 @@ def _default_container(container: JsonObject) -> None:
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(kind)
         if isinstance(probe, dict):
-            for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+            for name, value in (
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ):
                 probe.setdefault(name, value)
             if isinstance(probe.get("httpGet"), dict):
                 probe["httpGet"].setdefault("path", "/")
@@ -62,7 +67,7 @@ def _default_container(container: JsonObject) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """An image that can change under its name is pulled every time."""
+    """Pull an image every time if it can change under its name."""
     tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
     return "Always" if tag in ("", "latest") and "@" not in image else "IfNotPresent"
 
@@ -86,10 +91,16 @@ def validate_pod_spec(spec: JsonObject, path: str) -> list[FieldError]:
     for place, container in containers_of(spec):
         found += _validate_container(container, f"{path}.{place}", seen)
     if spec.get("restartPolicy") not in RESTART_POLICIES:
-        found.append(unsupported_value(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES))
+        found.append(
+            unsupported_value(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES)
+        )
     grace = spec.get("terminationGracePeriodSeconds", 0)
     if grace < 0:
-        found.append(invalid_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+        found.append(
+            invalid_value(
+                f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"
+            )
+        )
     return found
 
 
@@ -106,13 +117,19 @@ def _validate_container(container: JsonObject, path: str, seen: set[str]) -> lis
     if not container.get("image"):
         found.append(required(f"{path}.image"))
     elif container["image"] != container["image"].strip():
-        found.append(invalid_value(f"{path}.image", container["image"], "must not have leading or trailing whitespace"))
+        found.append(
+            invalid_value(f"{path}.image", container["image"], "must not have leading or trailing whitespace")
+        )
     if container.get("imagePullPolicy") not in PULL_POLICIES:
-        found.append(unsupported_value(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES))
+        found.append(
+            unsupported_value(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES)
+        )
     for index, port in enumerate(container.get("ports") or ()):
         if not 0 < port.get("containerPort", 0) < 65536:
             where = f"{path}.ports[{index}].containerPort"
-            found.append(invalid_value(where, port.get("containerPort", 0), "must be between 1 and 65535, inclusive"))
+            found.append(
+                invalid_value(where, port.get("containerPort", 0), "must be between 1 and 65535, inclusive")
+            )
     return found + validate_resources(container.get("resources") or {}, f"{path}.resources")
 
 
@@ -128,9 +145,15 @@ def validate_resources(resources: JsonObject, path: str) -> list[FieldError]:
                 found.append(invalid_value(f"{path}.{kind}[{name}]", text, str(problem)))
                 continue
             if parsed[name].sign < 0:
-                found.append(invalid_value(f"{path}.{kind}[{name}]", text, "must be greater than or equal to 0"))
+                found.append(
+                    invalid_value(f"{path}.{kind}[{name}]", text, "must be greater than or equal to 0")
+                )
             if not re.match(r"^(cpu|memory|ephemeral-storage|hugepages-.*|.*/.*)$", name):
-                found.append(invalid_value(f"{path}.{kind}[{name}]", name, "must be a standard resource for containers"))
+                found.append(
+                    invalid_value(
+                        f"{path}.{kind}[{name}]", name, "must be a standard resource for containers"
+                    )
+                )
     for name, request in amounts["requests"].items():
         limit = amounts["limits"].get(name)
         if limit is not None and request > limit:

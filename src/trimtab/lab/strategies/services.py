@@ -67,7 +67,9 @@ class ServiceStrategy(Strategy):
         for index, port in enumerate(spec.get("ports") or ()):
             if not 0 < port.get("port", 0) < 65536:
                 path = f"spec.ports[{index}].port"
-                found.append(invalid_value(path, port.get("port", 0), "must be between 1 and 65535, inclusive"))
+                found.append(
+                    invalid_value(path, port.get("port", 0), "must be between 1 and 65535, inclusive")
+                )
             if len(spec["ports"]) > 1 and not port.get("name"):
                 found.append(required(f"spec.ports[{index}].name"))
         return found

@@ -5,8 +5,8 @@ from typing import Any
 
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import forbidden_field, invalid_value, required, unsupported_value
-from trimtab.lab.strategies.labels import validate_labels
 from trimtab.lab.strategies.base import Scene, Strategy, text_at
+from trimtab.lab.strategies.labels import validate_labels
 from trimtab.lab.strategies.podspec import default_pod_spec, validate_pod_spec
 from trimtab.model.fielderror import FieldError
 from trimtab.model.selector import LabelSelector, Selector, SelectorError
@@ -69,7 +69,9 @@ class WorkloadStrategy(Strategy):
         else:
             found += validate_selector(selector, "spec.selector")
             if not (selector.get("matchLabels") or selector.get("matchExpressions")):
-                found.append(invalid_value("spec.selector", selector, "empty selector is invalid for deployment"))
+                found.append(
+                    invalid_value("spec.selector", selector, "empty selector is invalid for deployment")
+                )
         if not found:
             found += self.validate_template(spec, selector_of(selector))
         return found
@@ -164,7 +166,9 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
         spec = obj.get("spec", {})
         if not spec.get("selector"):
             return [required("spec.selector")]
-        return self.validate_replicas(spec) + self.validate_template(spec, Selector.from_labels(spec["selector"]))
+        return self.validate_replicas(spec) + self.validate_template(
+            spec, Selector.from_labels(spec["selector"])
+        )
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Allow everything, as this old kind does."""
@@ -204,7 +208,9 @@ class StatefulSetStrategy(WorkloadStrategy):
         if before == after:
             return []
         listed = ", ".join(f"'{name}'" for name in self.CHANGEABLE[:-1])
-        detail = f"updates to statefulset spec for fields other than {listed} and 'minReadySeconds' are forbidden"
+        detail = (
+            f"updates to statefulset spec for fields other than {listed} and 'minReadySeconds' are forbidden"
+        )
         return [forbidden_field("spec", detail)]
 
 
@@ -261,7 +267,11 @@ class JobStrategy(WorkloadStrategy):
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Keep what pods already run with."""
-        fixed = ("selector", "completionMode") if old["spec"].get("suspend") else ("selector", "template", "completionMode")
+        fixed = (
+            ("selector", "completionMode")
+            if old["spec"].get("suspend")
+            else ("selector", "template", "completionMode")
+        )
         return [
             invalid_value(f"spec.{name}", obj["spec"].get(name), IMMUTABLE)
             for name in fixed
