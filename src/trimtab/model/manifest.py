@@ -108,10 +108,10 @@ def _judge_hpa(
         return None, errors, []
     found = hpa.read(data)
     errors = hpa.validate_create(data, gates)
-    if errors:
-        return found, errors, []
-    doubts = [Doubt(*warning) for warning in hpa.warnings_for(hpa.read(hpa.default(data)))]
-    return found, errors, doubts + _dropped_by_gates(found, gates)
+    warnings = hpa.ignored_annotations(data)
+    if not errors:
+        warnings += hpa.warnings_for(hpa.read(hpa.default(data)))
+    return found, errors, [Doubt(*warning) for warning in warnings] + _dropped_by_gates(found, gates)
 
 
 def _dropped_by_gates(found: HorizontalPodAutoscaler, gates: FeatureGates) -> list[Doubt]:

@@ -60,6 +60,12 @@ def test_the_pod_selection_example_is_read_in_the_canonical_spelling():
     assert manifest.doubts == ()
 
 
+def test_an_annotation_that_cannot_be_read_is_named():
+    name = "autoscaling.alpha.kubernetes.io/metrics"
+    manifest = read_manifest(hpa("autoscaling/v1", metadata={"name": "web", "annotations": {name: "[{"}}), GATES)
+    assert [doubt.field for doubt in manifest.doubts] == [f"metadata.annotations[{name}]"]
+
+
 def test_a_name_that_is_to_be_generated_is_a_name():
     manifest = read_manifest(hpa(metadata={"generateName": "web-"}), GATES)
     assert manifest.errors == ()
