@@ -13,8 +13,9 @@ class Compat(Wire):
     saturate: bool = True
     """Sums are exact and conversions stop at the largest integer, instead of wrapping around."""
 
-    unshuffled_messages: bool = True
-    """Object metrics are called `KIND metric NAME`, and their errors name the object in the right place."""
+    clear_messages: bool = True
+    """Object metrics are called `KIND metric NAME`, their errors name the object in the right place, and a workload
+    raised from zero to minReplicas says why."""
 
     spec_replicas_within_tolerance: bool = True
     """An AverageValue metric inside its tolerance keeps spec.replicas, not the surged status.replicas."""

@@ -100,8 +100,9 @@ def _from_zero(draft: Draft, scale: Scale, lowest: int) -> Decision:
         _keep_trail(draft, measured)
         return _rescale(draft, lowest, BELOW_MIN, lowest)
     desired, reason = _normalized(draft, measured, lowest)
-    if desired < lowest:
-        desired, reason = lowest, reason or BELOW_MIN
+    if not reason and (desired < lowest or draft.seen.compat.clear_messages):
+        reason = BELOW_MIN  # upstream forgets it when the bounds have already raised the number
+    desired = max(desired, lowest)
     return _rescale(draft, desired, reason, lowest) if desired else draft.settled(0)
 
 

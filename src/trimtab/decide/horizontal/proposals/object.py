@@ -60,7 +60,7 @@ def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: S
     total, timestamp = _total(source, reading, scene)
     settled = settle_average(total, target, scene, is_capped=scene.compat.saturate)
     share = share_of(total, scene)
-    if scene.compat.unshuffled_messages:
+    if scene.compat.clear_messages:
         name = f"{source.described_object.kind} metric {source.metric.name}"
     else:
         name = f"external metric {source.metric.name}({go_string(source.metric.selector)})"
@@ -83,7 +83,7 @@ def _total(source: ObjectMetricSource, reading: Reading, scene: Scene) -> tuple[
         return checked_total(fold64(sample.value, saturate=scene.compat.saturate), scene), sample.timestamp
     except Unusable as cause:
         metric, described = source.metric.name, source.described_object
-        if scene.compat.unshuffled_messages:
+        if scene.compat.clear_messages:
             text = f"unable to get metric {metric}: {cause} on {described.kind} {scene.namespace}/{described.name}"
         else:
             text = f"unable to get metric {metric}: {described.kind} on {scene.namespace} {described.name}/{cause}"
