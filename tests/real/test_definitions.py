@@ -53,7 +53,9 @@ def test_the_whole_objects_are_accepted(server):
     ]
 
 
-@pytest.mark.parametrize("path", sorted(Path("examples").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "examples").glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_every_example_is_accepted(server, path):
     objects = [one for one in yaml.safe_load_all(path.read_text()) if one["apiVersion"] in OURS]
     answer = create(server, *objects)

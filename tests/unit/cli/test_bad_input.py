@@ -57,7 +57,7 @@ OLDER = [
 ]
 VALID = OLDER + [
     one
-    for path in sorted(Path("examples").glob("*.yaml"))
+    for path in sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
     for one in yaml.safe_load_all(path.read_text())
     if one["apiVersion"].startswith("autoscaling")
 ]

@@ -8,7 +8,7 @@ import yaml
 
 from trimtab.cli import run
 
-EXAMPLES = sorted(Path("examples").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 
 V1 = """\
 apiVersion: autoscaling/v1

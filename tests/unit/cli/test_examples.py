@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.cli import run
 
-EXAMPLES = sorted(Path("examples").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 
 
 def test_there_is_an_example_for_every_story():
