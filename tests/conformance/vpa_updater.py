@@ -80,15 +80,18 @@ def _accepts(given, raw, rank, processed) -> bool:
         timedelta(seconds=config["evictAfterOOMThresholdSeconds"]),
     )
     attempt = (given["infeasibleAttempts"] or {}).get(pod.metadata.uid)
-    infeasible = (
-        optional(attempt, RecommendedPodResources) if vpa.update_mode == UpdateMode.IN_PLACE else None
-    )
+    infeasible = optional(attempt, RecommendedPodResources) if _mode(vpa) == UpdateMode.IN_PLACE else None
     if infeasible is not None and not is_lower_anywhere(infeasible, processed):
         return False
     now = parse_time(given["now"])
     threshold = oom_threshold(vpa, thresholds.evict_after_oom, gates(given))
     is_quick_oom = has_quick_oom(pod, vpa, now, threshold)
     return judge(pod, rank, is_quick_oom=is_quick_oom, now=now, thresholds=thresholds).is_eligible
+
+
+def _mode(vpa: VerticalPodAutoscaler) -> str:
+    policy = vpa.spec.update_policy
+    return policy.update_mode if policy and policy.update_mode else UpdateMode.RECREATE
 
 
 @checks("kind", "order", stem="updater")
@@ -142,7 +145,7 @@ def creator_maps(case):
             groups[creator] = counted
     policy = vpa.spec.update_policy
     required = policy.min_replicas if policy and policy.min_replicas is not None else given["minReplicas"]
-    in_place = vpa.update_mode in {UpdateMode.IN_PLACE, UpdateMode.IN_PLACE_OR_RECREATE}
+    in_place = _mode(vpa) in {UpdateMode.IN_PLACE, UpdateMode.IN_PLACE_OR_RECREATE}
     found = membership(
         pods,
         required,

@@ -21,6 +21,8 @@ class Compat:
     """Mode InPlace waits when told to; upstream sends the resize also beyond the budget and to Pending pods."""
     resize_clock_restarts: bool = True
     """A resize's time-out counts from that resize; upstream counts from the first one it ever saw of that pod name."""
+    resizes_only_changes: bool = True
+    """A resize sends what changes, and nothing to send is success; upstream sends all, and then evicts the pod."""
     infeasible_is_per_vpa: bool = True
     """An infeasible resize is held against the VPA that asked for it; upstream holds it against the next one too."""
     needs_current_recommendation: bool = True
@@ -58,6 +60,7 @@ VPA_1_8 = Compat(
     unknown_kinds_are_budgeted=False,
     in_place_waits=False,
     resize_clock_restarts=False,
+    resizes_only_changes=False,
     infeasible_is_per_vpa=False,
     needs_current_recommendation=False,
     scoped_auto_is_in_place=False,

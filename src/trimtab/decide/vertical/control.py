@@ -6,6 +6,7 @@ indexed by the controller they target, so asking for one pod looks only at its o
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
@@ -31,26 +32,30 @@ class Claim:
     """The label selector of the target; None if it could not be read, which matches nothing."""
     scope: Scope | ScopeError
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Return the VPA's `namespace/name`."""
         return self.vpa.key
 
-    @property
+    @cached_property
     def mode(self) -> str:
         """Return the update mode; a mode we do not know is reported as it stands, and drives nothing."""
         policy = self.vpa.spec.update_policy
         return policy.update_mode if policy and policy.update_mode else UpdateMode.RECREATE.value
 
-    @property
+    @cached_property
     def level(self) -> int:
         """Return 1 for a VPA that speaks for a part of its target only."""
         return self.scope.level if isinstance(self.scope, Scope) else 0
 
-    @property
+    @cached_property
     def is_active(self) -> bool:
         """Return whether it takes part in control; Off only watches, an unusable scope does nothing."""
         return self.mode != UpdateMode.OFF and isinstance(self.scope, Scope)
+
+    @cached_property
+    def _selector_mismatch(self) -> str:
+        return f"labels do not match the target's selector {self.selector}"
 
     def mismatch(self, pod: Pod, nodes: NodeLabels) -> str | None:
         """Say why the VPA does not match a pod of its target; None if it does."""
@@ -59,7 +64,7 @@ class Claim:
         if self.selector is None:
             return "the selector of its target cannot be read"
         if not self.selector.matches(pod.metadata.labels):
-            return f"labels do not match the target's selector {self.selector}"
+            return self._selector_mismatch
         return mismatch(self.scope, pod, nodes)
 
 

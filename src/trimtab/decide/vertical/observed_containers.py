@@ -3,20 +3,11 @@
 Containers that appear later (injected by another webhook) were never sized by us, so the updater leaves them out.
 """
 
-import re
-
+from trimtab.model.names import dns1123_label
 from trimtab.model.pod import Pod
 
 ANNOTATION = "vpaObservedContainers"
 _SEPARATOR = ", "
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
-    "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-_LONGEST_LABEL = 63
 
 
 class ObservedContainersError(ValueError):
@@ -34,7 +25,7 @@ def parse_observed(value: str) -> tuple[str, ...]:
         return ()
     names = tuple(value.split(_SEPARATOR))
     for name in names:
-        if problems := _problems(name):
+        if problems := dns1123_label(name):
             raise ObservedContainersError(
                 f"incorrect format: {name} is not a valid container name: [{' '.join(problems)}]"
             )
@@ -50,12 +41,3 @@ def observed_containers(pod: Pod) -> frozenset[str] | None:
         return frozenset(parse_observed(value))
     except ObservedContainersError:
         return None
-
-
-def _problems(name: str) -> list[str]:
-    problems = (
-        [f"must be no more than {_LONGEST_LABEL} characters"] if len(name.encode()) > _LONGEST_LABEL else []
-    )
-    if _LABEL.match(name):
-        return problems
-    return [*problems, "must not contain dots" if _SUBDOMAIN.match(name) else _LABEL_RULE]

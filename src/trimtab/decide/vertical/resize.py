@@ -32,7 +32,7 @@ def resize_operations(
             continue
         else:
             wanted = recommended
-        if compat.admission_is_idempotent:
+        if compat.resizes_only_changes:
             wanted = changes(wanted, container)
             if not (wanted.requests or wanted.limits):
                 continue

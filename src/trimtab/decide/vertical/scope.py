@@ -7,6 +7,7 @@ role's sizes to the whole workload would be worse than applying none.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from trimtab.model.pod import Pod
 from trimtab.model.selector import LabelSelector, Selector, SelectorError
@@ -24,12 +25,17 @@ class Scope:
     pods: Selector | None = None
     nodes: Selector | None = None
 
-    @property
+    @cached_property
     def level(self) -> int:
         """Return 1 if any selector restricts, else 0; more requirements do not raise it (ruling 9.7)."""
         return int(
             any(selector is not None and not selector.is_empty for selector in (self.pods, self.nodes))
         )
+
+    @cached_property
+    def pods_mismatch(self) -> str:
+        """Return why a pod is outside by its labels; written once, said of thousands of pods."""
+        return f"labels do not match podSelector {self.pods} of VPAScope {self.name}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ def _selector(selector: LabelSelector | None) -> Selector | None:
 def mismatch(scope: Scope, pod: Pod, nodes: NodeLabels) -> str | None:
     """Say why the pod is outside the scope; None if it is inside."""
     if scope.pods is not None and not scope.pods.matches(pod.metadata.labels):
-        return f"labels do not match podSelector {scope.pods} of VPAScope {scope.name}"
+        return scope.pods_mismatch
     if scope.nodes is None:
         return None
     node = node_name_of(pod)

@@ -215,7 +215,7 @@ class VPAUpdate:
                 pod, "its containers already ask for what is recommended" if creator else answer.reason
             )
             # Nothing to send is a failure upstream, which then evicts; to us there is nothing to do.
-            return self.context.compat.admission_is_idempotent
+            return self.context.compat.resizes_only_changes
         annotations = tuple(in_place_annotations(pod))
         outcome = yield Resize(pod, self.vpa, tuple(operations), annotations, candidate.reason)
         if outcome is Outcome.DONE:
