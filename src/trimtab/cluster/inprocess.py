@@ -1,147 +1,112 @@
-"""A transport without a socket: it calls an ASGI application in the same process.
+"""A transport without a socket: it calls a server object in the same process, such as the embedded cluster.
 
-The embedded cluster and the tests' small servers are ASGI applications, so the same client code runs on them under
-the virtual clock, deterministically and at the price of a function call.
+The same client code runs on it under the virtual clock, deterministically and at the price of a function call. Any
+object with the `InProcessServer` shape will do; this package knows none of them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from contextlib import asynccontextmanager, suppress
-from typing import Any
-from urllib.parse import unquote, urlencode
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+from urllib.parse import urlencode
 
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport import Request, Response
 
-Message = MutableMapping[str, Any]
-Application = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
-]
+
+class InProcessAnswer(Protocol):
+    """What a server object returns: a whole body, or a stream of chunks."""
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """Return the body, if it is not streamed."""
+        ...
+
+    @property
+    def stream(self) -> AsyncIterator[bytes] | None:
+        """Return the chunks of a watch."""
+        ...
+
+
+class InProcessServer(Protocol):
+    """A server that answers requests without a socket."""
+
+    async def request(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    ) -> InProcessAnswer:
+        """Answer one request."""
+        ...
 
 
 class InProcessTransport:
-    """Calls `app` for each request; `headers` go with every one of them (a token, for example)."""
+    """Calls `server` for each request; `headers` go with every one of them (the Authorization, for example)."""
 
-    def __init__(self, app: Application, *, headers: Mapping[str, str] | None = None) -> None:
-        self._app = app
-        self._headers = dict(headers or {})
+    def __init__(self, server: InProcessServer, *, headers: Mapping[str, str] | None = None) -> None:
+        self._server = server
+        self._headers = {"accept": "application/json", **(headers or {})}
 
     async def request(self, request: Request) -> Response:
         """Send and return the whole answer."""
         try:
-            async with asyncio.timeout(request.deadlines.total), self.stream(request) as stream:
-                parts = [chunk async for chunk in stream.chunks()]
-                return Response(stream.status, stream.headers, b"".join(parts))
+            async with asyncio.timeout(request.deadlines.total):
+                answer = await self._ask(request)
+                body = (
+                    answer.body if answer.stream is None else b"".join([part async for part in answer.stream])
+                )
         except TimeoutError as error:
-            raise TransportError(f"{request}: no answer within {request.deadlines.total:g} s") from error
+            raise TransportError(f"{request}: not answered within {request.deadlines.total:g} s") from error
+        return Response(answer.status, _lower(answer.headers), body)
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator["_Exchange"]:
+    async def stream(self, request: Request) -> AsyncIterator["_Stream"]:
         """Send and yield once the headers are there."""
-        exchange = _Exchange(request)
-        task = asyncio.ensure_future(self._serve(exchange, request))
         try:
-            await exchange.started()
-            yield exchange
+            async with asyncio.timeout(request.deadlines.first_byte):
+                answer = await self._ask(request)
+        except TimeoutError as error:
+            raise TransportError(f"{request}: no answer in time") from error
+        try:
+            yield _Stream(answer)
         finally:
-            exchange.disconnect()
-            task.cancel()
-            # The application may answer the cancellation in its own way; its error is already in the exchange.
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+            close = getattr(answer.stream, "aclose", None)
+            if close is not None:
+                await close()
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    async def _serve(self, exchange: "_Exchange", request: Request) -> None:
-        try:
-            await self._app(_scope(request, self._headers), exchange.receive, exchange.send)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a failing server is a failed request, whatever it raised
-            exchange.fail(error)
-        else:
-            exchange.fail(None)
+    async def _ask(self, request: Request) -> InProcessAnswer:
+        headers = {**self._headers, **request.headers}
+        query = urlencode(request.query)
+        return await self._server.request(request.method, request.path, query, headers, request.body or b"")
 
 
-class _Exchange:
-    """One request and its answer, between the application's task and the caller's."""
+class _Stream:
+    """A watch in progress, or an answer that came instead."""
 
-    def __init__(self, request: Request) -> None:
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self._request = request
-        self._body_sent = False
-        self._started = asyncio.Event()
-        self._gone = asyncio.Event()
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._error: BaseException | None = None
-        self._complete = False
-
-    async def started(self) -> None:
-        """Wait for the headers."""
-        await self._started.wait()
-        if not self.status:
-            raise TransportError(f"{self._request}: the server failed: {self._error!r}") from self._error
+    def __init__(self, answer: InProcessAnswer) -> None:
+        self.status = answer.status
+        self.headers = _lower(answer.headers)
+        self._answer = answer
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the bytes as the application sends them."""
-        while (chunk := await self._queue.get()) is not None:
+        """Yield the bytes as the server makes them."""
+        if self._answer.stream is None:
+            yield self._answer.body
+            return
+        async for chunk in self._answer.stream:
             yield chunk
-        if not self._complete:
-            raise TransportError(f"{self._request}: the answer was cut: {self._error!r}") from self._error
-
-    async def receive(self) -> Message:
-        """Give the application the request's body once, then the news that we went away."""
-        if not self._body_sent:
-            self._body_sent = True
-            return {"type": "http.request", "body": self._request.body or b"", "more_body": False}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        """Take one ASGI message from the application."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = {
-                bytes(name).decode("latin-1").lower(): bytes(value).decode("latin-1")
-                for name, value in message.get("headers", ())
-            }
-            self._started.set()
-        elif message["type"] == "http.response.body":
-            if chunk := message.get("body", b""):
-                self._queue.put_nowait(bytes(chunk))
-            if not message.get("more_body", False):
-                self._complete = True
-                self._queue.put_nowait(None)
-
-    def fail(self, error: BaseException | None) -> None:
-        """End the answer because the application returned or raised."""
-        self._error = error
-        self._started.set()
-        self._queue.put_nowait(None)
-
-    def disconnect(self) -> None:
-        """Tell the application that nobody listens any more."""
-        self._gone.set()
 
 
-def _scope(request: Request, headers: Mapping[str, str]) -> Message:
-    everything = {"host": "in-process", **headers, **request.headers}
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.4"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": unquote(request.path),
-        "raw_path": request.path.encode("ascii"),
-        "query_string": urlencode(request.query).encode(),
-        "root_path": "",
-        "headers": [
-            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in everything.items()
-        ],
-        "client": ("127.0.0.1", 0),
-        "server": ("in-process", 0),
-        "state": {},
-    }
+def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -9,9 +9,9 @@ from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
+from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client, Selection, decide_again
 from trimtab.cluster.discovery import Served
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
 from trimtab.cluster.resources import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
@@ -27,7 +27,7 @@ def run(scenario, **options):
 
     async def main() -> object:
         api = FakeObjects()
-        return await scenario(api, Client(clock, InProcessTransport(api), seed=1, **options), clock)
+        return await scenario(api, Client(clock, AsgiTransport(api), seed=1, **options), clock)
 
     return clock.run(main())
 

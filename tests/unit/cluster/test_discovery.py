@@ -5,9 +5,9 @@ import pytest
 from tests.unit.cluster.fake_api import Answer, FakeApi
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
+from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, UnknownKindError
-from trimtab.cluster.inprocess import InProcessTransport
 
 LEGACY = {
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
@@ -65,7 +65,7 @@ def run(scenario, pages):
             if isinstance(pages[request.path], Answer)
             else Answer(200, pages[request.path])
         )
-        await scenario(api, Discovery(Client(clock, InProcessTransport(api), seed=1)), clock)
+        await scenario(api, Discovery(Client(clock, AsgiTransport(api), seed=1)), clock)
 
     clock.run(main())
 

@@ -6,9 +6,9 @@ import json
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
+from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventLimits, EventRecorder
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.model.event import ObjectReference
 
 WEB = ObjectReference(
@@ -21,7 +21,7 @@ def run(scenario, **limits):
 
     async def main() -> None:
         api = FakeObjects()
-        client = Client(clock, InProcessTransport(api), seed=1)
+        client = Client(clock, AsgiTransport(api), seed=1)
         recorder = EventRecorder(client, "trimtab.dev/horizontal", "host_1", limits=EventLimits(**limits))
         task = asyncio.create_task(recorder.run())
         await scenario(api, recorder, clock)

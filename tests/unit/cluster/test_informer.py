@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
+from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.indexes import KeyIndex, by_node, by_owner
 from trimtab.cluster.informer import Informer
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Resource
 from trimtab.model.pod import Pod
 
@@ -25,7 +25,7 @@ class World:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.api = FakeApi()
-        self.client = Client(clock, InProcessTransport(self.api), seed=1)
+        self.client = Client(clock, AsgiTransport(self.api), seed=1)
 
     @asynccontextmanager
     async def informer(self, *, synced=True, **options):

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
+from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.leader import LeaderElector, LeaseTimes, unique_identity
 from trimtab.model.times import parse_time
 
@@ -39,7 +39,7 @@ class World:
         self.changes: list[tuple[str, bool, float]] = []
 
     def elector(self, name, clock=None, seed=1):
-        client = Client(clock or self.clock, InProcessTransport(self.api), seed=seed)
+        client = Client(clock or self.clock, AsgiTransport(self.api), seed=seed)
         changed = lambda leads: self.changes.append((name, leads, self.clock.monotonic()))  # noqa: E731
         return LeaderElector(client, "trimtab", "trimtab", name, on_change=changed)
 
