@@ -3,18 +3,25 @@
 Memory is stored together with the status, and the status is written only when it changes. So a stored memory may be
 old while nothing happened: the workload was at its recommendation all the time, up to the last sign of life of
 whoever decided then. Forgetting that would scale down too early; counting from now would scale down too late.
+
+And the scale is written before the status: a crash in between leaves a change that the memory does not know. It is
+counted as ours, because a rate policy must hold over all lives of the process.
 """
 
 import msgspec
 
-from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, remember
+from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, add_event, remember
 
 
 def resumed(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return the memory as it was when the last decision was made, at about `last_alive`.
+    """Return the memory as it was when the last decision was made, at about `last_alive`."""
+    return _with_lost_change(_with_quiet_time(memory, current, last_alive), current, last_alive)
 
-    If the latest stored recommendation was at least the current replicas, that went on until `last_alive`. If it was
-    lower, a scale-down was being held back, and its window runs on from the stored moments.
+
+def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
+    """Extend the latest recommendation to `last_alive`, unless a scale-down was being held back.
+
+    If the latest one was lower than the current replicas, its window runs on from the stored moments.
     """
     known = memory.recommendations
     if not known:
@@ -22,6 +29,16 @@ def resumed(memory: Memory, current: int, last_alive: float) -> Memory:
     latest = max(known, key=lambda one: one.at)
     if latest.replicas < current or last_alive <= latest.at:
         return memory
-    return msgspec.structs.replace(
-        memory, recommendations=remember(known, current, last_alive, LONGEST_WINDOW)
-    )
+    longer = remember(known, current, last_alive, LONGEST_WINDOW)
+    return msgspec.structs.replace(memory, recommendations=longer)
+
+
+def _with_lost_change(memory: Memory, current: int, last_alive: float) -> Memory:
+    before = memory.replicas
+    if before is None or before == current:
+        return memory
+    if current > before:
+        up = add_event(memory.scale_up, current - before, last_alive)
+        return msgspec.structs.replace(memory, scale_up=up, replicas=current)
+    down = add_event(memory.scale_down, before - current, last_alive)
+    return msgspec.structs.replace(memory, scale_down=down, replicas=current)

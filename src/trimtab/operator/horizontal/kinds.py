@@ -3,6 +3,10 @@
 A cluster has a hundred times more pods than HPAs, so what is kept of a pod decides how much memory we take.
 """
 
+from typing import Any
+
+import msgspec
+
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
@@ -11,7 +15,11 @@ from trimtab.model.selector import LabelSelector
 from trimtab.model.wire import Wire
 
 OWN_HPAS = Resource(
-    "autoscaling.trimtab.dev", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
+    "autoscaling.trimtab.dev",
+    "v2",
+    "horizontalpodautoscalers",
+    "HorizontalPodAutoscaler",
+    HorizontalPodAutoscaler,
 )
 NATIVE_HPAS = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
@@ -58,7 +66,7 @@ class SlimControllerSpec(Wire):
     """The scale of a ReplicationController, whose selector is a plain map."""
 
     replicas: int | None = None
-    selector: dict[str, str] = {}
+    selector: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class SlimController(Wire):
@@ -69,7 +77,7 @@ class SlimController(Wire):
     status: SlimStatus = SlimStatus()
 
 
-CACHED_TARGETS = {
+CACHED_TARGETS: dict[tuple[str, str], Resource[Any]] = {
     ("apps", "Deployment"): DEPLOYMENTS.into(SlimWorkload),
     ("apps", "ReplicaSet"): REPLICA_SETS.into(SlimWorkload),
     ("apps", "StatefulSet"): STATEFUL_SETS.into(SlimWorkload),

@@ -1,0 +1,224 @@
+"""Every HPA that this process acts on, with what it remembers and what it last decided."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from trimtab.cluster.cache import Delta
+from trimtab.cluster.resource import Resource
+from trimtab.cluster.store import is_older
+from trimtab.decide.horizontal import Failed, Memory, Record
+from trimtab.decide.horizontal import memory as memories
+from trimtab.metrics.queries import Query
+from trimtab.model import hpa as hpa_rules
+from trimtab.model import wire
+from trimtab.model.hpa.types import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerSpec,
+    HorizontalPodAutoscalerStatus,
+)
+
+MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
+"""Where a native HPA carries its memory: its status has no field for it."""
+
+STRATEGY_ANNOTATION = "autoscaling.trimtab.dev/selection-strategy"
+"""Where a native HPA carries the strategy: a real API server would prune the field."""
+
+MODE_ANNOTATION = "autoscaling.trimtab.dev/mode"
+"""`DryRun` makes one HPA decide and tell without writing the scale."""
+
+
+@dataclass(slots=True, eq=False)
+class Autoscaler:
+    """One HPA as the loop knows it."""
+
+    resource: Resource[HorizontalPodAutoscaler]
+    hpa: HorizontalPodAutoscaler
+    """The newest version we know, defaulted, without its memory."""
+    memory: Memory = field(default_factory=Memory)
+    is_resumed: bool = False
+    """Whether `memory` is our own; until then it is as stored, and has to be taken up first."""
+    is_busy: bool = False
+    problem: str = ""
+    """Why the stored spec cannot be decided on; empty when it can."""
+    questions: tuple[Query | Failed, ...] = ()
+    questions_for: tuple[int, str] | None = None
+    """The generation and the pod selector that `questions` were made for."""
+    records: deque[Record] = field(default_factory=lambda: deque(maxlen=20))
+
+    @property
+    def uid(self) -> str:
+        """Return the HPA's uid; everything that is remembered hangs on it."""
+        return self.hpa.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return self.hpa.metadata.key
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether this is an object of autoscaling/v2 itself."""
+        return self.resource.group == "autoscaling"
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Return whether the object asks not to be acted upon."""
+        return self.hpa.metadata.annotations.get(MODE_ANNOTATION) == "DryRun"
+
+
+class Autoscalers:
+    """The book of HPAs, kept by the watches and by our own writes."""
+
+    def __init__(
+        self,
+        *,
+        records: int,
+        on_change: Callable[[Autoscaler], None],
+        on_delete: Callable[[Autoscaler], None],
+    ) -> None:
+        self._book: dict[str, Autoscaler] = {}
+        self._records = records
+        self._on_change = on_change
+        self._on_delete = on_delete
+
+    def __iter__(self) -> Iterator[Autoscaler]:
+        yield from self._book.values()
+
+    def __len__(self) -> int:
+        return len(self._book)
+
+    def get(self, uid: str) -> Autoscaler | None:
+        """Return an autoscaler by uid."""
+        return self._book.get(uid)
+
+    def named(self, namespace: str, name: str) -> Autoscaler | None:
+        """Return an autoscaler by name; of an own and a native one of the same name, the own."""
+        key = f"{namespace}/{name}"
+        found = [one for one in self._book.values() if one.key == key]
+        return min(found, key=lambda one: one.is_native, default=None)
+
+    def follow(self, resource: Resource[HorizontalPodAutoscaler]) -> Callable[[Delta[Any]], None]:
+        """Return the subscriber that keeps the book for one kind of HPA."""
+
+        def take(delta: Delta[Any]) -> None:
+            if delta.new is not None:
+                self._put(resource, delta.new)
+            elif delta.old is not None:
+                self._drop(delta.old.metadata.uid)
+
+        return take
+
+    def note_written(self, autoscaler: Autoscaler, written: HorizontalPodAutoscaler) -> None:
+        """Take in the object as our own write left it, before the watch tells us."""
+        if is_older(autoscaler.hpa.metadata.resource_version, written.metadata.resource_version):
+            autoscaler.hpa = self._known(autoscaler, written)
+
+    def start_over(self) -> None:
+        """Believe what is stored, not what we remember: somebody else may have decided meanwhile."""
+        for autoscaler in self._book.values():
+            autoscaler.is_resumed = False
+
+    def _put(self, resource: Resource[HorizontalPodAutoscaler], seen: HorizontalPodAutoscaler) -> None:
+        known = self._book.get(seen.metadata.uid)
+        if known is None:
+            fresh = Autoscaler(resource, seen, records=deque(maxlen=self._records))
+            fresh.hpa = self._known(fresh, seen, is_new=True)
+            fresh.memory = stored_memory(fresh, seen)
+            self._book[seen.metadata.uid] = fresh
+            self._on_change(fresh)
+            return
+        if is_older(seen.metadata.resource_version, known.hpa.metadata.resource_version):
+            return
+        if not known.is_resumed:
+            known.memory = stored_memory(known, seen)
+        before = known.hpa
+        known.hpa = self._known(known, seen)
+        if before.spec is not known.hpa.spec:
+            self._on_change(known)
+
+    def _drop(self, uid: str) -> None:
+        gone = self._book.pop(uid, None)
+        if gone is not None:
+            self._on_delete(gone)
+
+    def _known(
+        self, autoscaler: Autoscaler, seen: HorizontalPodAutoscaler, *, is_new: bool = False
+    ) -> HorizontalPodAutoscaler:
+        """Return the object with defaults and without memory; an unchanged spec is not defaulted again."""
+        before = autoscaler.hpa
+        same = (
+            not is_new
+            and before.metadata.generation == seen.metadata.generation
+            and before.metadata.annotations.get(STRATEGY_ANNOTATION)
+            == seen.metadata.annotations.get(STRATEGY_ANNOTATION)
+            and seen.metadata.generation > 0
+        )
+        spec = before.spec if same else self._defaulted(autoscaler, seen)
+        status = seen.status
+        if status.memory:
+            status = msgspec.structs.replace(status, memory="")
+        return msgspec.structs.replace(seen, spec=spec, status=status)
+
+    def _defaulted(
+        self, autoscaler: Autoscaler, seen: HorizontalPodAutoscaler
+    ) -> HorizontalPodAutoscalerSpec:
+        """Fill in what an API server would; a spec that breaks the rules is kept as it is, with its problem."""
+        plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=seen.spec)
+        strategy = seen.metadata.annotations.get(STRATEGY_ANNOTATION)
+        if autoscaler.is_native and strategy and plain.spec.selection_strategy is None:
+            spec = msgspec.structs.replace(plain.spec, selection_strategy=strategy)
+            plain = msgspec.structs.replace(plain, spec=spec)
+        try:
+            whole = wire.convert(hpa_rules.default(plain), HorizontalPodAutoscaler)
+        except ValueError as error:
+            autoscaler.problem = str(error)
+            return plain.spec
+        autoscaler.problem = ""
+        return whole.spec
+
+
+def stored_memory(autoscaler: Autoscaler, seen: HorizontalPodAutoscaler) -> Memory:
+    """Return the memory that the object carries; one that cannot be read is lost, not fatal."""
+    text = seen.status.memory or seen.metadata.annotations.get(MEMORY_ANNOTATION, "")
+    if not text:
+        return Memory()
+    try:
+        return memories.loads(text)
+    except (msgspec.MsgspecError, ValueError):
+        return Memory()
+
+
+def status_patch(
+    autoscaler: Autoscaler, new: HorizontalPodAutoscalerStatus, memory: Memory
+) -> dict[str, Any]:
+    """Return the merge patch that turns the known status into `new`, with the memory beside it."""
+    old = autoscaler.hpa.status
+    changed = {
+        name: _plain(getattr(new, name))
+        for name in HorizontalPodAutoscalerStatus.__struct_fields__
+        if name != "memory" and getattr(new, name) != getattr(old, name)
+    }
+    fields = dict(
+        zip(
+            HorizontalPodAutoscalerStatus.__struct_fields__,
+            HorizontalPodAutoscalerStatus.__struct_encode_fields__,
+            strict=True,
+        )
+    )
+    status: dict[str, Any] = {fields[name]: value for name, value in changed.items()}
+    text = memories.dumps(memory).decode()
+    if autoscaler.is_native:
+        return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
+    # These two have no omitempty upstream: a reader may rely on them from the first write on.
+    status.setdefault("desiredReplicas", new.desired_replicas)
+    status["memory"] = text
+    return {"status": status}
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON; an empty list is removed by null, a number is always said."""
+    return None if value is None or value == () else wire.to_builtins(value)

@@ -1,0 +1,107 @@
+"""What an autoscaler has to ask the metrics APIs, and the answers as readings.
+
+A question that cannot even be asked (a selector with an unknown operator, a kind that is not served) is answered on the
+spot with the reason, so that it fails that one metric and nothing else.
+"""
+
+from trimtab.cluster import errors
+from trimtab.cluster.discovery import Discovery
+from trimtab.decide.horizontal import Failed, PodFacts, Reading
+from trimtab.decide.horizontal.readings import (
+    read_external_metric,
+    read_object_metric,
+    read_pods_metric,
+    read_resource,
+)
+from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
+from trimtab.metrics.reader import MetricsReader
+from trimtab.model.hpa.types import MetricSourceType, MetricSpec, ObjectMetricSource
+from trimtab.model.metrics_api import PodMetrics, PodMetricsList
+from trimtab.model.selector import LabelSelector, Selector, SelectorError
+
+_FAILURES = {
+    PodUsage: "unable to fetch metrics from resource metrics API: ",
+    ObjectMetric: "unable to fetch metrics from custom metrics API: ",
+    PodsMetric: "unable to fetch metrics from custom metrics API: ",
+    ExternalMetric: "unable to fetch metrics from external metrics API: ",
+}
+
+
+class NamespaceUsage:
+    """CPU and memory of the pods of one namespace, by pod."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, answer: PodMetricsList) -> None:
+        self._items = {item.metadata.name: item for item in answer.items}
+
+    def of(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> Reading:
+        """Return the reading of one resource for these pods."""
+        known = self._items
+        mine: list[PodMetrics] = [known[pod.name] for pod in pods if pod.name in known]
+        return read_resource(PodMetricsList(items=tuple(mine)), resource, container)
+
+
+Answer = NamespaceUsage | Reading
+
+
+class Questions:
+    """Turns metric specs into questions, and questions into answers."""
+
+    def __init__(self, reader: MetricsReader, discovery: Discovery) -> None:
+        self._reader = reader
+        self._discovery = discovery
+
+    async def of_metric(self, spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed:
+        """Return the question that a metric spec asks."""
+        try:
+            if spec.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
+                return PodUsage(namespace)
+            if spec.type == MetricSourceType.PODS and spec.pods is not None:
+                metric = spec.pods.metric
+                return PodsMetric(namespace, metric.name, pod_selector, _text(metric.selector))
+            if spec.type == MetricSourceType.EXTERNAL and spec.external is not None:
+                metric = spec.external.metric
+                return ExternalMetric(namespace, metric.name, _text(metric.selector))
+            if spec.type == MetricSourceType.OBJECT and spec.object is not None:
+                return await self._of_object(spec.object, namespace)
+        except SelectorError as error:
+            return Failed(message=str(error))
+        return Failed(message="the metric source is not set")
+
+    async def _of_object(self, source: ObjectMetricSource, namespace: str) -> Query | Failed:
+        described = source.described_object
+        selector = _text(source.metric.selector)
+        try:
+            served = await self._discovery.find_kind(described.api_version or "v1", described.kind)
+        except errors.ClusterError as error:
+            return Failed(message=str(error))
+        resource = f"{served.plural}.{served.group}" if served.group else served.plural
+        return ObjectMetric(namespace, resource, described.name, source.metric.name, selector)
+
+    async def ask(self, query: Query) -> Answer:
+        """Ask one question; a source that does not answer is a failed reading, never an exception."""
+        try:
+            if isinstance(query, PodUsage):
+                return NamespaceUsage(await self._reader.pod_usage(query))
+            if isinstance(query, ExternalMetric):
+                return read_external_metric(await self._reader.external(query))
+            answer = await self._reader.custom(query)
+            return read_pods_metric(answer) if isinstance(query, PodsMetric) else read_object_metric(answer)
+        except (MetricsError, ValueError) as error:
+            return Failed(message=f"{_FAILURES[type(query)]}{error}")
+
+
+def reading_of(spec: MetricSpec, answer: Answer, pods: tuple[PodFacts, ...]) -> Reading:
+    """Return what an answer says to one metric of one autoscaler."""
+    if not isinstance(answer, NamespaceUsage):
+        return answer
+    if spec.container_resource is not None and spec.type == MetricSourceType.CONTAINER_RESOURCE:
+        return answer.of(pods, spec.container_resource.name, spec.container_resource.container)
+    return answer.of(pods, spec.resource.name if spec.resource else "", "")
+
+
+def _text(selector: LabelSelector | None) -> str:
+    # No selector means every series, although an absent label selector usually selects nothing.
+    return "" if selector is None else str(Selector.from_label_selector(selector))
