@@ -172,7 +172,13 @@ class Client:
         request = _request(
             "PATCH", path, preconditions.within(body, how), query=query, content_type=how.value
         )
-        answer = await self.sender.send(act, request)
+        try:
+            answer = await self.sender.send(act, request)
+        except errors.Invalid as error:
+            if preconditions.uid and any(cause.field == "metadata.uid" for cause in error.details.causes):
+                # kube-apiserver reads another uid as an attempt to change it; to us it means "not the one we saw".
+                raise errors.Conflict.like(error) from error
+            raise
         return decode_answer(act, answer.body, resource.struct)
 
     async def delete(

@@ -14,6 +14,7 @@ ClusterError
 """
 
 from collections.abc import Mapping
+from typing import Self
 
 import msgspec
 
@@ -79,6 +80,12 @@ class ApiError(ClusterError):
         self.message = status.message
         self.details = status.details
         self.retry_after = retry_after
+        self._status = status
+
+    @classmethod
+    def like(cls, other: "ApiError") -> Self:
+        """Return an error of this class with the content of another."""
+        return cls(other.act, other._status, other.retry_after)
 
 
 class BadRequest(ApiError):
