@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from trimtab.decide.vertical.budget import BOOST_PREFIX
 from trimtab.decide.vertical.containers import amount_of, controls_limits, controls_requests_only, policy_for
+from trimtab.decide.vertical.eligibility import seconds_of
 from trimtab.decide.vertical.proportional import proportional_limits
 from trimtab.decide.vertical.sizing import ContainerResources
 from trimtab.model import wire
@@ -122,7 +123,7 @@ def _duration(container: str, vpa: VerticalPodAutoscaler) -> timedelta:
     general = vpa.spec.startup_boost.cpu if vpa.spec.startup_boost else None
     for candidate in (own, general):
         if candidate is not None and candidate.duration_seconds is not None:
-            return timedelta(seconds=candidate.duration_seconds)
+            return seconds_of(candidate.duration_seconds)
     return timedelta()
 
 

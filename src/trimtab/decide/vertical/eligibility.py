@@ -18,6 +18,8 @@ from trimtab.model.vpa.types import (
     VerticalPodAutoscaler,
 )
 
+_LARGEST_SECONDS = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class UpdateThresholds:
@@ -61,12 +63,17 @@ def is_lower_anywhere(before: RecommendedPodResources | None, after: Recommended
     return False
 
 
+def seconds_of(count: int) -> timedelta:
+    """Return a duration of an API field; such fields are int32, and an object that says more must not stop a loop."""
+    return timedelta(seconds=max(min(count, _LARGEST_SECONDS), -_LARGEST_SECONDS))
+
+
 def oom_threshold(vpa: VerticalPodAutoscaler, default: timedelta, gates: FeatureGates) -> timedelta:
     """Return how quick an OOM kill must be to count, by the VPA's own setting where the gate allows it."""
     policy = vpa.spec.update_policy
     if policy is None or policy.evict_after_oom_seconds is None or not gates.per_vpa_config:
         return default
-    return timedelta(seconds=policy.evict_after_oom_seconds)
+    return seconds_of(policy.evict_after_oom_seconds)
 
 
 def has_quick_oom(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime, threshold: timedelta) -> bool:
@@ -99,7 +106,7 @@ def judge(
         return Eligibility(True, "its requests are outside the recommended range")
     if pod.status.start_time is None:
         return Eligibility(False, "its requests are within the range and it has no start time")
-    if now < pod.status.start_time + thresholds.lifetime:
+    if now - pod.status.start_time < thresholds.lifetime:
         return Eligibility(
             False, f"its requests are within the range and it is younger than {thresholds.lifetime}"
         )
