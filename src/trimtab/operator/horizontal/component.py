@@ -1,0 +1,235 @@
+"""The horizontal autoscaler as one component: its caches, its rounds, and what it says about its health."""
+
+import asyncio
+import logging
+
+from prometheus_client import CollectorRegistry
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.discovery import Discovery
+from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.fence import Fence, NoFence
+from trimtab.cluster.resource import Resource
+from trimtab.cluster.resources import PODS
+from trimtab.decide.horizontal import Compat
+from trimtab.decide.horizontal import Settings as Numbers
+from trimtab.metrics.reader import MetricsReader
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.operator.caches import Caches
+from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.observe import Observer, Rules
+from trimtab.operator.horizontal.owners import Owners
+from trimtab.operator.horizontal.pods import PodBook
+from trimtab.operator.horizontal.questions import Questions
+from trimtab.operator.horizontal.round import Round
+from trimtab.operator.horizontal.targets import Targets
+from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.horizontal.writes import Writer
+from trimtab.operator.settings import Settings
+
+log = logging.getLogger(__name__)
+
+STALE_AFTER = 60.0
+"""Seconds without a sign from the server after which a cache is too old to decide on (fault F04)."""
+
+
+class HorizontalAutoscaler:
+    """Decides about every HPA, once per period and whenever a spec changes."""
+
+    name = "horizontal"
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        settings: Settings,
+        *,
+        gates: FeatureGates,
+        compat: Compat,
+        registry: CollectorRegistry | None = None,
+        fence: Fence | None = None,
+        instance: str = "trimtab",
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._fence = fence or NoFence()
+        writing = client.fenced(self._fence)
+        self._telemetry = Telemetry(registry or CollectorRegistry())
+        self._caches = Caches(client, settings.watch_namespaces)
+        self._discovery = Discovery(client)
+        self._recorder = EventRecorder(writing, "horizontal-pod-autoscaler", instance)
+        self._reader = MetricsReader(
+            clock,
+            client,
+            deadline=settings.metrics_deadline.total_seconds(),
+            max_bytes=settings.metrics_max_bytes,
+            versions_believed_for=settings.sync_period.total_seconds(),
+        )
+        self._pods = PodBook(pod_level_resources=gates.enabled("PodLevelResources"))
+        self.autoscalers = Autoscalers(
+            records=settings.records, on_change=self._changed, on_delete=self._deleted
+        )
+        self._targets = Targets(client, self._discovery, self._caches)
+        questions = Questions(self._reader, self._discovery)
+        owners = Owners(
+            clock,
+            client,
+            self._discovery,
+            self._caches,
+            ttl=settings.owner_cache_ttl.total_seconds(),
+            gone_ttl=settings.sync_period.total_seconds(),
+            count=self._telemetry.owner_looked_up,
+        )
+        self._observer = Observer(
+            Rules(numbers_of(settings), gates, compat), self.autoscalers, self._pods, owners, questions
+        )
+        writer = Writer(writing, self._targets, self.autoscalers, self._recorder, dry_run=settings.dry_run)
+        self._round = Round(
+            clock,
+            self._targets,
+            self._observer,
+            questions,
+            writer,
+            self._telemetry,
+            writers=settings.concurrent_writes,
+        )
+        self._wanted: dict[str, Resource[HorizontalPodAutoscaler]] = {}
+        self._urgent: set[str] = set()
+        self._news = asyncio.Event()
+        self._missing: dict[str, str] = {}
+        self._is_started = False
+
+    async def start(self) -> None:
+        """Begin to watch, and return once everything is known that a first round needs."""
+        self._caches.want(PODS).subscribe(self._pods.take)
+        if self._settings.own_hpas:
+            self._wanted["own"] = OWN_HPAS
+        if self._settings.native_hpas:
+            self._wanted["native"] = NATIVE_HPAS
+        await self._watch_hpas()
+        await self._caches.wait_synced()
+        # Targets are known from the HPAs; their watches started while the lists came in.
+        await self._caches.wait_synced()
+        self._is_started = True
+
+    async def step(self) -> None:
+        """Go one whole round, writes included, and return; for tests and for a look on the spot."""
+        self._round.begin(self.autoscalers)
+        await self._round.settle()
+        await self._recorder.flush()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        writing_events = asyncio.ensure_future(self._recorder.run())
+        try:
+            await self.start()
+            await self._rounds()
+        finally:
+            writing_events.cancel()
+            await self.close()
+
+    async def close(self) -> None:
+        """Stop everything that was started; events that wait are still told."""
+        await self._round.close()
+        await self._reader.close()
+        await self._caches.close()
+        try:
+            async with asyncio.timeout(2):
+                await self._recorder.flush()
+        except TimeoutError:
+            log.debug("events were still waiting when the program ended")
+
+    def start_over(self, last_alive: float | None) -> None:
+        """Begin to lead: take up what is stored, as of when somebody last decided."""
+        self.autoscalers.start_over()
+        self._round.last_alive = last_alive
+        self._news.set()
+
+    def health(self) -> dict[str, str]:
+        """Return what is wrong, by name; empty when all is well."""
+        problems = dict(self._missing)
+        if not self._is_started:
+            problems["caches"] = "the first lists are not complete"
+        problems |= self._stale_caches()
+        return problems
+
+    async def _rounds(self) -> None:
+        period = self._settings.sync_period.total_seconds()
+        next_at = self._clock.monotonic()
+        while True:
+            now = self._clock.monotonic()
+            if not self._fence.may_write() or self._stale_caches():
+                next_at = now + min(period, 1.0)
+            elif now >= next_at:
+                self._urgent.clear()
+                self._telemetry.autoscalers.set(len(self.autoscalers))
+                self._round.begin(self.autoscalers)
+                # The grid is kept: a late round does not move all later ones.
+                next_at = max(next_at + period, now)
+            elif self._urgent:
+                changed = [self.autoscalers.get(uid) for uid in sorted(self._urgent)]
+                self._urgent.clear()
+                self._round.begin(one for one in changed if one is not None)
+            await self._wait(next_at - self._clock.monotonic())
+
+    async def _wait(self, seconds: float) -> None:
+        self._news.clear()
+        if self._missing:
+            await self._watch_hpas()
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _watch_hpas(self) -> None:
+        for name, resource in self._wanted.items():
+            try:
+                served = await self._discovery.served(resource.group, resource.version, resource.plural)
+            except errors.ClusterError as error:
+                self._missing[name] = str(error)
+                continue
+            if served is None:
+                self._missing[name] = (
+                    f"{resource.plural}.{resource.group} is not served: install it with "
+                    "`trimtab crds | kubectl apply --server-side -f -`"
+                )
+                continue
+            self._missing.pop(name, None)
+            cache = self._caches.want(resource)
+            cache.subscribe(self.autoscalers.follow(resource))
+            await cache.wait_synced()
+        for name in self._missing:
+            log.warning("%s HPAs: %s", name, self._missing[name])
+        self._wanted = {name: self._wanted[name] for name in self._missing}
+
+    def _stale_caches(self) -> dict[str, str]:
+        return {
+            cache.resource.plural: f"no sign from the server for {cache.staleness():.0f} s"
+            for cache in self._caches
+            if cache.has_synced and cache.staleness() > STALE_AFTER
+        }
+
+    def _changed(self, autoscaler: Autoscaler) -> None:
+        self._targets.watch(autoscaler.hpa.spec.scale_target_ref)
+        self._urgent.add(autoscaler.uid)
+        self._news.set()
+
+    def _deleted(self, autoscaler: Autoscaler) -> None:
+        self._observer.forget(autoscaler)
+        meta = autoscaler.hpa.metadata
+        self._telemetry.forget(meta.namespace, meta.name)
+
+
+def numbers_of(settings: Settings) -> Numbers:
+    """Return the settings that decisions go by."""
+    return Numbers(
+        tolerance=settings.tolerance,
+        cpu_initialization_period=settings.cpu_initialization_period.total_seconds(),
+        initial_readiness_delay=settings.initial_readiness_delay.total_seconds(),
+        downscale_stabilization=settings.downscale_stabilization.total_seconds(),
+    )

@@ -1,0 +1,174 @@
+"""Puts what the caches and the metrics APIs say into one `Observation` per autoscaler."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trimtab.decide.horizontal import Compat, Failed, Observation, PodFacts, Reading, Rival, Settings, Target
+from trimtab.decide.horizontal.needs import needs_metrics
+from trimtab.decide.horizontal.selection import effective_strategy
+from trimtab.metrics.queries import Query
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.model.selector import SelectorError
+from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.owners import Found, Owners
+from trimtab.operator.horizontal.pods import PodBook
+from trimtab.operator.horizontal.questions import Answer, Questions, reading_of
+from trimtab.operator.horizontal.targets import Aim
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What every decision of this process goes by."""
+
+    settings: Settings
+    gates: FeatureGates
+    compat: Compat
+
+
+class Observer:
+    """Makes observations."""
+
+    def __init__(
+        self, rules: Rules, autoscalers: Autoscalers, pods: PodBook, owners: Owners, questions: Questions
+    ) -> None:
+        self._rules = rules
+        self._autoscalers = autoscalers
+        self._pods = pods
+        self._owners = owners
+        self._questions = questions
+        self._targets: dict[str, Target] = {}
+
+    def aimed(self, autoscaler: Autoscaler, aim: Aim) -> None:
+        """Take note of an autoscaler's target and label query, before anyone's rivals are looked for."""
+        if aim.scale is None:
+            self._pods.forget(autoscaler.uid)
+            return
+        reference, uid = autoscaler.hpa.spec.scale_target_ref, aim.scale.metadata.uid
+        known = self._targets.get(autoscaler.uid)
+        if known is None or known.uid != uid or known.name != reference.name or known.kind != reference.kind:
+            self._targets[autoscaler.uid] = Target(
+                api_version=reference.api_version, kind=reference.kind, name=reference.name, uid=uid
+            )
+        try:
+            self._pods.watch(autoscaler.uid, autoscaler.hpa.metadata.namespace, aim.scale.status.selector)
+        except SelectorError:
+            self._pods.forget(autoscaler.uid)  # the decision says what is wrong with it
+
+    def forget(self, autoscaler: Autoscaler) -> None:
+        """Drop everything kept for an autoscaler."""
+        self._pods.forget(autoscaler.uid)
+        self._targets.pop(autoscaler.uid, None)
+
+    def known_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...] | None:
+        """Return the questions to ask, if they are known without looking anything up."""
+        if aim.scale is None or not self._needs_metrics(autoscaler, aim):
+            return ()
+        wanted = (autoscaler.hpa.metadata.generation, aim.scale.status.selector)
+        return autoscaler.questions if autoscaler.questions_for == wanted else None
+
+    async def find_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...]:
+        """Return the questions to ask, and remember them for this spec."""
+        known = self.known_questions(autoscaler, aim)
+        if known is not None or aim.scale is None:
+            return known or ()
+        hpa, selector = autoscaler.hpa, aim.scale.status.selector
+        found = tuple(
+            [
+                await self._questions.of_metric(spec, hpa.metadata.namespace, selector)
+                for spec in hpa.spec.metrics
+            ]
+        )
+        autoscaler.questions = found
+        # A kind that could not be found may be found later: such an answer is not remembered.
+        is_final = not any(isinstance(one, Failed) for one in found)
+        autoscaler.questions_for = (hpa.metadata.generation, selector) if is_final else None
+        return found
+
+    def look(self, autoscaler: Autoscaler) -> "Sight":
+        """Return the pods that an autoscaler's label query finds, and who else finds them."""
+        pods = self._pods.of(autoscaler.uid)
+        return Sight(pods, self._rivals(autoscaler, pods))
+
+    def needs_owners(self, autoscaler: Autoscaler, sight: "Sight") -> bool:
+        """Return whether owners have to be known: for its own strategy or for that of a rival."""
+        return bool(self._owner_targets(autoscaler, sight))
+
+    async def find_owners(self, autoscaler: Autoscaler, sight: "Sight") -> dict[str, Found]:
+        """Look up the owners that this decision needs."""
+        targets = self._owner_targets(autoscaler, sight)
+        return await self._owners.of(sight.pods, targets, autoscaler.hpa.metadata.namespace)
+
+    def observe(
+        self,
+        autoscaler: Autoscaler,
+        aim: Aim,
+        sight: "Sight",
+        answers: Mapping[Query, Answer],
+        owners: dict[str, Found],
+    ) -> Observation:
+        """Return everything that the decision depends on."""
+        return Observation(
+            hpa=autoscaler.hpa,
+            scale=aim.scale,
+            scale_failure=aim.failure,
+            pods=sight.pods,
+            owners=owners,
+            rivals=sight.rivals,
+            readings=_readings(autoscaler, answers, sight.pods),
+            memory=autoscaler.memory,
+            settings=self._rules.settings,
+            gates=self._rules.gates,
+            compat=self._rules.compat,
+        )
+
+    def _owner_targets(self, autoscaler: Autoscaler, sight: "Sight") -> list[Target]:
+        by_owner = SelectionStrategy.OWNER_REFERENCE
+        targets = [rival.target for rival in sight.rivals if rival.strategy == by_owner]
+        if self._strategy(autoscaler) == by_owner:
+            targets.append(self._targets.get(autoscaler.uid, Target()))
+        return targets
+
+    def _needs_metrics(self, autoscaler: Autoscaler, aim: Aim) -> bool:
+        assert aim.scale is not None
+        return needs_metrics(autoscaler.hpa, aim.scale, self._rules.gates, self._rules.compat)
+
+    def _strategy(self, autoscaler: Autoscaler) -> str:
+        return effective_strategy(autoscaler.hpa.spec.selection_strategy, self._rules.gates)
+
+    def _rivals(self, autoscaler: Autoscaler, pods: tuple[PodFacts, ...]) -> tuple[Rival, ...]:
+        found = self._pods.rivals(autoscaler.uid, pods)
+        if not found:
+            return ()
+        others = sorted(
+            (other for uid in found if (other := self._autoscalers.get(uid)) is not None),
+            key=lambda one: (one.key, one.uid),
+        )
+        return tuple(
+            Rival(
+                key=other.key,
+                selector=self._pods.selector_of(other.uid),
+                strategy=self._strategy(other),
+                target=self._targets.get(other.uid, Target()),
+            )
+            for other in others
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The pods in view of an autoscaler, and its rivals for them."""
+
+    pods: tuple[PodFacts, ...]
+    rivals: tuple[Rival, ...]
+
+
+def _readings(
+    autoscaler: Autoscaler, answers: Mapping[Query, Answer], pods: tuple[PodFacts, ...]
+) -> tuple[Reading, ...]:
+    if not answers:
+        return tuple(one for one in autoscaler.questions if isinstance(one, Failed))
+    return tuple(
+        question if isinstance(question, Failed) else reading_of(spec, answers[question], pods)
+        for spec, question in zip(autoscaler.hpa.spec.metrics, autoscaler.questions, strict=True)
+    )

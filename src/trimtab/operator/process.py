@@ -1,0 +1,82 @@
+"""One process: its components, the lease that allows it to write, its port, and its orderly end."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.leader import LeaderElector, LeaseTimes
+from trimtab.cluster.resources import LEASES
+from trimtab.operator.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class Component(Protocol):
+    """A loop that runs in this process."""
+
+    @property
+    def name(self) -> str:
+        """Return what logs and health checks call it."""
+        ...
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+    def health(self) -> dict[str, str]:
+        """Return what is wrong, by name; empty when all is well."""
+        ...
+
+
+def elector_of(
+    client: Client, settings: Settings, identity: str, on_change: Callable[[bool], None]
+) -> LeaderElector:
+    """Return the election that the settings describe."""
+    return LeaderElector(
+        client,
+        settings.leader_elect_resource_namespace,
+        settings.leader_elect_resource_name,
+        identity,
+        times=LeaseTimes(
+            duration=settings.leader_elect_lease_duration.total_seconds(),
+            renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
+            retry=settings.leader_elect_retry_period.total_seconds(),
+        ),
+        on_change=on_change,
+    )
+
+
+async def last_renewal(client: Client, settings: Settings) -> float | None:
+    """Return when the lease was last renewed by whoever held it, in seconds since 1970; None if nobody did."""
+    try:
+        lease = await client.get(
+            LEASES, settings.leader_elect_resource_name, settings.leader_elect_resource_namespace
+        )
+    except errors.ClusterError:
+        return None
+    renewed = lease.spec.renew_time
+    return None if renewed is None else renewed.timestamp()
+
+
+async def run_until_stopped(clock: Clock, tasks: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    """Run everything until a signal asks to stop or one of them fails; then end all of it."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    running = [asyncio.ensure_future(task()) for task in tasks]
+    waiting = asyncio.ensure_future(stop.wait())
+    try:
+        done, _ = await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {waiting}:
+            task.result()  # raises what ended it
+        log.info("stopping")
+    finally:
+        for task in [waiting, *running]:
+            task.cancel()
+        await asyncio.gather(waiting, *running, return_exceptions=True)
