@@ -115,31 +115,63 @@ def _container_usage(containers: tuple[ContainerMetrics, ...], resource: str, na
     return None
 
 
-def read_pods_metric(answer: MetricValueList) -> PodSamples | Failed:
+class Asked(Wire):
+    """What a metric was asked for, so that an answer about something else is noticed and refused."""
+
+    metric: str
+    namespace: str = ""
+    object: str = ""
+    """Name of the described object; empty for the pods of a workload."""
+
+    def refusal(self, metric: str, namespace: str = "", described: str = "") -> str:
+        """Say what an answer is about if that is not what was asked; an answer that leaves a name out is believed."""
+        if metric and metric != self.metric:
+            return f"the answer is about metric {metric}, not {self.metric}"
+        if namespace and self.namespace and namespace != self.namespace:
+            return f"the answer is about namespace {namespace}, not {self.namespace}"
+        if described and self.object and described != self.object:
+            return f"the answer is about {described}, not {self.object}"
+        return ""
+
+
+def read_pods_metric(answer: MetricValueList, asked: Asked | None = None) -> PodSamples | Failed:
     """Read a custom metric of each pod from custom.metrics.k8s.io; of a pod named twice the last value counts."""
     if not answer.items:
         return Failed(message="no metrics returned from custom metrics API")
     samples: dict[str, Sample] = {}
-    try:
-        for item in answer.items:
-            samples[item.described_object.name] = _custom_sample(item)
-    except QuantityError as error:
+    for item in answer.items:
         name = item.described_object.name
-        return Failed(message=f"unusable answer of custom metrics API for pod {name}: {error}")
+        refusal = asked and asked.refusal(_metric_name(item), item.described_object.namespace)
+        if refusal:
+            return Failed(message=f"unusable answer of custom metrics API for pod {name}: {refusal}")
+        try:
+            samples[name] = _custom_sample(item)
+        except QuantityError as error:
+            return Failed(message=f"unusable answer of custom metrics API for pod {name}: {error}")
     return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
 
 
-def read_object_metric(answer: MetricValueList) -> Series | Failed:
+def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> Series | Failed:
     """Read the metric of one object from custom.metrics.k8s.io, which must answer with exactly one value."""
     if len(answer.items) != 1:
         return Failed(
             message="unable to fetch metrics from custom metrics API: the custom metrics API server returned "
             f"{len(answer.items)} results when we asked for exactly one"
         )
+    item = answer.items[0]
+    described = item.described_object
+    refusal = asked and asked.refusal(_metric_name(item), described.namespace, described.name)
+    if refusal:
+        return Failed(message=f"unusable answer of custom metrics API: {refusal}")
     try:
-        return Series(samples=(_custom_sample(answer.items[0]),))
+        return Series(samples=(_custom_sample(item),))
     except QuantityError as error:
         return Failed(message=f"unusable answer of custom metrics API: {error}")
+
+
+def _metric_name(item: MetricValue) -> str:
+    """Return the name of the metric, where v1beta2 or v1beta1 has it."""
+    return item.metric.name if item.metric else item.metric_name
 
 
 def _custom_sample(item: MetricValue) -> Sample:
@@ -147,19 +179,21 @@ def _custom_sample(item: MetricValue) -> Sample:
     return Sample(_milli(item.value), seconds(item.timestamp), window)
 
 
-def read_external_metric(answer: ExternalMetricValueList) -> Series | Failed:
+def read_external_metric(answer: ExternalMetricValueList, asked: Asked | None = None) -> Series | Failed:
     """Read every series of an external metric from external.metrics.k8s.io."""
     if not answer.items:
         return Failed(message="no metrics returned from external metrics API")
-    try:
-        return Series(
-            samples=tuple(
-                Sample(_milli(item.value), seconds(item.timestamp), float(item.window_seconds or 0))
-                for item in answer.items
-            )
-        )
-    except QuantityError as error:
-        return Failed(message=f"unusable answer of external metrics API: {error}")
+    samples: list[Sample] = []
+    for item in answer.items:
+        refusal = asked and asked.refusal(item.metric_name)
+        if refusal:
+            return Failed(message=f"unusable answer of external metrics API: {refusal}")
+        try:
+            value = _milli(item.value)
+        except QuantityError as error:
+            return Failed(message=f"unusable answer of external metrics API: {error}")
+        samples.append(Sample(value, seconds(item.timestamp), float(item.window_seconds or 0)))
+    return Series(samples=tuple(samples))
 
 
 def _milli(text: str) -> int:

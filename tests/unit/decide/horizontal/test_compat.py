@@ -1,0 +1,140 @@
+"""Compat: every ruling is a switch of its own, the default has all, the kubernetes setting none."""
+
+import msgspec
+import pytest
+
+from tests.unit.decide.horizontal.builders import (
+    DEPLOYMENT,
+    NO_WINDOW,
+    NOW,
+    REPLICA_SET,
+    T,
+    average,
+    behavior,
+    external,
+    hpa,
+    marked,
+    object_metric,
+    observe,
+    pod,
+    pods,
+    pods_metric,
+    rules,
+    samples,
+    scale,
+    series,
+    unreadable,
+    value,
+    with_compat,
+)
+from trimtab.decide.horizontal import (
+    DEFAULT,
+    KUBERNETES_1_36,
+    Compat,
+    Gone,
+    Memory,
+    Owner,
+    Rival,
+    Target,
+    Unread,
+    after_scale,
+    decide,
+)
+from trimtab.decide.horizontal.compat import NAMED
+from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
+
+QUEUE = external(average(100))
+THEIRS = pod("theirs", owners=(msgspec.structs.replace(REPLICA_SET, name="x", uid="uid-of-x"),))
+OWNED = {REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)), "uid-of-x": Gone()}
+RIVAL = Rival(
+    key="shop/b", selector="app=web", strategy="OwnerReference", target=Target(kind="Deployment", uid="b")
+)
+OLD = HorizontalPodAutoscalerStatus()
+
+
+def remembered(uid="uid-of-hpa", **fields):
+    given = {"recommendations": (Recommendation(9, T - 15), Recommendation(4, T - 10)), "replicas": 4}
+    return Memory(uid=uid, **(given | fields))
+
+
+SHOWN_BY = {
+    "saturate": observe(hpa(object_metric(average("1m")), high=50), 5, series(9e15)),
+    "clear_messages": observe(hpa(object_metric(average(10))), 1, series(30)),
+    "spec_replicas_within_tolerance": observe(hpa(QUEUE), 4, series(600), scale=scale(4, seen=6)),
+    "negative_sums": observe(
+        hpa(QUEUE), 4, series(-9), compat=with_compat(refuse_absurd_samples=False), settings=NO_WINDOW
+    ),
+    "refuse_absurd_samples": observe(hpa(QUEUE), 4, series(900, age=9999)),
+    "ignore_foreign_samples": observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "x": 99_000})),
+    "effective_ambiguity": observe(
+        hpa(QUEUE, selection_strategy="OwnerReference"),
+        4,
+        series(400),
+        pods=(*pods(4, owners=(REPLICA_SET,)), THEIRS),
+        owners=OWNED,
+        rivals=(RIVAL,),
+    ),
+    "fallback_never_shrinks": observe(
+        hpa(QUEUE, selection_strategy="OwnerReference"),
+        4,
+        series(100),
+        pods=pods(4, owners=(REPLICA_SET,)),
+        owners={REPLICA_SET.uid: Unread(error="timeout")},
+        settings=NO_WINDOW,
+    ),
+    "raise_to_min_without_metrics": observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()),
+    "keep_condition_while_gate_off": observe(
+        hpa(QUEUE, low=0, status=marked()), 0, series(0), pods=(), gates=FeatureGates()
+    ),
+    "floor_one_while_gate_off": observe(
+        hpa(QUEUE, low=0), 4, series(0), gates=FeatureGates(), settings=NO_WINDOW
+    ),
+    "hold_without_ready_pods": observe(
+        hpa(external(value(10))), 4, series(90), pods=pods(4, ready="False"), settings=NO_WINDOW
+    ),
+    "undivided_average_at_zero": observe(hpa(QUEUE, low=0, status=marked()), 0, series(50), pods=()),
+    "percent_policy_leaves_zero": observe(
+        hpa(QUEUE, low=0, status=marked(), behavior=behavior(rules(("Percent", 50, 15), window=0))),
+        0,
+        series(500),
+        pods=(),
+    ),
+    "clear_condition_above_zero": observe(hpa(QUEUE, low=0, status=marked()), 4, series(400)),
+    "intent_before_scale": observe(hpa(QUEUE, low=0), 4, series(0), settings=NO_WINDOW),
+    "memory_follows_uid": observe(hpa(QUEUE), 4, series(100), memory=remembered("other")),
+    "compact_memory": observe(
+        hpa(QUEUE), 4, series(400), memory=remembered(recommendations=(Recommendation(4, T - 15),))
+    ),
+    "limit_repeated_events": observe(
+        hpa(QUEUE),
+        4,
+        series(400),
+        rivals=(Rival(key="shop/b", selector="app=web"),),
+        memory=remembered(told={"AmbiguousSelector": T - 15}),
+    ),
+    "tell_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
+    "observe_generation": observe(hpa(QUEUE, status=OLD), 4, series(400)),
+}
+
+
+@pytest.mark.parametrize("switch", Compat.__struct_fields__)
+def test_each_switch_changes_a_decision_of_its_own(switch):
+    seen = SHOWN_BY[switch]
+    ours = msgspec.structs.replace(seen.compat, **{switch: True})
+    theirs = msgspec.structs.replace(seen.compat, **{switch: False})
+    assert outcome(seen, ours) != outcome(seen, theirs)
+
+
+def outcome(seen, compat):
+    seen = msgspec.structs.replace(seen, compat=compat)
+    before = decide(seen, NOW)
+    after = after_scale(seen, before)
+    return before.intent, after.desired, after.status, after.events, after.memory
+
+
+def test_the_default_has_every_ruling_and_the_kubernetes_setting_none():
+    assert all(getattr(DEFAULT, name) for name in Compat.__struct_fields__)
+    assert not any(getattr(KUBERNETES_1_36, name) for name in Compat.__struct_fields__)
+    assert {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36} == NAMED

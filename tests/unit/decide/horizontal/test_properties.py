@@ -1,0 +1,194 @@
+"""What holds for every observation, generated."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.decide.horizontal.builders import (
+    JOB,
+    NO_WINDOW,
+    REPLICA_SET,
+    T,
+    average,
+    behavior,
+    cpu,
+    external,
+    hpa,
+    marked,
+    observe,
+    pod,
+    rules,
+    run,
+    samples,
+    series,
+    unreadable,
+    value,
+)
+from trimtab.decide.horizontal import (
+    Gone,
+    Memory,
+    Owner,
+    Record,
+    Target,
+    Unread,
+    decide_again,
+    explain,
+    record,
+)
+from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
+from trimtab.decide.horizontal.selection import keep_owned
+from trimtab.model.gates import FeatureGates
+from trimtab.model.meta import OwnerReference
+
+TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
+DEPLOYMENT = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
+OWNED = {
+    REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)),
+    JOB.uid: Gone(),
+}
+few = settings(max_examples=100, deadline=None)
+
+
+@st.composite
+def some_pod(draw, name):
+    return pod(
+        name,
+        phase=draw(st.sampled_from(["Running", "Running", "Running", "Pending", "Failed", "Succeeded"])),
+        ready=draw(st.sampled_from(["True", "True", "False", "Unknown", ""])),
+        age=draw(st.sampled_from([5.0, 100.0, 400.0, 3600.0])),
+        is_deleted=draw(st.booleans()) and draw(st.booleans()),
+        owners=draw(st.sampled_from([(REPLICA_SET,), (REPLICA_SET,), (JOB,), ()])),
+        cpu=draw(st.sampled_from([100, 100, 250, 0])),
+    )
+
+
+@st.composite
+def observations(draw):
+    number = draw(st.integers(0, 6))
+    chosen = tuple(draw(some_pod(f"web-{index}")) for index in range(number))
+    sampled = {one.name: draw(st.integers(-5, 2000)) for one in chosen if draw(st.booleans())}
+    total = draw(st.sampled_from([0.0, 1.0, 50.0, 333.0, 1e16, -4.0]))
+    kinds = [
+        (cpu(draw(st.integers(1, 200))), samples(sampled)),
+        (external(average(draw(st.integers(1, 300)))), series(total)),
+        (external(value(draw(st.integers(1, 300)))), series(total, 3.0)),
+        (external(value(7), name="down"), unreadable()),
+    ]
+    metrics = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3))
+    low = draw(st.integers(0, 4))
+    autoscaler = hpa(
+        *(one for one, _ in metrics),
+        low=low,
+        high=draw(st.integers(max(low, 1), 40)),
+        behavior=draw(st.sampled_from([None, behavior(), behavior(rules(("Percent", 50, 60), window=30))])),
+        status=marked(draw(st.sampled_from(["True", "False", None]))),
+        selection_strategy=draw(st.sampled_from([None, "OwnerReference"])),
+    )
+    memory = Memory(
+        uid="uid-of-hpa",
+        recommendations=draw(
+            st.none()
+            | st.lists(st.builds(Recommendation, st.integers(0, 40), st.just(T - 40)), max_size=3).map(tuple)
+        ),
+        scale_up=draw(
+            st.lists(st.builds(ScaleEvent, st.integers(1, 9), st.just(T - 5)), max_size=2).map(tuple)
+        ),
+    )
+    return observe(
+        autoscaler,
+        draw(st.integers(0, 45)),
+        *(reading for _, reading in metrics),
+        pods=chosen,
+        owners=draw(st.sampled_from([OWNED, OWNED | {JOB.uid: Unread(error="timeout")}])),
+        memory=memory,
+        gates=draw(st.sampled_from([FeatureGates(), FeatureGates.of({"AllAlpha": True})])),
+        compat=draw(st.sampled_from([DEFAULT, KUBERNETES_1_36])),
+    )
+
+
+@few
+@given(observations())
+def test_a_scale_that_is_written_is_within_the_bounds(seen):
+    decision = run(seen)
+    lowest = decision.trail.lowest
+    if decision.desired != decision.current:
+        assert min(lowest, decision.current) <= decision.desired <= max(seen.hpa.spec.max_replicas, 0)
+    if 0 < decision.current <= seen.hpa.spec.max_replicas and decision.current >= lowest:
+        assert lowest <= decision.desired <= seen.hpa.spec.max_replicas
+
+
+@few
+@given(observations())
+def test_deciding_recording_and_deciding_again_is_the_identity(seen):
+    written = record.dumps(Record(observation=seen, decision=run(seen)))
+    assert record.dumps(decide_again(record.loads(written))) == written
+
+
+@few
+@given(observations())
+def test_every_decision_can_be_explained(seen):
+    assert str(explain(run(seen)))
+
+
+@few
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=8), st.integers(0, 7), st.integers(1, 300))
+def test_with_all_pods_ready_more_usage_never_means_fewer_replicas(usage, index, more):
+    """I22."""
+    index %= len(usage)
+    fewer = usage_decision(usage)
+    usage = [*usage[:index], usage[index] + more, *usage[index + 1 :]]
+    assert usage_decision(usage) >= fewer
+
+
+def usage_decision(usage):
+    chosen = tuple(pod(f"web-{index}") for index in range(len(usage)))
+    reading = samples({one.name: used for one, used in zip(chosen, usage, strict=True)})
+    return run(observe(hpa(cpu(50), high=100), len(usage), reading, pods=chosen, settings=NO_WINDOW)).desired
+
+
+@few
+@given(st.lists(st.sampled_from([(REPLICA_SET,), (JOB,), (), (JOB, REPLICA_SET)]), max_size=8))
+def test_filtering_twice_changes_nothing(owners):
+    chosen = tuple(pod(f"web-{index}", owners=one) for index, one in enumerate(owners))
+    once = keep_owned(chosen, TARGET, OWNED)
+    assert keep_owned(once.pods, TARGET, OWNED).pods == once.pods
+
+
+@few
+@given(observations(), some_pod("stranger"), st.integers(0, 5000))
+def test_a_pod_that_is_not_owned_never_changes_a_decision_by_owner(seen, stranger, used):
+    stranger = msgspec.structs.replace(stranger, owners=())
+    by_owner = msgspec.structs.replace(
+        seen,
+        hpa=msgspec.structs.replace(
+            seen.hpa, spec=msgspec.structs.replace(seen.hpa.spec, selection_strategy="OwnerReference")
+        ),
+        owners=OWNED,
+        gates=FeatureGates.of({"AllAlpha": True}),
+        compat=DEFAULT,
+        pods=seen.pods or (pod("web-0", owners=(REPLICA_SET,)),),
+    )
+    readings = tuple(
+        msgspec.structs.replace(one, samples=one.samples | samples({"stranger": used}).samples)
+        if hasattr(one, "timestamp")
+        else one
+        for one in by_owner.readings
+    )
+    crowded = msgspec.structs.replace(by_owner, pods=(*by_owner.pods, stranger), readings=readings)
+    assert run(crowded).status == run(by_owner).status
+
+
+@few
+@given(st.lists(st.integers(0, 300), min_size=2, max_size=8), st.sets(st.integers(0, 7), min_size=1))
+def test_missing_samples_never_turn_the_direction_round(usage, missing):
+    """F32: with some samples gone, the decision stays on the side of the ones that are left."""
+    chosen = tuple(pod(f"web-{index}") for index in range(len(usage)))
+    left = {f"web-{index}": used for index, used in enumerate(usage) if index not in missing}
+    if not left:
+        return
+    decision = run(
+        observe(hpa(cpu(50), high=100), len(usage), samples(left), pods=chosen, settings=NO_WINDOW)
+    )
+    ratio = decision.trail.proposals[0].ratio
+    assert (decision.desired - len(usage)) * (ratio - 1.0) >= 0
