@@ -20,7 +20,7 @@ from trimtab.decide.vertical.histogram import (
     to_wire_time,
 )
 from trimtab.decide.vertical.matrix import BLOCK_COLUMNS, NEVER, HistogramMatrix, SampleBatch
-from trimtab.decide.vertical.table import Table
+from trimtab.decide.vertical.table import Table, in_rounds
 from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.times import SECOND_NS, ZERO_TIME_NS
 from trimtab.model.vpa.types import (
@@ -103,10 +103,12 @@ class AggregateTable(Table):
         """Add CPU samples; they alone count as samples and move first and last."""
         weights = np.full(len(rows), CPU_SAMPLE_WEIGHT)
         self.cpu.add(SampleBatch(rows, millicores / 1000.0, weights, moments))
-        np.maximum.at(self.last, rows, moments)
-        self.first[rows] = np.where(self.first[rows] == NEVER, moments, self.first[rows])
-        np.minimum.at(self.first, rows, moments)
-        np.add.at(self.count, rows, 1)
+        for turn in in_rounds(rows, self._used):
+            now, times = rows[turn], moments[turn]
+            first = self.first[now]
+            self.first[now] = np.where(first == NEVER, times, np.minimum(first, times))
+            self.last[now] = np.maximum(self.last[now], times)
+            self.count[now] += 1
 
     def add_memory(self, rows: Ints, peaks: Ints, window_ends: Ints) -> None:
         """Add memory peaks, each at the end of its window."""
@@ -242,9 +244,9 @@ class Aggregate:
 
 def controlled_by(policy: ContainerResourcePolicy | None) -> tuple[str, ...]:
     """Return the resources a policy leaves to us; without a word on it, CPU and memory."""
-    named = policy.controlled_resources if policy else None
-    names = SCALED_RESOURCES if named is None else named
-    return tuple(name for name in names if name in SCALED_RESOURCES)
+    if policy is None or policy.controlled_resources is None:
+        return SCALED_RESOURCES
+    return tuple(name for name in policy.controlled_resources if name in SCALED_RESOURCES)
 
 
 def refuse_history(checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:

@@ -5,6 +5,7 @@ by how little is known (few samples, or a short time), so that a young recommend
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -93,6 +94,12 @@ class Estimates:
     multipliers: Floats
     floors: Ints
     amounts: Ints
+
+    @cached_property
+    def listed(self) -> list[list[int]]:
+        """The amounts as plain numbers."""
+        listed: list[list[int]] = self.amounts.tolist()
+        return listed
 
 
 def estimate_cpu(table: AggregateTable, rows: Ints, settings: EstimatorSettings, floors: Ints) -> Estimates:

@@ -71,7 +71,7 @@ def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int
     )
     most = None if batch.most is None else np.array(batch.most, dtype=np.int64)[known]
     future, excess = _impossible(state, usage, most, now_ns)
-    usage = usage.of(~(future | excess))
+    usage = usage.where(~(future | excess))
     _reattach(state, usage.containers, now_ns)
     table = state.containers
     accepted = table.add_cpu(usage) if resource == CPU else table.add_memory(usage)

@@ -19,7 +19,7 @@ from trimtab.decide.vertical import gomath
 from trimtab.decide.vertical.buckets import Buckets, Ints
 from trimtab.decide.vertical.gomath import Floats
 from trimtab.decide.vertical.scan import find_percentiles
-from trimtab.decide.vertical.table import in_rounds
+from trimtab.decide.vertical.table import in_rounds, is_increasing
 from trimtab.model.times import ZERO_TIME_NS
 
 NEVER: Final = -(2**63)
@@ -39,7 +39,7 @@ class SampleBatch:
     weights: Floats
     times: Ints
 
-    def of(self, places: Ints) -> "SampleBatch":
+    def of(self, places: Ints | slice) -> "SampleBatch":
         """Return the samples at some places of the batch."""
         return SampleBatch(
             self.columns[places], self.values[places], self.weights[places], self.times[places]
@@ -117,8 +117,9 @@ class HistogramMatrix:
 
     def _distinct(self, samples: SampleBatch) -> Iterator[tuple[SampleBatch, Floats, Ints]]:
         for turn in in_rounds(samples.columns, self._used):
-            for chosen, block, places in self._by_block(samples.columns[turn]):
-                yield samples.of(turn[chosen]), block, places
+            mine = samples if len(turn) == len(samples.columns) else samples.of(turn)
+            for chosen, block, places in self._by_block(mine.columns):
+                yield mine.of(chosen), block, places
 
     def _add(self, samples: SampleBatch, block: Floats, places: Ints) -> None:
         columns = samples.columns
@@ -139,8 +140,17 @@ class HistogramMatrix:
         decayed = self._decayed(samples)
         buckets = self.buckets.buckets_of(samples.values)
         self.total[columns] = self._above_epsilon(self.total[columns] - decayed)
-        block[buckets, places] = self._above_epsilon(block[buckets, places] - decayed)
-        self._trim(columns)
+        left = self._above_epsilon(block[buckets, places] - decayed)
+        block[buckets, places] = left
+        lowest, highest = self.lowest[columns], self.highest[columns]
+        is_edge = (left == 0) & ((buckets == lowest) | (buckets == highest))
+        # Most columns that lose an edge lose their only bucket: nothing to search for.
+        is_only = is_edge & (lowest == highest)
+        self.lowest[columns[is_only]] = self.buckets.count - 1
+        self.highest[columns[is_only]] = 0
+        searched = columns[is_edge & ~is_only]
+        if len(searched):
+            self._trim(searched)
 
     def _above_epsilon(self, weights: Floats) -> Floats:
         return np.where(weights < self.buckets.epsilon, 0.0, weights)
@@ -266,8 +276,17 @@ class HistogramMatrix:
         for chosen, block, places in self._by_block(columns):
             block[:, places] = weights[:, chosen]
 
-    def _by_block(self, columns: Ints) -> Iterator[tuple[Ints, Floats, Ints]]:
-        numbers, places = np.divmod(columns, self._block_columns)
-        for number in np.unique(numbers):
-            chosen = np.flatnonzero(numbers == number)
-            yield chosen, self._blocks[number], places[chosen]
+    def _by_block(self, columns: Ints) -> Iterator[tuple[Ints | slice, Floats, Ints]]:
+        if not len(columns):
+            return
+        width, is_sorted = self._block_columns, is_increasing(columns)
+        for number in range(int(columns.min()) // width, int(columns.max()) // width + 1):
+            start, stop = number * width, (number + 1) * width
+            chosen: Ints | slice
+            if is_sorted:
+                chosen = slice(*np.searchsorted(columns, (start, stop)).tolist())
+            else:
+                chosen = np.flatnonzero((columns >= start) & (columns < stop))
+            places = columns[chosen] - start
+            if len(places):
+                yield chosen, self._blocks[number], places

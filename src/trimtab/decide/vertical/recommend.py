@@ -1,12 +1,12 @@
 """The recommendation for the containers of one VPA, with how each number came about."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
+from trimtab.decide.vertical.aggregate import SCALED_RESOURCES, Aggregate, AggregateTable
 from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_cores, scaled
 from trimtab.decide.vertical.estimate import (
     BOUNDS,
@@ -83,8 +83,7 @@ class Derivation:
         return f"{start}{widened}{lifted}; = {self.amount}{unit}"
 
 
-@dataclass(frozen=True)
-class ContainerRecommendation:
+class ContainerRecommendation(NamedTuple):
     """What one container should have, before policies are applied: its place in batch estimates."""
 
     name: str
@@ -95,10 +94,9 @@ class ContainerRecommendation:
     @property
     def amounts(self) -> dict[Bound, dict[str, int]]:
         """Per bound and resource the amount, before rounding flags."""
+        place, estimates = self.place, self.estimates.items()
         return {
-            bound: {
-                resource: int(batch.amounts[row, self.place]) for resource, batch in self.estimates.items()
-            }
+            bound: {resource: batch.listed[row][place] for resource, batch in estimates}
             for row, bound in enumerate(BOUNDS)
         }
 
@@ -165,8 +163,7 @@ def recommend_containers(
     return tuple(recommend_rows(profiles[names[0]].table, wanted, settings))
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A container to recommend for: the row of its merged history, and what else counts."""
 
     row: int
@@ -174,28 +171,61 @@ class Wanted:
     floor: tuple[int, int]
     """The least millicores and bytes."""
     policy: ContainerResourcePolicy | None = None
-    controlled: tuple[str, ...] = (CPU, MEMORY)
+    controlled: tuple[str, ...] = SCALED_RESOURCES
+
+
+class RecommendationBatch:
+    """Recommendations for many containers, in the order they were wanted; each is made when it is asked for."""
+
+    def __init__(self, wanted: Sequence[Wanted]) -> None:
+        self.wanted = wanted
+        self.estimates: list[dict[str, Estimates]] = []
+        """One entry per group of containers that share their settings."""
+        self._group = np.zeros(len(wanted), dtype=np.int64)
+        self._place = np.arange(len(wanted))
+
+    def add(self, places: Sequence[int], estimates: dict[str, Estimates]) -> None:
+        """Add the estimates of the containers at some places."""
+        self._group[places] = len(self.estimates)
+        self._place[places] = np.arange(len(places))
+        self.estimates.append(estimates)
+
+    def __len__(self) -> int:
+        return len(self.wanted)
+
+    def __getitem__(self, place: int) -> ContainerRecommendation:
+        one, batch = self.wanted[place], self.estimates[self._group[place]]
+        kept = batch if one.controlled is SCALED_RESOURCES else {name: batch[name] for name in one.controlled}
+        return ContainerRecommendation(one.name, kept, int(self._place[place]))
+
+    def __iter__(self) -> Iterator[ContainerRecommendation]:
+        return (self[place] for place in range(len(self)))
 
 
 def recommend_rows(
     table: AggregateTable, wanted: Sequence[Wanted], settings: RecommenderSettings
-) -> list[ContainerRecommendation]:
+) -> RecommendationBatch:
     """Recommend for many containers at once, in their order."""
-    groups: dict[EstimatorSettings, list[int]] = {}
+    usual, most = settings.estimators, list[int]()
+    groups: dict[EstimatorSettings, list[int]] = {usual: most}
     for place, one in enumerate(wanted):
-        groups.setdefault(settings.estimators.for_container(one.policy), []).append(place)
-    found: dict[int, ContainerRecommendation] = {}
+        # Hashing settings a hundred thousand times costs more than estimating: most containers have none of their own.
+        own = usual if one.policy is None else usual.for_container(one.policy)
+        (most if own is usual else groups.setdefault(own, [])).append(place)
+    found = RecommendationBatch(wanted)
     for estimators, places in groups.items():
-        rows = np.array([wanted[place].row for place in places], dtype=np.int64)
-        floors = np.array([wanted[place].floor for place in places], dtype=np.int64)
-        batch = {
-            CPU: estimate_cpu(table, rows, estimators, floors[:, 0]),
-            MEMORY: estimate_memory(table, rows, estimators, floors[:, 1]),
-        }
-        for position, place in enumerate(places):
-            one = wanted[place]
-            kept = (
-                batch if len(one.controlled) == len(batch) else {name: batch[name] for name in one.controlled}
-            )
-            found[place] = ContainerRecommendation(one.name, kept, position)
-    return [found[place] for place in range(len(wanted))]
+        found.add(places, _estimate_batch(table, [wanted[place] for place in places], estimators))
+    return found
+
+
+def _estimate_batch(
+    table: AggregateTable, members: Sequence[Wanted], estimators: EstimatorSettings
+) -> dict[str, Estimates]:
+    count = len(members)
+    rows = np.fromiter((one.row for one in members), np.int64, count)
+    least_cpu = np.fromiter((one.floor[0] for one in members), np.int64, count)
+    least_memory = np.fromiter((one.floor[1] for one in members), np.int64, count)
+    return {
+        CPU: estimate_cpu(table, rows, estimators, least_cpu),
+        MEMORY: estimate_memory(table, rows, estimators, least_memory),
+    }

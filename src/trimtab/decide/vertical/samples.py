@@ -32,9 +32,13 @@ class Usage:
     amounts: Ints
     times: Ints
 
-    def of(self, places: Ints | Accepted) -> "Usage":
-        """Return some of the samples."""
+    def of(self, places: Ints) -> "Usage":
+        """Return the samples at some places."""
         return Usage(self.containers[places], self.amounts[places], self.times[places])
+
+    def where(self, chosen: Accepted) -> "Usage":
+        """Return the samples that a mask chooses."""
+        return self if chosen.all() else self.of(np.flatnonzero(chosen))
 
 
 class ContainerTable(Table):
@@ -67,9 +71,9 @@ class ContainerTable(Table):
             now = usage.of(turn)
             good = (now.amounts >= 0) & (now.times > self.last_cpu[now.containers])
             accepted[turn] = good
-            taken = now.of(good)
+            taken = now.where(good)
             self.last_cpu[taken.containers] = taken.times
-            taken = taken.of(self.aggregate[taken.containers] != DETACHED)
+            taken = taken.where(self.aggregate[taken.containers] != DETACHED)
             self.aggregates.add_cpu(self.aggregate[taken.containers], taken.amounts, taken.times)
         return accepted
 
@@ -84,7 +88,7 @@ class ContainerTable(Table):
             in_order = now.times >= self.last_memory[now.containers]
             good = (now.amounts >= 0) & (in_order | is_oom)
             accepted[turn] = good
-            self._add_peaks(now.of(good), is_oom=is_oom)
+            self._add_peaks(now.where(good), is_oom=is_oom)
         return accepted
 
     def _add_peaks(self, usage: Usage, *, is_oom: bool) -> None:
@@ -97,8 +101,8 @@ class ContainerTable(Table):
         # A window whose first peak is 0 never sees a higher one: upstream takes 0 for "no peak yet".
         is_higher = ~is_over & (peaks != 0) & (usage.amounts > peaks)
         self._forget_peaks(rows[is_higher], peaks[is_higher])
-        self._next_window(usage.of(is_over))
-        self._record_peaks(usage.of(is_over | is_higher), is_oom=is_oom)
+        self._next_window(usage.where(is_over))
+        self._record_peaks(usage.where(is_over | is_higher), is_oom=is_oom)
 
     def _forget_peaks(self, rows: Ints, peaks: Ints) -> None:
         attached = self.aggregate[rows] != DETACHED
@@ -120,7 +124,7 @@ class ContainerTable(Table):
 
     def _record_peaks(self, usage: Usage, *, is_oom: bool) -> None:
         (self.oom_peak if is_oom else self.memory_peak)[usage.containers] = usage.amounts
-        usage = usage.of(self.aggregate[usage.containers] != DETACHED)
+        usage = usage.where(self.aggregate[usage.containers] != DETACHED)
         rows = usage.containers
         self.aggregates.add_memory(self.aggregate[rows], usage.amounts, self.window_end[rows])
 

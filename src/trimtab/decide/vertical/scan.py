@@ -13,7 +13,7 @@ EMPTY: Final = -1
 """The bucket reported for a column without samples."""
 
 _ROWS_BETWEEN_CHECKS: Final = 4
-_NARROW: Final = 64
+_NARROW: Final = 1024
 
 
 def find_percentiles(weights: Floats, lowest: Ints, highest: Ints, thresholds: Floats) -> Ints:

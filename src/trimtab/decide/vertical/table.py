@@ -49,12 +49,20 @@ class Table:
         return field
 
 
+def is_increasing(rows: Ints) -> bool:
+    """Return whether each row lies above the one before, which also means that none repeats."""
+    return bool((rows[1:] > rows[:-1]).all())
+
+
 def in_rounds(rows: Ints, size: int) -> Iterator[Ints]:
     """Yield places of `rows` in rounds that name no row twice; repeats wait, in order, for the next round.
 
     Numpy's scatter keeps only one write per place, so a batch must not hold the same row twice.
     """
     remaining = np.arange(len(rows))
+    if is_increasing(rows):
+        yield remaining
+        return
     first = np.empty(size, dtype=np.int64)
     while len(remaining):
         wanted = rows[remaining]
