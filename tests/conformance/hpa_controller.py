@@ -1,6 +1,7 @@
 """controller.jsonl: whole reconciliations, as the operator will run them, against a recorded world."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -36,12 +37,12 @@ class World:
     """The cluster and the controller's memory between steps."""
 
     gates: FeatureGates
-    settings: object
-    hpas: dict = field(default_factory=dict)
-    pods: list = field(default_factory=list)
-    scales: dict = field(default_factory=dict)
-    memories: dict = field(default_factory=dict)
-    selectors: dict = field(default_factory=dict)
+    settings: Any
+    hpas: dict[str, Any] = field(default_factory=dict)
+    pods: list[tuple[str, Any]] = field(default_factory=list)
+    scales: dict[tuple[str, str, str], Any] = field(default_factory=dict)
+    memories: dict[str, Any] = field(default_factory=dict)
+    selectors: dict[str, str] = field(default_factory=dict)
 
 
 def world_of(case):
@@ -167,7 +168,7 @@ def observe(world, key, step):
         scale = wire.convert(found["scale"], Scale)
     selector = parsed(scale.status.selector) if scale else ""
     pods = ()
-    if not isinstance(selector, str) and scale.status.selector:
+    if scale and scale.status.selector and not isinstance(selector, str):
         pods = tuple(pod for where, pod in world.pods if where == namespace and selector.matches(pod.labels))
     return Observation(
         hpa=hpa,
@@ -236,9 +237,10 @@ def write_scale(world, seen, replicas, step, write_back):
                 scale = found["scale"] | {"spec": {"replicas": replicas}}
                 world.scales[resource, namespace, reference.name] = found | {"scale": scale}
             return updates, None
+        message = error["message"]
         if error.get("reason") != "Conflict":
             break
-    return updates, error["message"]
+    return updates, message
 
 
 def answer_of(decision, updates, *, refused):

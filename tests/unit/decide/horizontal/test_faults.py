@@ -1,6 +1,7 @@
 """What goes wrong with metrics and objects never scales the wrong way (reliability rows F31 to F54)."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -218,8 +219,8 @@ def test_a_square_wave_changes_direction_at_most_twice_in_a_window():
         seen = msgspec.structs.replace(seen, readings=(series(load, age=-20.0 * step),))
         decision = run(seen, now)
         replicas.append(decision.desired)
-    steps = [after - before for before, after in zip(replicas, replicas[1:], strict=False) if after != before]
-    assert sum(one * two < 0 for one, two in zip(steps, steps[1:], strict=False)) <= 2
+    steps = [after - before for before, after in pairwise(replicas) if after != before]
+    assert sum(one * two < 0 for one, two in pairwise(steps)) <= 2
 
 
 def test_noise_inside_the_tolerance_changes_nothing():

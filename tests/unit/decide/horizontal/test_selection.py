@@ -1,5 +1,7 @@
 """Pod selection by owner reference (KEP-5625): edge cases and scenarios that are decisions."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -181,9 +183,7 @@ class TestEdgeCases:
     def test_a_chain_that_is_too_deep_is_not_owned(self):
         """1.3-16, F49."""
         links = [reference("Widget", f"w{number}") for number in range(1000)]
-        found = {
-            one.uid: Owner(uid=one.uid, owners=(above,)) for one, above in zip(links, links[1:], strict=False)
-        }
+        found = {one.uid: Owner(uid=one.uid, owners=(above,)) for one, above in pairwise(links)}
         assert f"more than {DEEPEST_CHAIN} levels" in why(pod(owners=(links[0],)), found)
         assert owners_to_find((pod(owners=(links[0],)),), TARGET, found) == {}
 

@@ -46,7 +46,7 @@ def mark(decision):
     return None if found is None else found.status
 
 
-def asleep(*metrics, low=0, high=10, **fields):
+def stopped(*metrics, low=0, high=10, **fields):
     """Make an autoscaler that brought its workload to zero an hour ago."""
     return hpa(*(metrics or (QUEUE,)), low=low, high=high, status=marked(), **fields)
 
@@ -72,19 +72,19 @@ def test_a_manual_zero_with_a_minimum_pauses(gates):
 
 def test_a_queue_that_fills_wakes_the_workload():
     """3.3-3: 20 with a target of 15 gives 2."""
-    decision = run(observe(asleep(object_metric(value(15))), 0, series(20), pods=()))
+    decision = run(observe(stopped(object_metric(value(15))), 0, series(20), pods=()))
     assert (decision.desired, mark(decision)) == (2, "False")
     assert decision.events[-1].message == "New size: 2; reason: Ingress metric rps above target"
 
 
 def test_a_value_exactly_at_its_target_wakes_one():
     """3.3-4."""
-    assert run(observe(asleep(external(value(15))), 0, series(15), pods=())).desired == 1
+    assert run(observe(stopped(external(value(15))), 0, series(15), pods=())).desired == 1
 
 
 def test_a_minimum_raised_at_zero_is_reached():
     """3.3-5."""
-    decision = run(observe(asleep(low=2), 0, series(0), pods=()))
+    decision = run(observe(stopped(low=2), 0, series(0), pods=()))
     assert decision.desired == 2
     assert condition(decision, "ScalingLimited").status == "True"
     assert condition(decision, "ScalingLimited").reason == "TooFewReplicas"
@@ -94,7 +94,7 @@ def test_a_minimum_raised_at_zero_is_reached():
 @pytest.mark.parametrize("metric", [QUEUE, cpu()])
 def test_a_minimum_raised_at_zero_is_reached_without_metrics(metric):
     """3.3-6, Z-N5."""
-    seen = observe(asleep(metric, low=2), 0, unreadable(), pods=())
+    seen = observe(stopped(metric, low=2), 0, unreadable(), pods=())
     decision = run(seen)
     assert (decision.desired, mark(decision), decision.error_label) == (2, "False", "internal")
     upstream = msgspec.structs.replace(seen, compat=with_compat(raise_to_min_without_metrics=False))
@@ -112,7 +112,7 @@ def test_a_minimum_lowered_to_zero_lets_the_next_idle_reading_stop_it():
 
 def test_the_condition_outlives_the_gate():
     """3.3-8, Z-D1: on, off, on at zero resumes; upstream removes the condition."""
-    seen = observe(asleep(), 0, series(500), pods=(), gates=OFF)
+    seen = observe(stopped(), 0, series(500), pods=(), gates=OFF)
     paused = run(seen)
     assert (paused.desired, mark(paused)) == (0, "True")
     again, now = later(seen, paused, gates=EVERY_GATE, pods=())
@@ -137,7 +137,7 @@ def test_cpu_beside_an_idle_queue_keeps_one_pod():
 
 def test_at_zero_one_readable_metric_is_enough():
     """3.3-11: CPU fails without pods, and its error is reported."""
-    decision = run(observe(asleep(cpu(), QUEUE), 0, unreadable(), series(300), pods=()))
+    decision = run(observe(stopped(cpu(), QUEUE), 0, unreadable(), series(300), pods=()))
     assert (decision.desired, decision.error_label) == (3, "internal")
     assert condition(decision, "ScalingActive").reason == "ValidMetricFound"
 
@@ -151,7 +151,7 @@ def test_a_failed_metric_prevents_scaling_to_zero():
 
 def test_a_metric_that_fails_at_zero_recovers_by_itself():
     """3.3-13, Z-F1."""
-    seen = observe(asleep(), 0, unreadable(), pods=())
+    seen = observe(stopped(), 0, unreadable(), pods=())
     down = run(seen)
     assert (down.desired, mark(down)) == (0, "True")
     assert condition(down, "ScalingActive").reason == "FailedGetExternalMetric"
@@ -177,14 +177,14 @@ def test_before_any_pod_exists_the_workload_is_held():
 
 def test_an_average_at_zero_shows_the_undivided_total():
     """3.3-16."""
-    decision = run(observe(asleep(), 0, series(250), pods=()))
+    decision = run(observe(stopped(), 0, series(250), pods=()))
     assert str(decision.status.current_metrics[0].external.current.average_value) == "250"
 
 
 def test_a_percent_policy_alone_leaves_zero_with_one():
     """3.3-17, Z-N2."""
     percent = behavior(rules(("Percent", 100, 15), window=0))
-    seen = observe(asleep(behavior=percent), 0, series(500), pods=())
+    seen = observe(stopped(behavior=percent), 0, series(500), pods=())
     assert run(seen).desired == 1
     upstream = msgspec.structs.replace(seen, compat=with_compat(percent_policy_leaves_zero=False))
     assert run(upstream).desired == 0
@@ -193,7 +193,7 @@ def test_a_percent_policy_alone_leaves_zero_with_one():
 def test_disabled_scale_up_stays_at_zero():
     """3.3-18."""
     disabled = behavior(rules(("Pods", 4, 15), window=0, select="Disabled"))
-    decision = run(observe(asleep(behavior=disabled), 0, series(500), pods=()))
+    decision = run(observe(stopped(behavior=disabled), 0, series(500), pods=()))
     assert decision.desired == 0
     assert condition(decision, "ScalingLimited").reason == "ScaleUpLimit"
 
@@ -201,7 +201,7 @@ def test_disabled_scale_up_stays_at_zero():
 def test_a_scale_up_window_delays_waking_and_starts_over_after_a_restart():
     """3.3-19."""
     slow = behavior(rules(("Pods", 10, 15), window=60))
-    seen = observe(asleep(behavior=slow), 0, series(500), pods=())
+    seen = observe(stopped(behavior=slow), 0, series(500), pods=())
     first = run(seen)
     assert first.desired == 0
     seen, now = later(seen, first, 61, readings=(series(500, age=-50),), pods=())
@@ -212,13 +212,13 @@ def test_a_scale_up_window_delays_waking_and_starts_over_after_a_restart():
 
 def test_replicas_above_zero_clear_the_condition():
     """3.3-20, Z-N3: HPA zero, user 3, steady, user 0: paused."""
-    seen = observe(asleep(), 3, series(300))
+    seen = observe(stopped(), 3, series(300))
     steady = run(seen)
     assert (steady.desired, mark(steady)) == (3, "False")
     seen, now = later(seen, steady, replicas=0, pods=(), readings=(series(300),))
     paused = run(seen, now)
     assert (paused.desired, condition(paused, "ScalingActive").reason) == (0, "ScalingDisabled")
-    upstream = run(observe(asleep(), 3, series(300), compat=with_compat(clear_condition_above_zero=False)))
+    upstream = run(observe(stopped(), 3, series(300), compat=with_compat(clear_condition_above_zero=False)))
     assert mark(upstream) == "True"
 
 
@@ -251,7 +251,7 @@ def test_a_recreated_autoscaler_at_zero_is_paused():
 
 def test_someone_elses_zero_under_a_true_condition_is_taken_for_ours():
     """3.3-24."""
-    assert run(observe(asleep(), 0, series(300), pods=())).desired == 3
+    assert run(observe(stopped(), 0, series(300), pods=())).desired == 3
 
 
 def test_a_cpu_only_autoscaler_with_minimum_zero_is_not_marked():
@@ -277,7 +277,7 @@ def test_the_first_rescale_of_any_autoscaler_adds_the_condition():
 
 def test_the_time_of_the_condition_moves_once():
     """3.3-28."""
-    seen = observe(asleep(), 0, series(300), pods=())
+    seen = observe(stopped(), 0, series(300), pods=())
     first = run(seen)
     assert condition(first, "ScaledToZero").last_transition_time == NOW
     seen, now = later(seen, first, readings=(series(900, age=5),))
@@ -289,7 +289,7 @@ def test_the_time_of_the_condition_moves_once():
 def test_an_external_value_target_with_only_an_average_is_an_average():
     """3.3-30, 4.3-7."""
     odd = external({"type": "Value", "averageValue": "100"})
-    assert run(observe(asleep(odd), 0, series(300), pods=())).desired == 3
+    assert run(observe(stopped(odd), 0, series(300), pods=())).desired == 3
 
 
 class TestScenarios:
@@ -305,8 +305,8 @@ class TestScenarios:
     def test_a_minimum_of_one_brings_it_back_for_good(self):
         """Z-I2."""
         seen = observe(hpa(QUEUE, low=0), 1, series(0), settings=NO_WINDOW)
-        asleep_now = run(seen)
-        seen, now = later(seen, asleep_now, hpa=hpa(QUEUE, low=1), readings=(series(0),), pods=())
+        at_zero = run(seen)
+        seen, now = later(seen, at_zero, hpa=hpa(QUEUE, low=1), readings=(series(0),), pods=())
         one = run(seen, now)
         assert (one.desired, mark(one)) == (1, "False")
         seen, now = later(seen, one, readings=(series(0),))
@@ -364,7 +364,7 @@ class TestScenarios:
 
     def test_a_restart_at_zero_resumes(self):
         """Z-K1: nothing but the stored condition is needed."""
-        assert run(observe(asleep(), 0, series(200), pods=(), memory=Memory())).desired == 2
+        assert run(observe(stopped(), 0, series(200), pods=(), memory=Memory())).desired == 2
 
 
 def test_owned_pods_that_are_not_ready_hold_the_workload():
@@ -384,5 +384,5 @@ def test_a_full_scale_down_tolerance_never_reaches_zero():
 def test_memory_of_replicas_above_zero_does_not_wake_it():
     """A recommendation inside the window holds a shrinking workload, not a sleeping one."""
     memory = Memory(uid="uid-of-hpa", recommendations=(Recommendation(5, T - 10),))
-    autoscaler = asleep(behavior=behavior(rules(("Pods", 4, 15), window=0)))
+    autoscaler = stopped(behavior=behavior(rules(("Pods", 4, 15), window=0)))
     assert run(observe(autoscaler, 0, series(0), pods=(), memory=memory)).desired == 0
