@@ -1,5 +1,7 @@
 """calculator.jsonl: the replica calculator, its parts, and the reading of the metrics APIs."""
 
+from typing import Any
+
 from tests.conformance.differences import differences
 from tests.conformance.hpa_readings import (
     external_reading,
@@ -118,10 +120,10 @@ def replicas(case):
         expect.pop("timestamp", None)  # upstream forgets it on the way; nothing depends on it
     answer = {"replicas": result.replicas, "timestamp": text_of(result.timestamp)}
     if case["function"] == "GetResourceReplicas":
-        quantity = result.status.resource or result.status.container_resource
+        shown: Any = result.status.resource or result.status.container_resource
         answer |= {
             "utilization": result.value,
-            "rawUtilization": quantity.current.average_value.milli_value(),
+            "rawUtilization": shown.current.average_value.milli_value(),
         }
     else:
         answer["usage"] = result.value

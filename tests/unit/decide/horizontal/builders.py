@@ -247,5 +247,11 @@ def told(decision):
     return [event.reason for event in decision.events]
 
 
+def why_unusable(reading):
+    """Return the text of a failed reading."""
+    assert isinstance(reading, Failed)
+    return reading.message
+
+
 def with_compat(**switches):
     return msgspec.structs.replace(DEFAULT, **switches)

@@ -55,8 +55,10 @@ OLD = HorizontalPodAutoscalerStatus()
 
 
 def remembered(uid="uid-of-hpa", **fields):
-    given = {"recommendations": (Recommendation(9, T - 15), Recommendation(4, T - 10)), "replicas": 4}
-    return Memory(uid=uid, **(given | fields))
+    known = Memory(
+        uid=uid, recommendations=(Recommendation(9, T - 15), Recommendation(4, T - 10)), replicas=4
+    )
+    return msgspec.structs.replace(known, **fields)
 
 
 SHOWN_BY = {

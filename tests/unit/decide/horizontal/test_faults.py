@@ -30,6 +30,7 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     usage_of,
     value,
+    why_unusable,
     with_compat,
 )
 from trimtab.decide.horizontal import Memory, ScaleFailure, explain, readings
@@ -91,7 +92,7 @@ def test_a_container_usage_that_is_not_a_number_fails_the_metric():
     """F34."""
     item = {"metadata": {"name": "web-1"}, "containers": [{"name": "main", "usage": {"cpu": "NaN"}}]}
     reading = readings.read_resource(wire.convert({"items": [item]}, PodMetricsList), "cpu")
-    assert "for pod web-1" in reading.message
+    assert "for pod web-1" in why_unusable(reading)
 
 
 @pytest.mark.parametrize("metric", [external(average(10)), external(value(10)), object_metric(value(10))])
@@ -190,7 +191,7 @@ def test_an_answer_about_something_else_is_refused(described):
     """F40."""
     asked = readings.Asked(metric="rps", namespace="shop", object="main")
     answer = wire.convert({"items": [described | {"value": "1"}]}, MetricValueList)
-    assert "the answer is about" in readings.read_object_metric(answer, asked).message
+    assert "the answer is about" in why_unusable(readings.read_object_metric(answer, asked))
     assert isinstance(readings.read_object_metric(answer), readings.Series)
 
 

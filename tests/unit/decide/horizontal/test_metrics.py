@@ -25,6 +25,7 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     usage_of,
     value,
+    why_unusable,
     with_compat,
 )
 from trimtab.decide.horizontal import readings
@@ -98,7 +99,7 @@ class TestEdgeCases:
     def test_several_values_for_one_object_are_an_error(self):
         """4.3-8, SPEC-A4."""
         two = wire.convert({"items": [{"value": "1"}, {"value": "2"}]}, MetricValueList)
-        assert readings.read_object_metric(two).message.endswith(
+        assert why_unusable(readings.read_object_metric(two)).endswith(
             "returned 2 results when we asked for exactly one"
         )
 
@@ -172,6 +173,7 @@ class TestEdgeCases:
             ]
         }
         reading = readings.read_pods_metric(wire.convert(answer, MetricValueList))
+        assert isinstance(reading, readings.PodSamples)
         assert reading.timestamp == reading.samples["a"].timestamp > reading.samples["b"].timestamp
 
 
@@ -273,13 +275,15 @@ class TestPodMetrics:
 def test_external_series_without_a_value_are_unusable():
     """F34: absent is not zero."""
     answer = wire.convert({"items": [{"metricName": "queue"}]}, ExternalMetricValueList)
-    assert readings.read_external_metric(answer).message.startswith("unusable answer of external metrics API")
+    assert why_unusable(readings.read_external_metric(answer)).startswith("unusable answer")
 
 
 def test_samples_by_pod_name_only():
     """F40, F41: foreign pods are ignored, and of a pod named twice the last value counts."""
     item = {"describedObject": {"name": "web-1"}, "metric": {"name": "qps"}}
     twice = wire.convert({"items": [item | {"value": "9"}, item | {"value": "4"}]}, MetricValueList)
-    assert readings.read_pods_metric(twice).samples["web-1"].value == 4000
+    reading = readings.read_pods_metric(twice)
+    assert isinstance(reading, readings.PodSamples)
+    assert reading.samples["web-1"].value == 4000
     decision = run(observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "foreign": 99_000})))
     assert decision.trail.proposals[0].value == 10_000

@@ -43,7 +43,7 @@ from trimtab.model.meta import OwnerReference
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
 DEPLOYMENT = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
-OWNED = {
+OWNED: dict[str, Owner | Gone | Unread] = {
     REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)),
     JOB.uid: Gone(),
 }

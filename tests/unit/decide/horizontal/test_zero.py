@@ -227,8 +227,10 @@ def test_going_to_zero_is_written_down_before_the_scale():
     seen = observe(hpa(QUEUE, low=0), 1, series(0), settings=NO_WINDOW)
     before = decide(seen, NOW)
     assert before.scale_to == 0
-    assert before.intent.condition("ScaledToZero").status == "True"
     crashed = msgspec.structs.replace(seen.hpa, status=before.intent)
+    written = crashed.status.condition("ScaledToZero")
+    assert written is not None
+    assert written.status == "True"
     woken = run(observe(crashed, 0, series(300), pods=()))
     assert woken.desired == 3
 
