@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,19 +26,15 @@ class Api:
         self.answer: Callable[[str], Any] = lambda path: {"items": []}
         self.hang = asyncio.Event()
 
-    async def __call__(self, scope, receive, send):
-        path = scope["path"] + (f"?{scope['query_string'].decode()}" if scope["query_string"] else "")
-        self.asked.append(path)
-        status, body = 200, self._body(scope["path"])
-        if body == "hang":
+    async def request(self, method, path, query, headers, body):
+        self.asked.append(path + (f"?{query}" if query else ""))
+        status, answer = 200, self._body(path)
+        if answer == "hang":
             await self.hang.wait()
-        if isinstance(body, int):
-            status, body = (
-                body,
-                {"kind": "Status", "status": "Failure", "message": "it is down", "code": body},
-            )
-        await send({"type": "http.response.start", "status": status, "headers": []})
-        await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+        if isinstance(answer, int):
+            status = answer
+            answer = {"kind": "Status", "status": "Failure", "message": "it is down", "code": status}
+        return SimpleNamespace(status=status, headers={}, body=json.dumps(answer).encode(), stream=None)
 
     def _body(self, path):
         if path == "/apis/custom.metrics.k8s.io":

@@ -13,8 +13,8 @@ from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import PODS
-from trimtab.decide.horizontal import Compat
 from trimtab.decide.horizontal import Settings as Numbers
+from trimtab.decide.horizontal.compat import NAMED
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
@@ -48,8 +48,7 @@ class HorizontalAutoscaler:
         client: Client,
         settings: Settings,
         *,
-        gates: FeatureGates,
-        compat: Compat,
+        rules: Rules,
         registry: CollectorRegistry | None = None,
         fence: Fence | None = None,
         instance: str = "trimtab",
@@ -69,7 +68,7 @@ class HorizontalAutoscaler:
             max_bytes=settings.metrics_max_bytes,
             versions_believed_for=settings.sync_period.total_seconds(),
         )
-        self._pods = PodBook(pod_level_resources=gates.enabled("PodLevelResources"))
+        self._pods = PodBook(pod_level_resources=rules.gates.enabled("PodLevelResources"))
         self.autoscalers = Autoscalers(
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
@@ -84,9 +83,7 @@ class HorizontalAutoscaler:
             gone_ttl=settings.sync_period.total_seconds(),
             count=self._telemetry.owner_looked_up,
         )
-        self._observer = Observer(
-            Rules(numbers_of(settings), gates, compat), self.autoscalers, self._pods, owners, questions
-        )
+        self._observer = Observer(rules, self.autoscalers, self._pods, owners, questions)
         writer = Writer(writing, self._targets, self.autoscalers, self._recorder, dry_run=settings.dry_run)
         self._round = Round(
             clock,
@@ -225,11 +222,16 @@ class HorizontalAutoscaler:
         self._telemetry.forget(meta.namespace, meta.name)
 
 
-def numbers_of(settings: Settings) -> Numbers:
-    """Return the settings that decisions go by."""
-    return Numbers(
+def rules_of(settings: Settings) -> Rules:
+    """Return what decisions go by; raise ValueError with a clear text if a setting is wrong."""
+    compat = NAMED.get(settings.compat or "trimtab")
+    if compat is None:
+        known = ", ".join(name for name in NAMED if name != "trimtab")
+        raise ValueError(f"--compat: {settings.compat!r} is not known; known are: {known}")
+    numbers = Numbers(
         tolerance=settings.tolerance,
         cpu_initialization_period=settings.cpu_initialization_period.total_seconds(),
         initial_readiness_delay=settings.initial_readiness_delay.total_seconds(),
         downscale_stabilization=settings.downscale_stabilization.total_seconds(),
     )
+    return Rules(numbers, FeatureGates.parse(settings.feature_gates), compat)

@@ -1,0 +1,135 @@
+"""Metrics as a test sets them, answered in front of whatever API server is behind."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from trimtab.cluster.transport import Request, Response, Stream, Transport
+from trimtab.model.selector import Selector
+
+Labels = dict[str, str]
+
+
+@dataclass
+class MetricsStub:
+    """Values by pod, object and series; `fail` and `hang` make a group misbehave."""
+
+    now: Callable[[], str]
+    usage: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    objects: list[tuple[str, str, str, str, Labels, str]] = field(default_factory=list)
+    external: list[tuple[str, str, Labels, str]] = field(default_factory=list)
+    fail: dict[str, int] = field(default_factory=dict)
+    hang: set[str] = field(default_factory=set)
+    raw: dict[str, Any] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def use(
+        self, namespace: str, pod: str, cpu: str = "0", memory: str = "0", container: str = "app"
+    ) -> None:
+        self.usage[namespace, pod] = {"name": container, "usage": {"cpu": cpu, "memory": memory}}
+
+    def set_external(self, namespace: str, metric: str, value: str, **labels: str) -> None:
+        self.external = [one for one in self.external if one[:3] != (namespace, metric, labels)]
+        self.external.append((namespace, metric, labels, value))
+
+    def set_object(
+        self, namespace: str, resource: str, name: str, metric: str, value: str, **labels: str
+    ) -> None:
+        key = (namespace, resource, name, metric, labels)
+        self.objects = [one for one in self.objects if one[:5] != key]
+        self.objects.append((*key, value))
+
+    async def answer(self, request: Request) -> Response | None:
+        parts = unquote(request.path).strip("/").split("/")
+        if parts[:1] != ["apis"] or len(parts) < 2 or not parts[1].endswith("metrics.k8s.io"):
+            return None
+        group = parts[1]
+        self.asked.append(request.path)
+        if group in self.hang or any(name in request.path for name in self.hang if "/" in name):
+            await asyncio.Event().wait()
+        if group in self.fail:
+            code = self.fail[group]
+            return _json(
+                {"kind": "Status", "status": "Failure", "message": "metrics are down", "code": code}, code
+            )
+        if request.path in self.raw:
+            return _json(self.raw[request.path])
+        query = dict(request.query)
+        if len(parts) == 2:
+            versions = [{"version": "v1beta2"}, {"version": "v1beta1"}]
+            return _json({"versions": versions, "preferredVersion": versions[0]})
+        if group == "metrics.k8s.io":
+            return _json(self._pods(parts[4] if len(parts) > 4 else None))
+        if group == "external.metrics.k8s.io":
+            return _json(self._external(parts[4], parts[5], query.get("labelSelector", "")))
+        return _json(self._custom(parts[4], parts[5:], query.get("metricLabelSelector", "")))
+
+    def _pods(self, namespace: str | None) -> Any:
+        return {
+            "kind": "PodMetricsList",
+            "items": [
+                {
+                    "metadata": {"name": pod, "namespace": where},
+                    "timestamp": self.now(),
+                    "window": "30s",
+                    "containers": [container],
+                }
+                for (where, pod), container in sorted(self.usage.items())
+                if namespace in {None, where}
+            ],
+        }
+
+    def _external(self, namespace: str, metric: str, selector: str) -> Any:
+        wanted = Selector.parse(selector)
+        return {
+            "items": [
+                {"metricName": name, "metricLabels": labels, "timestamp": self.now(), "value": value}
+                for where, name, labels, value in self.external
+                if (where, name) == (namespace, metric) and wanted.matches(labels)
+            ]
+        }
+
+    def _custom(self, namespace: str, rest: list[str], selector: str) -> Any:
+        wanted = Selector.parse(selector)
+        resource, name, metric = rest if len(rest) == 3 else ("namespaces", "*", rest[-1])
+        return {
+            "items": [
+                {
+                    "describedObject": {"kind": "", "namespace": where, "name": called},
+                    "metric": {"name": what, "selector": None},
+                    "timestamp": self.now(),
+                    "value": value,
+                }
+                for where, kind, called, what, labels, value in self.objects
+                if (where, kind, what) == (namespace, resource, metric)
+                and name in {"*", called}
+                and wanted.matches(labels)
+            ]
+        }
+
+
+class WithMetrics:
+    """A transport that answers the metrics groups itself."""
+
+    def __init__(self, inner: Transport, stub: MetricsStub) -> None:
+        self._inner = inner
+        self._stub = stub
+        self.sent: list[Request] = []
+
+    async def request(self, request: Request) -> Response:
+        self.sent.append(request)
+        return await self._stub.answer(request) or await self._inner.request(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        return self._inner.stream(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(status, {"content-type": "application/json"}, json.dumps(body).encode())
