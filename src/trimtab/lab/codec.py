@@ -35,7 +35,7 @@ def decode_body(body: bytes, content_type: str, known: tuple[str, ...] = (JSON, 
     """Decode a request body that must hold one object."""
     media = content_type.partition(";")[0].strip().lower() or JSON
     if media not in known:
-        raise unsupported_media_type(media, (*known,))
+        raise unsupported_media_type((*known, PROTOBUF))
     value = decode_yaml(body) if media == YAML else decode_json(body)
     if not isinstance(value, dict):
         raise bad_request(

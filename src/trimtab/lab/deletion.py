@@ -8,7 +8,7 @@ from trimtab.clock import Clock
 from trimtab.lab.admission import Admission, Attempt
 from trimtab.lab.bodies import decode_any
 from trimtab.lab.codec import JsonObject
-from trimtab.lab.errors import bad_request, conflict, invalid, invalid_value, not_found, unsupported_value
+from trimtab.lab.errors import bad_request, conflict, invalid, not_found, unsupported_value
 from trimtab.lab.reads import Reads, key_of
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request, Response, Target
@@ -17,7 +17,7 @@ from trimtab.lab.views import choose_view
 from trimtab.model.times import format_time
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-POLICIES = ("Background", "Foreground", "Orphan")
+POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ class DeleteOptions:
             if body.get("kind", "DeleteOptions") != "DeleteOptions":
                 raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
         grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
-        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool) or grace < 0):
-            cause = invalid_value("gracePeriodSeconds", grace, "must be greater than or equal to 0")
-            raise invalid("DeleteOptions", "", "", [cause])
+        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
+            raise bad_request("gracePeriodSeconds must be a whole number")
+        if grace is not None and grace < 0:
+            grace = 1  # upstream's reading of a negative grace: as short as can be
         policy = body.get("propagationPolicy") or request.option("propagationPolicy")
         orphans = body.get(
             "orphanDependents",
@@ -110,8 +111,12 @@ class Deletion:
             ("ResourceVersion", options.version, str(entry.version)),
         ):
             if wanted and wanted != seen:
-                why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {seen}"
-                raise conflict(resource.plural, resource.group, entry.name, why)
+                happened = "deleted and then recreated" if what == "UID" else "modified"
+                why = (
+                    f"the {what} in the precondition ({wanted}) does not match the {what} in record ({seen}). "
+                    f"The object might have been {happened}"
+                )
+                raise conflict(resource.kind, resource.group, entry.name, why)
 
     def _begin(self, request: Request, resource: Resource, entry: Entry, options: DeleteOptions) -> Entry:
         obj = entry.decoded()
@@ -130,7 +135,10 @@ class Deletion:
         if request.is_dry_run:
             return entry
         if not grace and not is_held:
-            return self._store.remove(resource.storage, entry.key)
+            if resource.strategy.is_graceful:
+                meta.update(deletionTimestamp=format_time(self._clock.now()), deletionGracePeriodSeconds=0)
+                meta["generation"] = meta.get("generation", 0) + (not entry.is_deleting)
+            return self._store.remove(resource.storage, entry.key, obj)
         if not entry.is_deleting:
             moment = self._clock.now() + timedelta(seconds=grace)
             meta.update(deletionTimestamp=format_time(moment), deletionGracePeriodSeconds=grace)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trimtab.model import fielderror
-from trimtab.model.fielderror import FieldError, FieldPath
+from trimtab.model.fielderror import ErrorType, FieldError, FieldPath
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -31,7 +31,9 @@ def forbidden_field(field: str, detail: str) -> FieldError:
 
 def unsupported_value(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Report a value outside an enumeration."""
-    return fielderror.not_supported(FieldPath(field), value, supported)
+    # Unlike the model's sets, what the server lists has an order of its own.
+    listed = ", ".join(fielderror.quote(one) for one in supported)
+    return FieldError(ErrorType.NOT_SUPPORTED, field, value, f"supported values: {listed}")
 
 
 def duplicate_value(field: str, value: Any) -> FieldError:
@@ -68,11 +70,10 @@ class ApiError(Exception):
         }
         if self.reason:
             body["reason"] = self.reason
-        details = dict(self.details or {})
         if self.retry_after is not None:
-            details["retryAfterSeconds"] = self.retry_after
-        if details:
-            body["details"] = details
+            body["details"] = {**(self.details or {}), "retryAfterSeconds": self.retry_after}
+        elif self.details is not None:
+            body["details"] = self.details
         body["code"] = self.code
         return body
 
@@ -140,24 +141,29 @@ def unauthorized() -> ApiError:
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
-def method_not_allowed(resource: str = "", group: str = "") -> ApiError:
+def method_not_allowed() -> ApiError:
     """Say that the resource exists but not this verb."""
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message, _details(resource, group) if resource else {})
+    return ApiError(405, "MethodNotAllowed", message, {})
 
 
-def unsupported_media_type(seen: str, known: Iterable[str]) -> ApiError:
+def unsupported_media_type(known: Iterable[str]) -> ApiError:
     """Say which content types are understood."""
     message = (
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
     )
-    return ApiError(415, "UnsupportedMediaType", message, {"kind": seen} if seen else {})
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch_type() -> ApiError:
+    """Say that a patch is of no known form; upstream's router answers this, and says no more."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def not_acceptable(known: Iterable[str]) -> ApiError:
     """Say which answers can be given."""
-    message = f"only the following media types are accepted: {', '.join(known)}"
-    return ApiError(406, "NotAcceptable", message)
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
+    return ApiError(406, "NotAcceptable", message, {})
 
 
 def expired(message: str) -> ApiError:
@@ -179,7 +185,9 @@ def too_large_body(message: str) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", message)
 
 
-def too_many_requests(message: str, retry_after: int = 0, cause: tuple[str, str] | None = None) -> ApiError:
+def too_many_requests(
+    message: str, retry_after: int | None = None, cause: tuple[str, str] | None = None
+) -> ApiError:
     """Ask the client to come back later."""
     details: dict[str, Any] = {}
     if cause:

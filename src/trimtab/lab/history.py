@@ -108,10 +108,10 @@ class Stream:
 class History:
     """The recent changes of one resource and their followers."""
 
-    def __init__(self, start: int, keep: int = HISTORY) -> None:
+    def __init__(self, keep: int = HISTORY) -> None:
         self._changes: deque[Change] = deque(maxlen=keep)
         #: Everything after this version is still in the ring.
-        self.oldest = start
+        self.oldest = 0
         self._streams: dict[str, set[Stream]] = {}
 
     def record(self, change: Change) -> None:

@@ -62,7 +62,7 @@ class MetricsApi:
                 raise not_found(resource.plural, GROUP, f"{key}")
             return Response.of(found[0])
         if verb != "list":
-            raise method_not_allowed(resource.plural, resource.group)
+            raise method_not_allowed()
         page = self._reads.page(request, core, target)
         items = list(self._measured(resource, page.entries))
         return Response.of(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from trimtab.clock import Clock
 from trimtab.lab.bodies import accept_object, check_place, check_type, report_fields
 from trimtab.lab.codec import JSON, YAML, JsonObject, decode_body, decode_json
-from trimtab.lab.errors import bad_request, invalid, required, unsupported_media_type
+from trimtab.lab.errors import bad_request, invalid, required, unsupported_media_type, unsupported_patch_type
 from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
 from trimtab.lab.patches.managed_fields import Manager
 from trimtab.lab.reads import key_of
@@ -44,10 +44,9 @@ def read_edit(request: Request, shape: Shape, *, is_custom: bool) -> Edit:
     if media == STRATEGIC_PATCH and not is_custom:
         patch = _read_object(request)
         return lambda obj: strategic.merge(obj, patch, shape)
-    known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
-    if not is_custom:
-        known.insert(2, STRATEGIC_PATCH)
-    raise unsupported_media_type(media, known)
+    if media == STRATEGIC_PATCH:
+        raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
+    raise unsupported_patch_type()
 
 
 def _read_object(request: Request) -> JsonObject:

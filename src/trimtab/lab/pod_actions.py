@@ -2,15 +2,23 @@
 
 from trimtab.clock import Clock
 from trimtab.lab.bodies import accept_object, read_typed
-from trimtab.lab.codec import JsonObject
+from trimtab.lab.codec import JsonObject, copy_of
 from trimtab.lab.deletion import DeleteOptions, Deletion
-from trimtab.lab.errors import ApiError, conflict, internal, not_found, required, too_many_requests
+from trimtab.lab.errors import (
+    ApiError,
+    bad_request,
+    conflict,
+    internal,
+    not_found,
+    required,
+    too_many_requests,
+)
 from trimtab.lab.patching import Edit, read_edit
 from trimtab.lab.reads import key_of
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request, Response, Target
 from trimtab.lab.store import Entry, Store
-from trimtab.lab.strategies.base import text_at
+from trimtab.lab.strategies.base import keep_from, text_at
 from trimtab.lab.strategies.pods import validate_resize
 from trimtab.lab.strategies.workloads import selector_of
 from trimtab.lab.writes import Writes
@@ -82,7 +90,7 @@ class PodActions:
                 f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has "
                 f"{status.get('currentHealthy', 0)} currently"
             )
-            raise _over_budget(message, 0)
+            raise _over_budget(message, None)
         if request.is_dry_run:
             return
         status["disruptionsAllowed"] -= 1
@@ -92,6 +100,8 @@ class PodActions:
     async def bind(self, request: Request, resource: Resource, target: Target) -> Response:
         """Assign a pod to a node."""
         body = read_typed(request, "", "v1", "Binding")
+        if body["metadata"].get("name") != target.name:
+            raise bad_request("name in URL does not match name in Binding object")
         node = (body.get("target") or {}).get("name", "")
         if not node:
             raise ApiError(422, "Invalid", f'Binding "{target.name}" is invalid: {required("target.name")}')
@@ -126,8 +136,8 @@ class PodActions:
 
         def change(old: JsonObject) -> JsonObject:
             version = old["metadata"]["resourceVersion"]
-            wanted = accept_object(edit(dict(old)), request, resource, target, [])
-            resized = {**old, "spec": wanted.get("spec", {})}
+            wanted = accept_object(edit(copy_of(old)), request, resource, target, [])
+            resized = {**old, "spec": _resized(old["spec"], wanted.get("spec", {}))}
             named = wanted["metadata"].get("resourceVersion")
             resized["metadata"] = {**old["metadata"], "resourceVersion": named}
             if not named or (verb == "patch" and named == version):
@@ -136,6 +146,17 @@ class PodActions:
 
         written = await self._writes.modify(request, resource, target, change, check=validate_resize)
         return self._writes.answer(request, resource, target, written)
+
+
+def _resized(spec: JsonObject, wanted: JsonObject) -> JsonObject:
+    """Return the old spec with the resources of the new one; everything else that was sent is ignored."""
+    merged: JsonObject = copy_of(spec)
+    for field in ("containers", "initContainers"):
+        new = {one.get("name"): one for one in wanted.get(field) or ()}
+        for container in merged.get(field) or ():
+            for name in ("resources", "resizePolicy") if container["name"] in new else ():
+                keep_from(container, new[container["name"]], name)
+    return merged
 
 
 def _replace_by(wanted: JsonObject) -> Edit:
@@ -161,7 +182,7 @@ def _spares_unready(budget: JsonObject) -> bool:
     return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
 
 
-def _over_budget(cause: str, retry_after: int) -> ApiError:
+def _over_budget(cause: str, retry_after: int | None) -> ApiError:
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     return too_many_requests(message, retry_after, ("DisruptionBudget", cause))
 

@@ -59,7 +59,7 @@ def decode_continue(token: str) -> _Position:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         return msgspec.json.decode(raw, type=_Position)
     except (binascii.Error, ValueError, msgspec.MsgspecError) as problem:
-        raise bad_request(f"continue key is not valid: {problem}") from problem
+        raise bad_request(f"invalid continue token: continue key is not valid: {problem}") from problem
 
 
 def parse_version(text: str) -> int:
@@ -68,7 +68,7 @@ def parse_version(text: str) -> int:
         return 0
     if not text.isascii() or not text.isdigit():
         cause = invalid_value("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise invalid("ListOptions", "meta.k8s.io", "", [cause])
+        raise bad_request(f"invalid resource version: {cause}")
     return int(text)
 
 
@@ -167,7 +167,7 @@ class Reads:
         return shelf.range(namespace), self._store.version
 
     def _at(self, shelf: Shelf, version: int, namespace: str, *, is_continue: bool = False) -> list[Entry]:
-        if version < shelf.history.oldest and shelf.history.oldest > 1:
+        if version < shelf.history.oldest:
             if is_continue:
                 raise expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start a new "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from trimtab.lab.codec import JsonObject, encode
-from trimtab.lab.errors import ApiError, bad_request
+from trimtab.lab.errors import ApiError, bad_request, invalid, unsupported_value
 
 #: Bytes of a body, as kube-apiserver's default limit.
 MAX_BODY = 3 * 1024 * 1024
@@ -101,7 +101,10 @@ class Request:
         """Tell whether nothing may be stored."""
         asked = self.query.get("dryRun", [])
         if any(one != "All" for one in asked):
-            raise bad_request(f'invalid dryRun value "{asked[0]}"; the only one is All')
+            kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(
+                self.method, "DeleteOptions"
+            )
+            raise invalid(kind, "meta.k8s.io", "", [unsupported_value("dryRun", asked, ("All",))])
         return bool(asked)
 
 

@@ -20,6 +20,7 @@ from trimtab.lab.reviews import Reviews
 from trimtab.lab.scale import Scales
 from trimtab.lab.writes import Writes
 
+WRITES = ("create", "update", "patch")
 REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
@@ -41,6 +42,8 @@ class ResourceRoutes:
     async def answer(self, request: Request, target: Target, verb: str) -> Response:
         """Answer a request on a resource."""
         resource = self.registry.find(target.group, target.version, target.resource)
+        if resource is None and not self.registry.in_version(target.group, target.version):
+            return Response.text("404 page not found\n", 404)
         if resource is None or target.rest:
             raise no_such_resource()
         if resource.is_namespaced and target.name and not target.namespace:
@@ -49,8 +52,11 @@ class ResourceRoutes:
             raise no_such_resource()
         if target.subresource:
             return await self._subresource(request, resource, target, verb)
-        if verb not in resource.verbs:
-            raise method_not_allowed(resource.plural, resource.group)
+        has_wrong_path = bool(target.name) is (verb == "create") or (
+            verb in ("update", "patch") and not target.name
+        )
+        if verb not in resource.verbs or (verb in WRITES and has_wrong_path):
+            raise method_not_allowed()
         if resource.group in REVIEWS:
             return self.reviews.answer(request, resource, target)
         if resource.group == METRICS:
@@ -94,7 +100,7 @@ class ResourceRoutes:
             raise ApiError(501, "NotImplemented", message)
         if name in ("status", "finalize") and verb in ("get", "update", "patch"):
             return await self._verb(request, resource, target, verb)
-        raise method_not_allowed(f"{resource.plural}/{name}", resource.group)
+        raise method_not_allowed()
 
     def _token(self, request: Request, resource: Resource, target: Target) -> Response:
         """Issue a token for a service account."""
@@ -149,7 +155,7 @@ class NonResourceRoutes:
                     ]
                 }
             )
-        raise not_found_path()
+        return Response.text("404 page not found\n", 404)
 
     async def _roots(self, request: Request, *, is_core: bool) -> Response:
         version = wants_aggregated(request)
@@ -169,7 +175,7 @@ class NonResourceRoutes:
             return await self._aggregation.forward(request, target.group, target.version)
         found: JsonObject | None = self._discovery.resources(target.group, target.version)
         if found is None:
-            raise not_found_path()
+            return Response.text("404 page not found\n", 404)
         return Response.of(found)
 
     def _open_api(self, request: Request, parts: tuple[str, ...]) -> Response:
@@ -181,10 +187,5 @@ class NonResourceRoutes:
             return Response.of(self._openapi.index())
         found = self._openapi.v3("/".join(parts[2:])) if parts[:2] == ("openapi", "v3") else None
         if found is None:
-            raise not_found_path()
+            return Response.text("404 page not found\n", 404)
         return Response(200, found)
-
-
-def not_found_path() -> ApiError:
-    """Say that nothing is served at a path."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})

@@ -6,7 +6,7 @@ Label selectors are the model's; field selectors know only `=`, `==` and `!=` on
 import re
 from dataclasses import dataclass, field
 
-from trimtab.lab.errors import bad_request
+from trimtab.lab.errors import ApiError, bad_request
 from trimtab.lab.store import Entry
 from trimtab.model.selector import EVERYTHING, Selector, SelectorError
 
@@ -45,6 +45,12 @@ def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     return tuple(found)
 
 
+def _unknown_field(name: str, known: frozenset[str]) -> ApiError:
+    if known:
+        return bad_request(f"field label not supported: {name}")
+    return bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+
+
 @dataclass(frozen=True)
 class Filter:
     """Which objects a list or watch is about."""
@@ -59,13 +65,13 @@ class Filter:
         try:
             labels = Selector.parse(label_text) if label_text else EVERYTHING
         except SelectorError as problem:
-            raise bad_request(f"unable to parse requirement: {problem}") from problem
+            raise bad_request(str(problem)) from problem
         if len(tuple(labels.requirements)) > MAX_REQUIREMENTS:
             raise bad_request(f"the label selector has more than {MAX_REQUIREMENTS} requirements")
         fields = parse_fields(field_text)
         for one in fields:
             if one.name not in known and one.name not in ("metadata.name", "metadata.namespace"):
-                raise bad_request(f"field label not supported: {one.name}")
+                raise _unknown_field(one.name, known)
         return cls(labels, fields, not fields and labels.is_empty)
 
     def matches(self, entry: Entry | None) -> bool:

@@ -53,11 +53,11 @@ class Entry:
 class Shelf:
     """All objects of one resource, in key order."""
 
-    def __init__(self, resource: str, start: int, keep: int) -> None:
+    def __init__(self, resource: str, keep: int) -> None:
         self.resource = resource
         self.entries: dict[str, Entry] = {}
         self.keys: list[str] = []
-        self.history = History(start, keep)
+        self.history = History(keep)
 
     def range(self, namespace: str) -> list[Entry]:
         """Return the objects of a namespace, or all, in key order."""
@@ -97,7 +97,7 @@ class Store:
         """Return the objects of a resource (`deployments.apps`), starting an empty shelf when new."""
         found = self._shelves.get(resource)
         if found is None:
-            found = self._shelves[resource] = Shelf(resource, self.version, self._keep)
+            found = self._shelves[resource] = Shelf(resource, self._keep)
         return found
 
     def shelves(self) -> Iterator[Shelf]:

@@ -10,6 +10,7 @@ from trimtab.lab.durations import age
 from trimtab.lab.registry import Column, Resource
 from trimtab.model.times import parse_time
 
+CREATED = "When the object was created."
 NAME = Column("Name", "", format="name", description="The name of the object, unique in its namespace.")
 AGE = Column("Age", ".metadata.creationTimestamp", type="date", description="The time since creation.")
 
@@ -21,7 +22,7 @@ def table_columns(resource: Resource, version: str) -> tuple[Column, ...]:
     builtin = BUILTIN.get((resource.group, resource.plural))
     if builtin is not None:
         return builtin[0]
-    return (NAME, Column("Created At", ".metadata.creationTimestamp", type="date"))
+    return (NAME, Column("Created At", ".metadata.creationTimestamp", type="date", description=CREATED))
 
 
 def table(
@@ -47,7 +48,7 @@ def table(
 def _definition(column: Column) -> JsonObject:
     return {
         "name": column.name,
-        "type": "string" if column.type == "date" else column.type,
+        "type": column.type,
         "format": column.format,
         "description": column.description,
         "priority": column.priority,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Protocol
 
-from trimtab.lab.codec import JSON, JsonObject, encode
+from trimtab.lab.bodies import ordered
+from trimtab.lab.codec import JSON, YAML, JsonObject, encode
 from trimtab.lab.errors import bad_request, not_acceptable
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request
@@ -51,14 +52,16 @@ class PlainView:
         """Return one object."""
         if self._is_stored_form:
             return entry.raw
-        return encode(self._resource.strategy.convert(entry.decoded(), self._group, self._version))
+        return encode(ordered(self._resource.strategy.convert(entry.decoded(), self._group, self._version)))
 
     def many(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
         """Return a list; items of built-in kinds leave out their type, as a typed server's do."""
         api_version = f"{self._group}/{self._version}" if self._group else self._version
         head = b'{"kind":"%s","apiVersion":"%s",' % (self._resource.list_kind.encode(), api_version.encode())
         raws = [self.one(entry) for entry in entries]
-        if not self._resource.is_custom:
+        if self._resource.is_custom:
+            meta = {"continue": "", **meta}  # lists of custom objects always carry the field
+        else:
             type_text = b'{"kind":"%s","apiVersion":"%s",' % (
                 self._resource.kind.encode(),
                 api_version.encode(),
@@ -167,4 +170,4 @@ def choose_view(request: Request, resource: Resource, version: str, now: Callabl
             return TableView(resource, resource.group, version, now, include)
         if wanted in ("PartialObjectMetadata", "PartialObjectMetadataList"):
             return MetadataView(options["v"])
-    raise not_acceptable([JSON])
+    raise not_acceptable((JSON, YAML))

@@ -15,7 +15,6 @@ from trimtab.lab.codec import JsonObject, copy_of
 from trimtab.lab.errors import (
     ApiError,
     already_exists,
-    bad_request,
     conflict,
     forbidden,
     invalid,
@@ -37,6 +36,9 @@ from trimtab.model.fielderror import FieldError
 ATTEMPTS = 5
 #: How often a generated name that is taken is replaced.
 NAME_ATTEMPTS = 8
+
+#: Subresources whose changes of the spec count as a new generation; binding a pod does not.
+COUNTED = ("", "scale", "resize", "ephemeralcontainers")
 
 Check = Callable[[JsonObject, JsonObject], list[FieldError]]
 Change = Callable[[JsonObject], JsonObject | Awaitable[JsonObject]]
@@ -67,7 +69,7 @@ class Writes:
     async def create(self, request: Request, resource: Resource, target: Target) -> Response:
         """Create the object in the body."""
         if resource.is_namespaced and not target.namespace:
-            raise method_not_allowed(resource.plural, resource.group)
+            raise method_not_allowed()
         obj = read_object(request, resource, target)
         entry = await self.create_object(request, resource, target, obj)
         return self.answer(request, resource, target, entry, 201)
@@ -84,7 +86,7 @@ class Writes:
         self._check_namespace(resource, target)
         scene = self.scene(request)
         if obj["metadata"].get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         self._choose_name(resource, obj)
         attempt = Attempt("CREATE", resource, target, obj, None, request)
         obj = await self._admission.mutate(attempt)
@@ -161,7 +163,8 @@ class Writes:
             resource.strategy.prepare_for_status(obj, old)
         else:
             resource.strategy.prepare_for_update(obj, old, self.scene(request))
-            if resource.has_generation and _spec_differs(resource, obj, old):
+            counts = attempt.target.subresource in COUNTED and resource.has_generation
+            if counts and _spec_differs(resource, obj, old):
                 obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         judge = check or (
             resource.strategy.validate_status if is_status else resource.strategy.validate_update
@@ -226,7 +229,7 @@ class Writes:
         if not version:
             if resource.strategy.needs_version_on_update:
                 cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-                raise invalid(resource.kind, resource.group, entry.name, [cause])
+                raise invalid(resource.plural, resource.group, entry.name, [cause])
             return False
         if version != str(entry.version):
             raise conflict(resource.plural, resource.group, entry.name)

@@ -82,6 +82,18 @@ def compile_rule(text: str) -> Rule:
     return Rule(text, program, uses_old)
 
 
+def has_rules(schema: JsonObject) -> bool:
+    """Tell whether a schema has rules anywhere."""
+    if RULES in schema:
+        return True
+    inner = [
+        *(schema.get("properties") or {}).values(),
+        schema.get("items"),
+        schema.get("additionalProperties"),
+    ]
+    return any(has_rules(child) for child in inner if isinstance(child, dict))
+
+
 def validate_rules(value: Any, schema: JsonObject, old: Any = MISSING, path: str = "") -> list[FieldError]:
     """Return the rules that `value` breaks; `old` is the stored value of the same field."""
     return list(_walk(value, schema, old, path))

@@ -231,7 +231,8 @@ def _columns(version: JsonObject) -> tuple[Column, ...]:
             one.get("type", "string"),
             one.get("format", ""),
             one.get("priority", 0),
-            one.get("description", ""),
+            one.get("description")
+            or f"Custom resource definition column (in JSONPath format): {one.get('jsonPath', '')}",
         )
         for one in version.get("additionalPrinterColumns") or ()
     )

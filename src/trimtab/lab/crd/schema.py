@@ -53,12 +53,14 @@ def _check(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
         if seen not in ("integer", "string"):
             yield _wrong_type(path, "integer,string", seen)
             return
-    elif wanted and not _fits(wanted, value, seen):
-        yield _wrong_type(path, wanted, seen)
-        return
+    is_wrong = bool(wanted) and not _fits(str(wanted), value, seen)
+    if is_wrong:
+        yield _wrong_type(path, str(wanted), seen)
     if "enum" in schema and value not in schema["enum"]:
         allowed = [one if isinstance(one, str) else encode(one).decode() for one in schema["enum"]]
         yield unsupported_value(path, value, allowed)
+    if is_wrong:
+        return
     if isinstance(value, dict):
         yield from _check_object(value, schema, path)
     elif isinstance(value, list):
@@ -147,9 +149,8 @@ def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldEr
     if pattern and not compile_pattern(pattern).search(value):
         yield invalid_value(path, value, f"{path} in body should match '{pattern}'")
     if schema.get("format") == "date-time" and not _is_time(value):
-        yield invalid_value(
-            path, value, f"{path} in body must be of type date-time: {encode(value).decode()}"
-        )
+        detail = f"{path} in body must be of type date-time: {encode(value).decode()}"
+        yield FieldError(ErrorType.TYPE_INVALID, path, value, detail)
 
 
 def _is_time(text: str) -> bool:

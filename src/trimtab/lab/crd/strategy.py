@@ -1,11 +1,26 @@
 """The rules of custom objects: defaults, schema and CEL of their definition."""
 
 from trimtab.lab.codec import JsonObject
-from trimtab.lab.crd.cel import validate_rules
+from trimtab.lab.crd.cel import has_rules, validate_rules
 from trimtab.lab.crd.defaulting import apply_defaults
 from trimtab.lab.crd.schema import validate as validate_schema
 from trimtab.lab.strategies.base import Scene, Strategy
-from trimtab.model.fielderror import FieldError
+from trimtab.model.fielderror import ErrorType, FieldError
+
+#: Problems of size and shape; a rule could fail on them, or take for ever.
+BLOCKING = frozenset(
+    {
+        ErrorType.REQUIRED,
+        ErrorType.TOO_LONG,
+        ErrorType.TOO_MANY,
+        ErrorType.TYPE_INVALID,
+        ErrorType.NOT_SUPPORTED,
+    }
+)
+SKIPPED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
 
 
 class CustomStrategy(Strategy):
@@ -30,9 +45,10 @@ class CustomStrategy(Strategy):
         self.default(obj)
 
     def validate_create(self, obj: JsonObject) -> list[FieldError]:
-        """Check schema, then rules; rules need a value of the right shape."""
+        """Check schema and rules."""
         schema = self._schema(obj)
-        return validate_schema(_plain(obj), schema) or validate_rules(obj, schema)
+        found = validate_schema(_plain(obj), schema)
+        return found + (_unchecked(schema) if _blocks(found) else validate_rules(obj, schema))
 
     def validate_update(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Check what changed; a problem that the stored object already has does not block other changes."""
@@ -41,11 +57,21 @@ class CustomStrategy(Strategy):
         if found:
             known = {str(problem) for problem in validate_schema(_plain(old), schema)}
             found = [problem for problem in found if str(problem) not in known]
-        return found or validate_rules(obj, schema, old)
+        return found + (_unchecked(schema) if _blocks(found) else validate_rules(obj, schema, old))
 
     def validate_status(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Check a status like the rest."""
         return self.validate_update(obj, old)
+
+
+def _blocks(found: list[FieldError]) -> bool:
+    """Tell whether the object is too wrong for its rules to be evaluated."""
+    return any(problem.type in BLOCKING for problem in found)
+
+
+def _unchecked(schema: JsonObject) -> list[FieldError]:
+    """Say that rules were skipped, if there are any."""
+    return [FieldError(ErrorType.INVALID, "<nil>", None, SKIPPED)] if has_rules(schema) else []
 
 
 def _plain(obj: JsonObject) -> JsonObject:

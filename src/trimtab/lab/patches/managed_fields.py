@@ -26,7 +26,8 @@ class Manager:
 
     def __str__(self) -> str:
         via = f' with subresource "{self.subresource}"' if self.subresource else ""
-        return f'"{self.name}"{via} using {self.api_version}'
+        using = f" using {self.api_version}" if self.operation == "Update" else ""
+        return f'"{self.name}"{via}{using}'
 
 
 @dataclass

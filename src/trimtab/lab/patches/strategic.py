@@ -56,7 +56,11 @@ def _merge_field(merged: JsonObject, name: str, value: Any, patch: JsonObject, s
         if value.get(PATCH) == "delete":
             merged.pop(name, None)
     elif isinstance(value, list) and "merge" in shape.patch_strategy:
-        merged[name] = _merge_list(before if isinstance(before, list) else [], value, shape)
+        known = before if isinstance(before, list) else []
+        merged[name] = _merge_list(known, value, shape)
+        if ORDER + name not in patch:
+            # Without an explicit order the patch's own counts, so that new items come before unmentioned ones.
+            merged[name] = _in_order(merged[name], value, known, shape.merge_key)
     else:
         merged[name] = value
 

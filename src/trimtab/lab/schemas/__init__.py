@@ -5,7 +5,7 @@ schema of their definition. Pruning, strict field checks, strategic merge, serve
 these shapes, so there is one place that knows what a field is.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -50,6 +50,8 @@ class Shape:
     merge_key: str = ""
     patch_strategy: frozenset[str] = frozenset()
     keeps_unknown: bool = False
+    #: Fields that a typed server leaves out when they are empty.
+    omitted: frozenset[str] = frozenset()
     is_embedded: bool = False
 
     def child(self, name: str) -> "Shape":
@@ -107,7 +109,22 @@ def shape_of_type(name: str) -> Shape:
         else:
             found = _shapes[name] = Shape("any", name)
             _fill(found, definitions().get(name, {}))
+            found.omitted = _omitted_fields(name)
     return found
+
+
+@cache
+def messages() -> dict[str, dict[str, list[str]]]:
+    """Return the fields of each Go type by protobuf number: JSON name, kind, and `k` when an empty value is kept."""
+    text = resources.files(__package__).joinpath("protobuf.json").read_bytes()
+    table: dict[str, dict[str, list[str]]] = decode(text)
+    return table
+
+
+def _omitted_fields(type_name: str) -> frozenset[str]:
+    short = type_name.removeprefix("io.k8s.api.").replace(META, "meta.v1.")
+    fields = messages().get(short, {}).values()
+    return frozenset(name for name, kind, kept in fields if not kept and not kind.startswith("m:"))
 
 
 def _fill(shape: Shape, schema: JsonObject) -> None:
@@ -138,8 +155,7 @@ def _field_shape(schema: JsonObject) -> Shape:
         return shape_of_type(reference.removeprefix(PREFIX))
     if reference:
         base = shape_of_type(reference.removeprefix(PREFIX))
-        shape = Shape(base.form, base.type_name, base.fields, base.values, base.items, base.required)
-        shape.keeps_unknown, shape.is_atomic_map = base.keeps_unknown, base.is_atomic_map
+        shape = replace(base)
     else:
         shape = Shape("any")
         _fill(shape, schema)

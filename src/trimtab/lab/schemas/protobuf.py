@@ -7,12 +7,11 @@ import base64
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from trimtab.lab.codec import MAX_DEPTH, JsonObject, decode
 from trimtab.lab.errors import bad_request
+from trimtab.lab.schemas import messages
 from trimtab.model.times import format_micro_time, format_time
 
 MAGIC = b"k8s\x00"
@@ -20,15 +19,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: API group -> package of its messages, where it is not the group's first word.
 PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac"}
 ENVELOPE_TYPES = {"DeleteOptions": "meta.v1.DeleteOptions", "Status": "meta.v1.Status"}
-
-Fields = dict[str, list[str]]
-
-
-@cache
-def _messages() -> dict[str, Fields]:
-    text = resources.files(__package__).joinpath("protobuf.json").read_bytes()
-    table: dict[str, Fields] = decode(text)
-    return table
 
 
 def decode_protobuf(body: bytes) -> JsonObject:
@@ -50,7 +40,7 @@ def decode_protobuf(body: bytes) -> JsonObject:
 def _message_name(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     name = ENVELOPE_TYPES.get(kind) or f"{PACKAGES.get(group, group.partition('.')[0])}.{version}.{kind}"
-    if name not in _messages():
+    if name not in messages():
         raise bad_request(f"{api_version} {kind} cannot be sent as protobuf to the lab; send JSON")
     return name
 
@@ -90,7 +80,7 @@ def _pairs(data: bytes) -> Iterator[tuple[int, Any]]:
 def _message(data: bytes, name: str, depth: int) -> JsonObject:
     if depth == 0:
         raise ValueError("messages are nested too deeply")
-    fields = _messages().get(name, {})
+    fields = messages().get(name, {})
     obj: JsonObject = {}
     for number, raw in _pairs(data):
         entry = fields.get(str(number))

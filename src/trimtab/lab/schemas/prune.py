@@ -1,7 +1,8 @@
 """Fit decoded JSON to a shape: drop what the type does not have, check the rest, report what was dropped.
 
-Like a typed server, the lab keeps only known fields of built-in kinds. `fieldValidation` decides what the client hears
-about the others: nothing (Ignore), a warning (Warn) or a refusal (Strict).
+Like a typed server, the lab keeps only known fields of built-in kinds, and leaves out nulls and what the type omits
+when empty. `fieldValidation` decides what the client hears about unknown fields: nothing (Ignore), a warning (Warn) or
+a refusal (Strict).
 """
 
 from typing import Any
@@ -11,6 +12,12 @@ from trimtab.lab.errors import bad_request
 from trimtab.lab.schemas import Shape
 
 GO_NAMES = {"integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
+JSON_FORMS = {
+    "string": ("string",),
+    "boolean": ("bool",),
+    "number": ("number",),
+    "int-or-string": ("number", "string"),
+}
 
 
 def fit(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bool = False) -> list[str]:
@@ -18,9 +25,8 @@ def fit(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bo
 
     The types of a custom object's own fields are left to its schema, which reports them all at once.
     """
-    return _Fitting(f'{kind} in version "{version}" cannot be handled as a {kind}', is_custom=is_custom).run(
-        obj, shape
-    )
+    what = f'{kind} in version "{version}" cannot be handled as a {kind}'
+    return _Fitting(what, is_custom=is_custom).run(obj, shape, kind)
 
 
 class _Fitting:
@@ -30,18 +36,20 @@ class _Fitting:
         self._what = what
         self._is_strict = not is_custom
         self._dropped: list[str] = []
+        #: The Go type that holds the field being looked at, for messages.
+        self._owner = ""
 
-    def run(self, obj: JsonObject, shape: Shape) -> list[str]:
+    def run(self, obj: JsonObject, shape: Shape, kind: str) -> list[str]:
         """Fit the object; metadata is typed in every kind."""
         is_strict = self._is_strict
         if not is_strict and isinstance(obj.get("metadata"), dict):
             self._is_strict = True
-            self._object(obj["metadata"], shape.child("metadata"), "metadata.")
+            self._object(obj["metadata"], shape.child("metadata"), "metadata.", "ObjectMeta")
             self._is_strict = is_strict
-        self._object(obj, shape, "")
+        self._object(obj, shape, "", kind)
         return self._dropped
 
-    def _object(self, obj: JsonObject, shape: Shape, path: str) -> None:
+    def _object(self, obj: JsonObject, shape: Shape, path: str, owner: str) -> None:
         for name in list(obj):
             value = obj[name]
             child = shape.fields.get(name)
@@ -50,9 +58,12 @@ class _Fitting:
                     self._dropped.append(f"{path}{name}")
                     del obj[name]
             elif value is not None:
+                self._owner = owner
                 self._value(value, child, f"{path}{name}")
+                if not value and name in shape.omitted:
+                    del obj[name]
             elif self._is_strict:
-                del obj[name]  # a null is an unset field of the typed object
+                del obj[name]
 
     def _value(self, value: Any, shape: Shape, path: str) -> None:
         form = shape.form
@@ -60,19 +71,19 @@ class _Fitting:
             return
         if form in ("object", "map"):
             if not isinstance(value, dict):
-                self._refuse(value, path, shape.type_name.rpartition(".")[2] or "map[string]string")
+                self._refuse(value, path, _short(shape) or "map[string]string")
             elif form == "object":
-                self._object(value, shape, path + ".")
+                self._object(value, shape, path + ".", _short(shape))
             else:
-                for key, child in value.items():
-                    self._inner(child, shape.values, f"{path}.{key}")
+                for child in value.values():
+                    self._inner(child, shape.values, path)
         elif form == "list":
             if not isinstance(value, list):
-                self._refuse(
-                    value, path, f"[]{shape.item().type_name.rpartition('.')[2] or shape.item().form}"
-                )
+                self._refuse(value, path, f"[]{_short(shape.item()) or shape.item().form}")
                 return
+            owner = self._owner
             for index, child in enumerate(value):
+                self._owner = owner
                 self._inner(child, shape.items, f"{path}[{index}]")
         elif not _is_scalar(value, form):
             self._refuse(value, path, GO_NAMES.get(form, form))
@@ -83,25 +94,23 @@ class _Fitting:
 
     def _refuse(self, value: Any, path: str, wanted: str) -> None:
         if self._is_strict:
+            where = ".".join(part.partition("[")[0] for part in path.split("."))
             seen = _json_type(value)
-            raise bad_request(
-                f"{self._what}: json: cannot unmarshal {seen} into Go struct field .{path} of type {wanted}"
+            message = (
+                f"json: cannot unmarshal {seen} into Go struct field {self._owner}.{where} of type {wanted}"
             )
+            raise bad_request(f"{self._what}: {message}")
+
+
+def _short(shape: Shape) -> str:
+    return shape.type_name.rpartition(".")[2]
 
 
 def _is_scalar(value: Any, form: str) -> bool:
     seen = _json_type(value)
     if form == "integer":
         return seen == "number" and float(value).is_integer()
-    return (
-        seen
-        in {
-            "string": ("string",),
-            "boolean": ("bool",),
-            "number": ("number",),
-            "int-or-string": ("number", "string"),
-        }[form]
-    )
+    return seen in JSON_FORMS[form]
 
 
 def _json_type(value: Any) -> str:

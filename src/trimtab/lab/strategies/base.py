@@ -26,6 +26,8 @@ class Strategy:
 
     #: What happens to dependents when a delete request does not say.
     default_propagation = "Background"
+    #: Whether deletion may wait for the object's own shutdown.
+    is_graceful = False
     #: Whether DELETE answers with the object even when it is gone at once.
     returns_deleted = False
     #: Whether a PUT of a missing object creates it, as a few old kinds allow.

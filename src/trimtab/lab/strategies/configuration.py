@@ -117,14 +117,20 @@ class RbacStrategy(Strategy):
             kinds = ("ServiceAccount", "User", "Group")
             if subject.get("kind") not in kinds:
                 found.append(unsupported_value(f"subjects[{index}].kind", subject.get("kind", ""), kinds))
-            elif subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
+            elif (
+                subject["kind"] == "ServiceAccount"
+                and not subject.get("namespace")
+                and "namespace" not in obj["metadata"]
+            ):
                 found.append(required(f"subjects[{index}].namespace"))
         return found
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Keep the role of a binding."""
         if obj.get("roleRef") != old.get("roleRef"):
-            return [invalid_value("roleRef", obj.get("roleRef"), "cannot change roleRef")]
+            shown = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
+            seen = {shown.get(name, name): value for name, value in (obj.get("roleRef") or {}).items()}
+            return [invalid_value("roleRef", seen, "cannot change roleRef")]
         return []
 
 

@@ -18,11 +18,26 @@ RENAMED = {
 BACK = {new: old for old, new in RENAMED.items()}
 NEW_GROUP = "events.k8s.io"
 #: What the typed core API always writes, present or not.
-CORE_ALWAYS: dict[str, object] = {"source": {}, "reportingComponent": "", "reportingInstance": ""}
+CORE_ALWAYS: dict[str, object] = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+#: What the new group leaves out when it is empty.
+NEW_OMITS = ("reportingController", "reportingInstance", "note", "reason", "type", "action")
 
 
 class EventStrategy(Strategy):
     """Events, stored in the form of the core group."""
+
+    def default(self, obj: JsonObject) -> None:
+        """Write what is always there."""
+        if not obj.get("apiVersion", "").startswith(NEW_GROUP):
+            for name, value in CORE_ALWAYS.items():
+                obj.setdefault(name, value)
 
     def convert(self, obj: JsonObject, group: str, version: str) -> JsonObject:
         """Rename the fields that differ."""
@@ -31,8 +46,11 @@ class EventStrategy(Strategy):
         if is_new != wants_new:
             names = RENAMED if wants_new else BACK
             obj = {names.get(name, name): value for name, value in obj.items()}
-            if not wants_new:
-                obj = {**CORE_ALWAYS, **obj}
+            obj["apiVersion"] = f"{group}/{version}" if group else version
+            if wants_new:
+                obj = {name: value for name, value in obj.items() if value or name not in NEW_OMITS}
+            else:
+                self.default(obj)
         obj["apiVersion"] = f"{group}/{version}" if group else version
         return obj
 

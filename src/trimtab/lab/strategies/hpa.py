@@ -27,7 +27,7 @@ class HpaStrategy(Strategy):
     def convert(self, obj: JsonObject, group: str, version: str) -> JsonObject:
         """Return the object in v1 or v2."""
         try:
-            return hpa.to_v1(obj) if version == "v1" else hpa.to_v2(obj)
+            return hpa.canonical(hpa.to_v1(obj) if version == "v1" else hpa.to_v2(obj))
         except hpa.InvalidObjectError as problem:
             raise invalid(KIND, GROUP, obj["metadata"].get("name", ""), problem.errors) from problem
 
@@ -39,6 +39,7 @@ class HpaStrategy(Strategy):
     def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
         """Drop what the gates switch off and the stored object does not use."""
         _become(obj, strategy.update(obj, old, self._gates).stored)
+        obj["status"] = {**ZEROS, **(obj.get("status") or {})}
 
     def prepare_for_status(self, obj: JsonObject, old: JsonObject) -> None:
         """Write the fields that are always there."""

@@ -30,6 +30,7 @@ TOLERATION_SECONDS = 300
 class PodStrategy(Strategy):
     """Pods: most of the spec is fixed at creation; deletion is graceful once a node runs them."""
 
+    is_graceful = True
     returns_deleted = True
     status_writes_metadata = True
 

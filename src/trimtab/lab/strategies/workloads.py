@@ -15,6 +15,7 @@ from trimtab.model.wire import WireError, convert
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 QUARTER = "25%"
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def selector_of(selector: JsonObject | None) -> Selector:
@@ -43,10 +44,9 @@ class WorkloadStrategy(Strategy):
         """Fill in the spec and its template."""
         spec = obj.setdefault("spec", {})
         self.default_spec(spec)
-        template = spec.get("template")
-        if isinstance(template, dict):
-            default_pod_spec(template.setdefault("spec", {}))
-            template.setdefault("metadata", {})
+        template = spec.setdefault("template", {})
+        default_pod_spec(template.setdefault("spec", {}))
+        template.setdefault("metadata", {})
 
     def default_spec(self, spec: JsonObject) -> None:
         """Fill in what is particular to the kind."""
@@ -64,17 +64,14 @@ class WorkloadStrategy(Strategy):
         spec = obj.get("spec", {})
         found = self.validate_replicas(spec)
         selector = spec.get("selector")
-        if not selector:
+        wrong = validate_selector(selector, "spec.selector") if selector else []
+        if selector is None:
             found.append(required("spec.selector"))
-        else:
-            found += validate_selector(selector, "spec.selector")
-            if not (selector.get("matchLabels") or selector.get("matchExpressions")):
-                found.append(
-                    invalid_value("spec.selector", selector, "empty selector is invalid for deployment")
-                )
-        if not found:
-            found += self.validate_template(spec, selector_of(selector))
-        return found
+        elif not (selector.get("matchLabels") or selector.get("matchExpressions")):
+            kind = obj["kind"].lower()
+            found.append(invalid_value("spec.selector", selector, f"empty selector is invalid for {kind}"))
+        found += wrong
+        return found + self.validate_template(spec, NOTHING if wrong else selector_of(selector))
 
     @staticmethod
     def validate_replicas(spec: JsonObject) -> list[FieldError]:
@@ -85,9 +82,9 @@ class WorkloadStrategy(Strategy):
     def validate_template(self, spec: JsonObject, selector: Selector) -> list[FieldError]:
         """Return what is wrong with the pod template."""
         template = spec.get("template") or {}
-        labels = template.get("metadata", {}).get("labels") or {}
+        labels = template.get("metadata", {}).get("labels")
         found: list[FieldError] = []
-        if not selector.matches(labels):
+        if not selector.matches(labels or {}):
             detail = "`selector` does not match template `labels`"
             found.append(invalid_value("spec.template.metadata.labels", labels, detail))
         found += validate_labels(labels, "spec.template.metadata.labels")
@@ -125,7 +122,8 @@ class DeploymentStrategy(WorkloadStrategy):
         strategy = obj["spec"].get("strategy", {})
         kind = strategy.get("type")
         if kind not in ("Recreate", "RollingUpdate"):
-            found.append(unsupported_value("spec.strategy.type", kind, ("Recreate", "RollingUpdate")))
+            seen = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
+            found.append(unsupported_value("spec.strategy", seen, ("Recreate", "RollingUpdate")))
         elif kind == "Recreate" and strategy.get("rollingUpdate"):
             detail = "may not be specified when strategy `type` is 'Recreate'"
             found.append(forbidden_field("spec.strategy.rollingUpdate", detail))
@@ -135,7 +133,7 @@ class DeploymentStrategy(WorkloadStrategy):
 class ReplicaSetStrategy(WorkloadStrategy):
     """ReplicaSets."""
 
-    status_zeros = {"replicas": 0}  # noqa: RUF012 - read only, like every strategy's data
+    status_zeros = {"replicas": 0}
 
     def default_spec(self, spec: JsonObject) -> None:
         """Fill in replicas."""
@@ -178,7 +176,7 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
 class StatefulSetStrategy(WorkloadStrategy):
     """StatefulSets."""
 
-    status_zeros = {"replicas": 0, "availableReplicas": 0}  # noqa: RUF012
+    status_zeros = {"replicas": 0, "availableReplicas": 0}
     CHANGEABLE = (
         "replicas",
         "ordinals",
@@ -217,7 +215,7 @@ class StatefulSetStrategy(WorkloadStrategy):
 class DaemonSetStrategy(WorkloadStrategy):
     """DaemonSets."""
 
-    status_zeros = {  # noqa: RUF012
+    status_zeros = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
         "desiredNumberScheduled": 0,
@@ -232,6 +230,17 @@ class DaemonSetStrategy(WorkloadStrategy):
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
         spec.setdefault("revisionHistoryLimit", 10)
+
+    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+        """Start counting templates, in the annotation that replaced an old field."""
+        super().prepare_for_create(obj, scene)
+        obj["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = "1"
+
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
+        """Count each new template."""
+        number = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0"))
+        number += obj["spec"].get("template") != old["spec"].get("template")
+        obj["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = str(number)
 
 
 class JobStrategy(WorkloadStrategy):
@@ -256,7 +265,7 @@ class JobStrategy(WorkloadStrategy):
         """Select the job's own pods by its uid."""
         super().prepare_for_create(obj, scene)
         spec, meta = obj["spec"], obj["metadata"]
-        if spec.get("manualSelector") or not isinstance(spec.get("template"), dict):
+        if spec.get("manualSelector"):
             return
         uid, name = meta["uid"], meta["name"]
         labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
@@ -264,6 +273,8 @@ class JobStrategy(WorkloadStrategy):
             labels[f"{prefix}controller-uid"] = uid
             labels[f"{prefix}job-name"] = name
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+        if not meta.get("labels"):
+            meta["labels"] = dict(labels)
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Keep what pods already run with."""
@@ -293,9 +304,11 @@ class CronJobStrategy(Strategy):
         spec.setdefault("suspend", False)
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
-        template = spec.get("jobTemplate", {}).get("spec", {}).get("template")
-        if isinstance(template, dict):
-            default_pod_spec(template.setdefault("spec", {}))
+        job = spec.setdefault("jobTemplate", {})
+        job.setdefault("metadata", {})
+        template = job.setdefault("spec", {}).setdefault("template", {})
+        template.setdefault("metadata", {})
+        default_pod_spec(template.setdefault("spec", {}))
 
     def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
         """Start with an empty status."""
@@ -322,7 +335,7 @@ class CronJobStrategy(Strategy):
 class BudgetStrategy(Strategy):
     """PodDisruptionBudgets."""
 
-    ZEROS = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}  # noqa: RUF012
+    ZEROS = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
     def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
         """Start with nothing observed."""

@@ -1,0 +1,1 @@
+"""The lab from outside: over its socket, with the clients that people use."""

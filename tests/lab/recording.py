@@ -1,0 +1,70 @@
+"""The real kube-apiserver's answers to the scripts, kept in a file; renew them with
+
+    python -m tests.lab.recording
+
+which needs the real programs (see `make test-real`).
+"""
+
+import asyncio
+import json
+import ssl
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.lab.answers import Reply, Script, Send, Step, encode_body, play, request_headers
+from tests.lab.scripts import SCRIPTS
+from tools.peers.cluster import RealCluster
+
+FILE = Path(__file__).parent / "recorded_answers.json"
+CONTROLLERS = ("garbage-collector-controller", "namespace-controller", "disruption-controller")
+
+
+def sender(cluster: RealCluster) -> Send:
+    """Return the function that sends steps to a real server."""
+    context = ssl.create_default_context(cafile=str(cluster.directory / "ca.crt"))
+    token = cluster.tokens["admin"]
+
+    async def send(step: Step, namespace: str, kept: str) -> Reply:
+        url = cluster.url + step.path.replace("{ns}", namespace) + (f"?{step.query}" if step.query else "")
+        body = encode_body(step, namespace, kept) or None
+        request = urllib.request.Request(url, body, request_headers(step, token), method=step.method)
+
+        def call() -> Reply:
+            try:
+                with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+                    return Reply(answer.status, answer.read())
+            except urllib.error.HTTPError as refusal:
+                return Reply(refusal.code, refusal.read())
+
+        return await asyncio.to_thread(call)
+
+    return send
+
+
+def record(cluster: RealCluster, script: Script, number: int) -> list[dict[str, Any]]:
+    """Play one script on a real cluster."""
+    return asyncio.run(play(script, sender(cluster), asyncio.sleep, f"script-{number}"))
+
+
+def recorded() -> dict[str, list[dict[str, Any]]]:
+    """Return the kept answers of every script."""
+    answers: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return answers
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder)) as cluster:
+        cluster.start_controllers(CONTROLLERS)
+        answers = {script.name: record(cluster, script, number) for number, script in enumerate(SCRIPTS)}
+    lines = [
+        f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(one, sort_keys=True) for one in steps) + "\n]"
+        for name, steps in answers.items()
+    ]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
