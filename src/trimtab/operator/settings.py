@@ -5,30 +5,12 @@ upstream's wherever upstream has the setting, so that manifests and habits carry
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, fields
 from datetime import timedelta
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """What the command line and the reference page say about a setting."""
-
-    name: str
-    help: str
-    group: str
-    why: str
-
-    @property
-    def environment(self) -> str:
-        """Return the environment variable that sets the same: `--sync-period` is `TRIMTAB_SYNC_PERIOD`."""
-        return "TRIMTAB_" + self.name.removeprefix("--").replace("-", "_").upper()
-
-
-def setting(default: Any, name: str, help: str, *, group: str, why: str) -> Any:  # noqa: A002 - click's own word
-    """Declare one setting."""
-    return field(default=default, metadata={"flag": Flag(name, help, group, why)})
-
+from trimtab.operator.flags import Flag, setting
+from trimtab.operator.vertical.settings import VerticalSettings
 
 _HORIZONTAL = "Horizontal"
 _PROCESS = "Process"
@@ -37,7 +19,7 @@ _METRICS = "Metrics"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(VerticalSettings):
     """How this process runs; frozen, made once at start-up."""
 
     components: tuple[str, ...] = setting(

@@ -49,9 +49,10 @@ class SlimSpec(Wire):
 
 
 class SlimStatus(Wire):
-    """The scale of a workload as its status has it."""
+    """The scale of a workload as its status has it; a DaemonSet counts nodes instead."""
 
     replicas: int = 0
+    desired_number_scheduled: int = 0
 
 
 class SlimWorkload(Wire):

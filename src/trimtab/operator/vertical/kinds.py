@@ -1,0 +1,65 @@
+"""The kinds that the vertical loops watch, each read into no more than they need."""
+
+from typing import Any
+
+from trimtab.cluster.resource import Resource
+from trimtab.cluster.resources import DAEMON_SETS, JOBS
+from trimtab.model.selector import LabelSelector
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
+from trimtab.model.wire import Wire
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
+
+GROUP, VERSION = "autoscaling.k8s.io", "v1"
+VPAS = Resource(GROUP, VERSION, "verticalpodautoscalers", "VerticalPodAutoscaler", VerticalPodAutoscaler)
+SCOPES = Resource(GROUP, VERSION, "vpascopes", "VPAScope", VPAScope)
+CHECKPOINTS = Resource(
+    GROUP,
+    VERSION,
+    "verticalpodautoscalercheckpoints",
+    "VerticalPodAutoscalerCheckpoint",
+    VerticalPodAutoscalerCheckpoint,
+)
+
+
+class _Labelled(Wire):
+    labels: dict[str, str] = {}
+
+
+class _Template(Wire):
+    metadata: _Labelled = _Labelled()
+
+
+class _JobSpec(Wire):
+    template: _Template = _Template()
+
+
+class _JobTemplate(Wire):
+    spec: _JobSpec = _JobSpec()
+
+
+class SlimCronJobSpec(Wire):
+    """Of a CronJob's spec only the labels that its pods get."""
+
+    job_template: _JobTemplate = _JobTemplate()
+
+
+class SlimCronJob(Wire):
+    """A CronJob, which has no selector: its pods are known by the labels of their template."""
+
+    metadata: SlimMeta = SlimMeta()
+    spec: SlimCronJobSpec = SlimCronJobSpec()
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        """Return what its pods have in common; None if they have no labels."""
+        labels = self.spec.job_template.spec.template.metadata.labels
+        return LabelSelector(match_labels=labels) if labels else None
+
+
+WORKLOADS: dict[str, Resource[Any]] = {
+    **{kind: resource for (_, kind), resource in CACHED_TARGETS.items()},
+    "DaemonSet": DAEMON_SETS.into(SlimWorkload),
+    "Job": JOBS.into(SlimWorkload),
+    "CronJob": Resource("batch", "v1", "cronjobs", "CronJob", SlimCronJob),
+}
+"""Kinds that VPAs target by themselves, all watched: they are links of every pod's chain of controllers."""
