@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -144,7 +145,7 @@ def refuse_checkpoint(checkpoint: HistogramCheckpoint, buckets: Buckets) -> str 
     if math.isnan(checkpoint.total_weight) or math.isinf(checkpoint.total_weight):
         return f"cannot load checkpoint with weight {checkpoint.total_weight}, which is not a number"
     if checkpoint.total_weight < 0:
-        return f"cannot load checkpoint with negative weight {checkpoint.total_weight:g}"
+        return f"cannot load checkpoint with negative weight {_plain(checkpoint.total_weight)}"
     for bucket, weight in sorted(checkpoint.bucket_weights.items()):
         if bucket >= buckets.count:
             return f"checkpoint has bucket {bucket} that is exceeding histogram buckets {buckets.count}"
@@ -153,6 +154,14 @@ def refuse_checkpoint(checkpoint: HistogramCheckpoint, buckets: Buckets) -> str 
         if weight < 0:
             return f"checkpoint has the negative weight {weight} in bucket {bucket}"
     return None
+
+
+def _plain(number: float) -> str:
+    """Write a float as Go does: without exponent below 1e21, without a point if whole."""
+    text = repr(number)
+    if "e+" in text and abs(number) < 1e21:
+        text = format(Decimal(text), "f")
+    return text.removesuffix(".0")
 
 
 def to_int64(time_ns: int) -> int:

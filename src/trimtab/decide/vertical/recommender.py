@@ -106,6 +106,9 @@ def _finish(
     post: PostProcessing,
     now_ns: int,
 ) -> VPARecommendation:
+    if vpa.unsupported is not None:
+        vpa.stand_still(vpa.unsupported, now_ns)
+        return VPARecommendation(vpa.key, vpa.status(), vpa.status() != vpa.vpa.status, ())
     recommendation = pod_resources(containers, settings.rounding)
     if post.whole_cores:
         recommendation = round_to_whole_cores(vpa.vpa, recommendation)

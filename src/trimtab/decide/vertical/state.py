@@ -262,8 +262,13 @@ class ClusterState:
             if name in self.vpas:
                 self.vpas[name].use(key, aggregate, per_vpa=self.per_vpa_config)
 
-    def add_or_update_vpa(self, vpa: VerticalPodAutoscaler, selector: Selector) -> VPAState:
-        """Take over a VPA; one whose selector changed starts anew, with the history its new selector had before."""
+    def add_or_update_vpa(
+        self, vpa: VerticalPodAutoscaler, selector: Selector, unsupported: str | None = None
+    ) -> VPAState:
+        """Take over a VPA; one whose selector changed starts anew, with the history its new selector had before.
+
+        `unsupported` says why it can do nothing now (its scope is missing, its target cannot be read).
+        """
         state = self.vpas.get(vpa.key)
         if state is not None and str(state.selector) != str(selector):
             self._set_history_aside(state)
@@ -274,6 +279,7 @@ class ClusterState:
             self.namespace(vpa.metadata.namespace).add_vpa(state)
             state.initial = self._set_aside.pop((vpa.key, str(selector)), {})
             self._link_vpa(state)
+        state.unsupported = unsupported
         state.update(vpa, per_vpa=self.per_vpa_config)
         return state
 

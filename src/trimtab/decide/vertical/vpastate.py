@@ -40,6 +40,8 @@ class VPAState:
         self.initial: dict[str, Aggregate] = {}
         """History loaded from checkpoints, by container; merged into every computation."""
         self.pod_count = 0
+        self.unsupported: str | None = None
+        """Why the VPA can do nothing now, as its condition ConfigUnsupported says; its recommendation then stays."""
         self.conditions: dict[str, Condition] = {}
         self.recommendation: RecommendedPodResources | None = None
 
@@ -103,6 +105,10 @@ class VPAState:
             if had_policy or vpa.spec.resource_policy is not None:
                 aggregate.apply_policy(policy_for(key.container, vpa.spec.resource_policy), per_vpa=per_vpa)
 
+    def stand_still(self, why: str, now_ns: int) -> None:
+        """Keep the recommendation as it is, and say why nothing new is recommended."""
+        self.set_condition(VPAConditionType.CONFIG_UNSUPPORTED, True, "", why, now_ns)
+
     def recommend(self, recommendation: RecommendedPodResources, now_ns: int) -> None:
         """Take over a recommendation and set the conditions that follow from it."""
         for entry in recommendation.container_recommendations:
@@ -110,6 +116,7 @@ class VPAState:
                 if key.container == entry.container_name:
                     aggregate.last_recommendation = entry.uncapped_target
         self.recommendation = recommendation
+        self.conditions.pop(VPAConditionType.CONFIG_UNSUPPORTED, None)
         reason, message = "", ""
         if self.pod_count > 0:
             self.conditions.pop(VPAConditionType.NO_PODS_MATCHED, None)

@@ -1,5 +1,6 @@
 """Roles keep their own history: F5, SCP-E2, SCP-N1, SCP-R1, SCP-S1 and a day of rotating leaders."""
 
+import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
@@ -8,6 +9,7 @@ from trimtab.decide.vertical.checkpoints import load_checkpoint, save_checkpoint
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.state import PodId
 from trimtab.model import wire
+from trimtab.model.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 
 BUSY = Load(4000, 8 * 10**9)
@@ -134,6 +136,32 @@ def test_scp_r1_a_restart_restores_the_roles_profile_from_its_checkpoints():
         None,
     ]
     assert restarted.targets() == before
+
+
+def test_scp_n3_a_missing_scope_leaves_the_last_recommendation_and_the_role_resumes_with_its_history():
+    vpas = leader_and_base()
+    recommender = Recommender(vpas, SCOPES)
+    pods, loads = roles("db-0")
+    recommender.observe(pods)
+    recommender.scrape(loads)
+    before = recommender.recommend()["leader"].status
+    recommender.scopes = ()
+    recommender.observe(pods)
+    written = msgspec.structs.replace(vpas[1], status=before)
+    recommender.state.add_or_update_vpa(written, Selector.parse("app=db"), "VPAScope 'leader' does not exist")
+    gone = recommender.recommend()
+    assert gone["leader"].status.recommendation == before.recommendation
+    assert ("ConfigUnsupported", "True") in [
+        (one.type, one.status) for one in gone["leader"].status.conditions
+    ]
+    assert (
+        gone["base"].containers[0].amounts["target"]["memory"] == LEADER_TARGET
+    )  # it controls the leader now
+    recommender.scopes = SCOPES
+    recommender.observe(pods)
+    recommender.state.add_or_update_vpa(written, Selector.parse("app=db"))
+    assert recommender.targets() == {"base": FOLLOWER_TARGET, "leader": LEADER_TARGET}
+    assert recommender.recommend()["leader"].status == before
 
 
 def test_scp_s1_pods_of_one_daemonset_learn_per_class_of_node():
