@@ -25,6 +25,7 @@ class Lazy(NamedTuple):
 
 
 COMMANDS = {
+    "adapter": Lazy("trimtab.cli.adapter:adapter", "Serve custom and external metrics to autoscalers."),
     "completion": Lazy("trimtab.cli.completion:completion", "Print the completion script of a shell."),
     "convert": Lazy(
         "trimtab.cli.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
@@ -32,6 +33,10 @@ COMMANDS = {
     "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
     "lab": Lazy(
         "trimtab.cli.lab:lab", "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."
+    ),
+    "run": Lazy(
+        "trimtab.cli.run:run",
+        "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
     ),
     "validate": Lazy(
         "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."

@@ -1,0 +1,64 @@
+"""What kube-aggregator and clients read to learn what is served: groups, versions, resources."""
+
+from typing import Any
+
+from trimtab.adapter.questions import CUSTOM_GROUP, EXTERNAL_GROUP
+from trimtab.adapter.routes import versions_of
+from trimtab.adapter.source import Catalogue
+from trimtab.model import wire
+
+Json = dict[str, Any]
+GROUPS = (CUSTOM_GROUP, EXTERNAL_GROUP)
+
+
+def group_list() -> bytes:
+    """Return the APIGroupList of /apis."""
+    return wire.encode(
+        {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in GROUPS]}
+    )
+
+
+def group(name: str) -> bytes:
+    """Return one APIGroup."""
+    return wire.encode({"kind": "APIGroup", "apiVersion": "v1", **_group(name)})
+
+
+def resource_list(name: str, version: str, catalogue: Catalogue) -> bytes:
+    """Return the APIResourceList of a group version: one entry per metric and kind of object."""
+    if name == EXTERNAL_GROUP:
+        resources = [
+            _resource(metric, True, "ExternalMetricValueList") for metric in sorted(catalogue.external)
+        ]
+    else:
+        resources = [
+            _resource(f"{offer.resource}/{offer.metric}", offer.is_namespaced, "MetricValueList")
+            for offer in sorted(catalogue.custom)
+        ]
+    return wire.encode(
+        {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": f"{name}/{version}",
+            "resources": resources,
+        }
+    )
+
+
+def openapi_v2() -> bytes:
+    """Return an empty OpenAPI v2 document: the paths are patterns, which it cannot express."""
+    info = {"title": "Trimtab metrics adapter", "version": "v1"}
+    return wire.encode({"swagger": "2.0", "info": info, "paths": {}})
+
+
+def openapi_v3() -> bytes:
+    """Return an empty OpenAPI v3 index."""
+    return wire.encode({"paths": {}})
+
+
+def _group(name: str) -> Json:
+    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions_of(name)]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _resource(name: str, is_namespaced: bool, kind: str) -> Json:
+    return {"name": name, "singularName": "", "namespaced": is_namespaced, "kind": kind, "verbs": ["get"]}

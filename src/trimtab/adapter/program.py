@@ -1,0 +1,120 @@
+"""The adapter as a component: sources, trust, server and admin ports, started and stopped together."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from trimtab.adapter.app import App, Gates
+from trimtab.adapter.authentication import Authenticator
+from trimtab.adapter.authorization import Authorizer
+from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to
+from trimtab.adapter.files import below, seconds
+from trimtab.adapter.forward import ForwardSource
+from trimtab.adapter.handshakes import Handshakes
+from trimtab.adapter.objects import ClusterObjects, Objects
+from trimtab.adapter.prometheus.source import PrometheusSource
+from trimtab.adapter.router import Router
+from trimtab.adapter.serving import HttpServer
+from trimtab.adapter.source import Source
+from trimtab.adapter.telemetry import Telemetry
+from trimtab.adapter.testing.admin import AdminApp, load_token
+from trimtab.adapter.testing.source import TestingSource
+from trimtab.adapter.trust import TrustKeeper
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client
+from trimtab.cluster.http import HttpTransport
+from trimtab.metrics.prometheus import PrometheusClient
+
+log = logging.getLogger(__name__)
+
+
+class Adapter:
+    """A running adapter; made by `serve`."""
+
+    def __init__(
+        self, router: Router, server: HttpServer, handshakes: Handshakes, trust: TrustKeeper
+    ) -> None:
+        self.router = router
+        self.handshakes = handshakes
+        self.trust = trust
+        self.admin_ports: dict[str, int] = {}
+        self._server = server
+
+    @property
+    def port(self) -> int:
+        """Return the port of the API."""
+        return self._server.port
+
+
+@asynccontextmanager
+async def serve(
+    clock: Clock, client: Client, configuration: AdapterConfiguration, root: Path
+) -> AsyncIterator[Adapter]:
+    """Serve the metrics APIs while the context lasts; `root` is the directory of the configuration's files."""
+    cache_seconds = seconds(configuration.review_cache, "reviewCache")
+    async with AsyncExitStack() as stack:
+        objects = ClusterObjects(client)
+        stack.push_async_callback(objects.close)
+        sources = [_source(clock, objects, settings, root) for settings in configuration.sources]
+        router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
+        stack.push_async_callback(router.close)
+        handshakes = Handshakes(clock, configuration.tls, root)
+        trust = TrustKeeper(client, handshakes.trust_changed)
+        gates = Gates(
+            Authenticator(clock, client, trust, cache_seconds),
+            Authorizer(clock, client, cache_seconds),
+            lambda: trust.problem,
+        )
+        server = HttpServer(App(clock, gates, router, objects, Telemetry(sources)), handshakes.base)
+        adapter = Adapter(router, server, handshakes, trust)
+        await _run_beside(stack, [trust.run(), handshakes.run(), *(source.run() for source in sources)])
+        for settings, source in zip(configuration.sources, sources, strict=True):
+            if isinstance(source, TestingSource):
+                await _open_admin(stack, adapter, settings, source, root)
+        await server.start(configuration.listen.address, configuration.listen.port)
+        stack.push_async_callback(server.stop)
+        yield adapter
+
+
+async def _run_beside(stack: AsyncExitStack, loops: list[Coroutine[Any, Any, None]]) -> None:
+    tasks = [asyncio.ensure_future(loop) for loop in loops]
+
+    async def stop() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    stack.push_async_callback(stop)
+
+
+async def _open_admin(
+    stack: AsyncExitStack, adapter: Adapter, settings: SourceSettings, source: TestingSource, root: Path
+) -> None:
+    if settings.testing is None or settings.testing.admin is None:
+        return
+    token = load_token(below(root, settings.testing.admin.token_file))
+    server = HttpServer(AdminApp(source, token))
+    await server.start("127.0.0.1", settings.testing.admin.port)
+    stack.push_async_callback(server.stop)
+    adapter.admin_ports[source.name] = server.port
+    log.info("values of source %s are set on http://127.0.0.1:%d", source.name, server.port)
+
+
+def _source(clock: Clock, objects: Objects, settings: SourceSettings, root: Path) -> Source:
+    if settings.testing is not None:
+        file = below(root, settings.testing.file) if settings.testing.file else None
+        return TestingSource(clock, settings.name, objects, file)
+    if settings.prometheus is not None:
+        connection = connection_to(clock, settings.prometheus.server, root)
+        client = PrometheusClient(clock, HttpTransport(clock, connection))
+        rules = below(root, settings.prometheus.rules_file)
+        interval = seconds(settings.prometheus.discovery_interval, "discoveryInterval")
+        return PrometheusSource(clock, settings.name, client, objects, rules, interval)
+    assert settings.forward is not None, "the configuration holds exactly one kind"
+    connection = connection_to(clock, settings.forward.server, root)
+    return ForwardSource(
+        clock, settings.name, Client(clock, HttpTransport(clock, connection)), settings.forward
+    )

@@ -1,0 +1,1 @@
+"""The Prometheus source: rules that turn questions into PromQL."""

@@ -1,0 +1,90 @@
+"""uvicorn's HTTP/1.1 protocol with limits for slow and greedy clients, and the client's certificate (S23, S24).
+
+A request's head has 32 KiB and 10 seconds, an idle connection a minute, an address 200 connections.
+"""
+
+import asyncio
+import ssl
+from collections import Counter
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+CERTIFICATE = "trimtab.client-certificate"
+"""Where a request's scope carries the client's certificate (DER), in `state`."""
+
+MAX_HEAD_BYTES = 32 * 1024
+HEAD_SECONDS = 10.0
+IDLE_SECONDS = 60
+MAX_CONNECTIONS_PER_ADDRESS = 200
+
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, config: Config, state: ServerState, addresses: "Counter[str]") -> None:
+        super().__init__(config, state, {})
+        self._addresses = addresses
+        self._address = ""
+        self._head_bytes = 0
+        self._in_head = True
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Take the connection, unless its address has too many."""
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self._addresses[self._address] += 1
+        if self._addresses[self._address] > MAX_CONNECTIONS_PER_ADDRESS:
+            transport.abort()
+            return
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        self.app_state = {CERTIFICATE: tls.getpeercert(binary_form=True) if tls else None}
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._addresses[self._address] -= 1
+        if not self._addresses[self._address]:
+            del self._addresses[self._address]
+        self._head_arrived()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; a head that grows beyond its limit ends the connection."""
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                return
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """Start a request: its head must arrive in time."""
+        super().on_message_begin()
+        self._in_head = True
+        self._await_head()
+
+    def on_headers_complete(self) -> None:
+        """Hand the request over."""
+        self._head_arrived()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Expect the next head."""
+        super().on_message_complete()
+        self._in_head, self._head_bytes = True, 0
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _head_arrived(self) -> None:
+        self._in_head, self._head_bytes = False, 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

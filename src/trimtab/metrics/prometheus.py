@@ -1,0 +1,165 @@
+"""Asks a Prometheus: instant values, histories over a range, names of series. Bounded in time and size.
+
+Only answers are given, never guesses: a failed or partial answer raises. `bad_data` and `execution` errors mean that
+the question itself is wrong; everything else means that the server is not there at the moment.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from trimtab.clock import Clock
+from trimtab.cluster.errors import ClusterError
+from trimtab.cluster.transport import Deadlines, Request, Response, Transport
+from trimtab.metrics.errors import MetricsError
+from trimtab.model.wire import Wire, WireError, decode
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Bytes of one answer (fault F43)."""
+
+HISTORY_MAX_BYTES = 256 * 1024 * 1024
+"""Bytes of one range answer: eight days of one namespace's containers, minute by minute."""
+
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_WRONG_QUESTION = frozenset({"bad_data", "execution"})
+
+T = TypeVar("T")
+
+
+class PrometheusError(MetricsError):
+    """Prometheus gave no usable answer."""
+
+
+class QueryRefusedError(PrometheusError):
+    """Prometheus says that the question is wrong; asking again will not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One series at one moment; the value is kept as text so that nothing is lost or invented."""
+
+    labels: Mapping[str, str]
+    at: float
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One series over a range: pairs of Unix time in seconds and value."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, str], ...]
+
+
+class _Answer(Wire):
+    status: str = ""
+    error_type: str = ""
+    error: str = ""
+
+
+class _Sample(Wire):
+    metric: dict[str, str] = {}
+    value: tuple[float, str] = (0.0, "")
+    values: tuple[tuple[float, str], ...] = ()
+
+
+class _Data(Wire):
+    result_type: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"[]")  # its shape depends on the type
+
+
+class _DataAnswer(_Answer):
+    data: _Data = _Data()
+
+
+class _NamesAnswer(_Answer):
+    data: tuple[str, ...] = ()
+
+
+class PrometheusClient:
+    """The port to one Prometheus, or to anything that speaks its API."""
+
+    def __init__(self, clock: Clock, transport: Transport, *, deadline: float = 10.0) -> None:
+        self._clock = clock
+        self._transport = transport
+        self._deadlines = Deadlines().within(deadline)
+        self._deadline = deadline
+
+    async def instant(self, query: str, *, lookback: float | None = None) -> list[Instant]:
+        """Evaluate a query now; samples older than `lookback` seconds do not count."""
+        form = [("query", query), ("timeout", f"{self._deadline:g}s")]
+        form += [("lookback_delta", f"{lookback:g}s")] if lookback else []
+        answer = await self._ask("/api/v1/query", form, _DataAnswer)
+        return [Instant(one.metric, *one.value) for one in _samples(answer.data, "vector")]
+
+    async def history(self, query: str, start: datetime, end: datetime, step: float) -> list[Trace]:
+        """Evaluate a query at every `step` seconds from `start` to `end`."""
+        form = [
+            ("query", query),
+            ("start", f"{start.timestamp():.3f}"),
+            ("end", f"{end.timestamp():.3f}"),
+            ("step", f"{step:g}"),
+        ]
+        answer = await self._ask("/api/v1/query_range", form, _DataAnswer, HISTORY_MAX_BYTES)
+        return [Trace(one.metric, one.values) for one in _samples(answer.data, "matrix")]
+
+    async def names(self, selector: str, since: float) -> list[str]:
+        """Return the names of the series that match and had a sample in the last `since` seconds."""
+        now = self._clock.now().timestamp()
+        query = [("match[]", selector), ("start", f"{now - since:.3f}"), ("end", f"{now:.3f}")]
+        request = Request("GET", "/api/v1/label/__name__/values", query, {}, None, self._deadlines, MAX_BYTES)
+        return list((await self._send(request, _NamesAnswer)).data)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    async def _ask(
+        self, path: str, form: Sequence[tuple[str, str]], into: type[T], limit: int = MAX_BYTES
+    ) -> T:
+        # A form and not a query: the names of a thousand pods do not fit into an address.
+        request = Request("POST", path, (), _FORM, urlencode(form).encode(), self._deadlines, limit)
+        return await self._send(request, into)
+
+    async def _send(self, request: Request, into: type[T]) -> T:
+        try:
+            answer = await self._transport.request(request)
+        except ClusterError as error:
+            raise PrometheusError(str(error)) from error
+        if answer.status != 200:
+            raise _failure(answer)
+        try:
+            decoded = decode(answer.body, into)
+        except WireError as error:
+            raise PrometheusError(f"{request}: not an answer of Prometheus: {error}") from error
+        if not isinstance(decoded, _Answer) or decoded.status != "success":
+            raise PrometheusError(f'{request}: not an answer of Prometheus: no status "success"')
+        return decoded
+
+
+def _samples(data: _Data, wanted: str) -> tuple[_Sample, ...]:
+    if data.result_type != wanted:
+        raise QueryRefusedError(
+            f"the query gives a {data.result_type or 'nothing'} where a {wanted} is needed"
+        )
+    try:
+        return decode(bytes(data.result), tuple[_Sample, ...])
+    except WireError as error:
+        raise PrometheusError(f"not an answer of Prometheus: {error}") from error
+
+
+def _failure(answer: Response) -> PrometheusError:
+    """Return the error for any status but 200; a redirect is one, and is never followed (S12)."""
+    try:
+        told = decode(answer.body, _Answer)
+    except WireError:
+        told = _Answer()
+    text = told.error or answer.body[:200].decode("utf-8", "replace").strip() or "no reason given"
+    message = f"Prometheus answered {answer.status}: {' '.join(text.split())}"
+    if answer.status in {400, 422} and told.error_type in _WRONG_QUESTION:
+        return QueryRefusedError(message)
+    return PrometheusError(message)
