@@ -1,0 +1,134 @@
+"""`trimtab run`: the operator, in a cluster or beside one."""
+
+import asyncio
+import os
+from dataclasses import Field
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from trimtab.cli.errors import CommandError
+from trimtab.model.durations import format_duration, parse_duration
+from trimtab.operator.flags import Flag
+from trimtab.operator.settings import Settings, declared, with_values
+
+
+class Duration(click.ParamType[timedelta]):
+    """A duration such as 15s or 5m."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read the text."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Several names, separated by commas."""
+
+    name = "names"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split the text."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+
+
+def _option(field: Field[Any], flag: Flag) -> click.Option:
+    default = field.default
+    shown = _shown(default)
+    words = f"{flag.help} [default: {shown}; env: {flag.environment}]"
+    if isinstance(default, bool):
+        off = flag.name.replace("--", "--no-", 1)
+        return click.Option(
+            [f"{flag.name}/{off}", field.name], default=None, help=words, envvar=flag.environment
+        )
+    kind: click.ParamType[Any] | type = type(default)
+    if isinstance(default, timedelta):
+        kind = Duration()
+    elif isinstance(default, tuple):
+        kind = Names()
+    return click.Option([flag.name, field.name], type=kind, default=None, help=words, envvar=flag.environment)
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, timedelta):
+        return format_duration(default)
+    if isinstance(default, tuple):
+        return ",".join(default) or "none"
+    return str(default).lower() if isinstance(default, bool) else str(default) or "none"
+
+
+def _command() -> click.Command:
+    options: list[click.Parameter] = [_option(field, flag) for field, flag in declared()]
+    options.append(click.Option(["--sync-period", "sync_period"], type=Duration(), hidden=True, default=None))
+    return click.Command(
+        "run",
+        params=options,
+        callback=_run,
+        help="Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
+    )
+
+
+def _run(**values: Any) -> None:
+    settings = with_values(values)
+    try:
+        _start(settings)
+    except OSError as error:
+        where = f"{settings.bind_address}:{settings.port}"
+        raise CommandError(
+            f"cannot listen on {where}: {error.strerror or error}", "choose another --port, or 0 for any"
+        ) from error
+
+
+def _start(settings: Settings) -> None:
+    from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
+    from trimtab.cluster.client import Client  # noqa: PLC0415
+    from trimtab.cluster.config import load_connection  # noqa: PLC0415
+    from trimtab.cluster.errors import ConfigError  # noqa: PLC0415
+    from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
+    from trimtab.operator import logs  # noqa: PLC0415
+    from trimtab.operator.assembly import Operator  # noqa: PLC0415
+    from trimtab.operator.horizontal.native import RivalControllerError  # noqa: PLC0415
+
+    logs.set_up(settings.log_format)
+    clock = SystemClock()
+
+    async def main() -> None:
+        connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
+        client = Client(
+            clock,
+            HttpTransport(clock, connection),
+            qps=settings.kube_api_qps or None,
+            burst=settings.kube_api_burst,
+        )
+        try:
+            await Operator(clock, client, settings, token=os.environ.get("TRIMTAB_TOKEN", "")).run()
+        finally:
+            await client.close()
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(main())
+    except (ConfigError, RivalControllerError, ValueError) as error:
+        raise CommandError(str(error), exit_code=2) from error
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+run = _command()

@@ -1,0 +1,63 @@
+"""The last decisions of each HPA, as the health port and `trimtab explain` show them."""
+
+from collections.abc import Callable, Mapping
+
+from trimtab.decide.horizontal import explain
+from trimtab.decide.horizontal.record import dumps
+from trimtab.model import wire
+from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+
+
+def pages_of(autoscalers: Autoscalers) -> Mapping[str, Callable[[str], bytes | None]]:
+    """Return the pages that show records; `?name=namespace/name` chooses the HPA."""
+    return {
+        "/autoscalers": lambda _name: overview(autoscalers),
+        "/explain": lambda name: explained(autoscalers, name),
+        "/records": lambda name: recorded(autoscalers, name),
+    }
+
+
+def overview(autoscalers: Autoscalers) -> bytes:
+    """Return one line of facts per HPA."""
+    return wire.encode({"autoscalers": [_line(one) for one in sorted(autoscalers, key=lambda one: one.key)]})
+
+
+def explained(autoscalers: Autoscalers, key: str) -> bytes | None:
+    """Return the explanation of the last decision about an HPA."""
+    found = _named(autoscalers, key)
+    if found is None or not found.records:
+        return None
+    story = explain(found.records[-1].decision)
+    return wire.encode({"hpa": found.key, "text": str(story), "explanation": wire.to_builtins(story)})
+
+
+def recorded(autoscalers: Autoscalers, key: str) -> bytes | None:
+    """Return the last records of an HPA, one JSON object per line, oldest first."""
+    found = _named(autoscalers, key)
+    return None if found is None else b"".join(dumps(record) + b"\n" for record in found.records)
+
+
+def _named(autoscalers: Autoscalers, key: str) -> Autoscaler | None:
+    namespace, _, name = key.partition("/")
+    return autoscalers.named(namespace, name)
+
+
+def _line(autoscaler: Autoscaler) -> dict[str, object]:
+    hpa = autoscaler.hpa
+    line: dict[str, object] = {
+        "namespace": hpa.metadata.namespace,
+        "name": hpa.metadata.name,
+        "native": autoscaler.is_native,
+        "target": str(hpa.spec.scale_target_ref),
+        "min": hpa.spec.min_replicas,
+        "max": hpa.spec.max_replicas,
+    }
+    if autoscaler.records:
+        story = explain(autoscaler.records[-1].decision)
+        line |= {
+            "current": story.current,
+            "desired": story.desired,
+            "verdict": str(story.verdict),
+            "summary": story.summary,
+        }
+    return line
