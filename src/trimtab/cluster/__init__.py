@@ -1,1 +1,65 @@
-"""The port to a Kubernetes API server: transport, caches, discovery, writes, leases. No decisions."""
+"""The port to a Kubernetes API server: transport, caches, discovery, writes, leases. No decisions.
+
+    connection = load_connection(clock)                    where, and who we are (`config`)
+    client = Client(clock, HttpTransport(clock, connection))
+    pods = Informer(client, PODS)                          a cache that follows the server; run `pods.run()`
+    writer = client.fenced(elector)                        writes stop when the lease may be lost
+
+`HttpTransport` is in `trimtab.cluster.http` and not here, because aiohttp takes a third of a second to import.
+Only this package talks to an API server. Its errors are drawn in `errors`; what it promises under faults is in
+docs/decisions/0030 to 0034.
+"""
+
+from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.client import Client, Listing, Selection, decide_again
+from trimtab.cluster.config import Connection, load_connection, load_in_cluster, load_kubeconfig
+from trimtab.cluster.discovery import Discovery, GroupUnavailableError, Served, UnknownKindError
+from trimtab.cluster.errors import ApiError, ClusterError, ConfigError, Fenced, TransportError
+from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.fence import Fence, NoFence
+from trimtab.cluster.informer import Informer
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.leader import LeaderElector, LeaseTimes, unique_identity
+from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
+from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.scale import read_scale, scale_of, write_scale
+from trimtab.cluster.watch import WatchPace
+
+__all__ = [
+    "ApiError",
+    "Change",
+    "Client",
+    "ClusterError",
+    "ConfigError",
+    "Connection",
+    "DeleteOptions",
+    "Delta",
+    "Discovery",
+    "EventRecorder",
+    "Fence",
+    "Fenced",
+    "GroupUnavailableError",
+    "InProcessTransport",
+    "Informer",
+    "Json",
+    "LeaderElector",
+    "LeaseTimes",
+    "Listing",
+    "NoFence",
+    "PatchType",
+    "Preconditions",
+    "Resource",
+    "Selection",
+    "Served",
+    "TransportError",
+    "UnknownKindError",
+    "WatchPace",
+    "decide_again",
+    "load_connection",
+    "load_in_cluster",
+    "load_kubeconfig",
+    "read_scale",
+    "scale_of",
+    "unique_identity",
+    "write_scale",
+]
