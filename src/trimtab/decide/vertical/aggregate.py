@@ -4,6 +4,7 @@
 matrices. `Aggregate` is one of them: a view for policies, checkpoints and displays.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -95,9 +96,13 @@ class AggregateTable(Table):
 
     def release(self, row: int) -> None:
         """Forget an aggregate."""
-        self.cpu.release(row)
-        self.memory.release(row)
-        super().release(row)
+        self.release_all([row])
+
+    def release_all(self, rows: Sequence[int]) -> None:
+        """Forget some aggregates."""
+        super().release_all(rows)
+        self.cpu.release_all(rows)
+        self.memory.release_all(rows)
 
     def add_cpu(self, rows: Ints, millicores: Ints, moments: Ints) -> None:
         """Add CPU samples; they alone count as samples and move first and last."""

@@ -27,6 +27,7 @@ NEVER: Final = -(2**63)
 
 MAX_DECAY_EXPONENT: Final = 100
 BLOCK_COLUMNS: Final = 8192
+FIRST_BLOCK_COLUMNS: Final = 1024
 _LONGEST: Final = 2**63 - 1
 
 
@@ -60,6 +61,8 @@ class HistogramMatrix:
         self.total = np.empty(0)
         self._block_columns = block_columns
         self._blocks: list[Floats] = []
+        self._starts = [0]
+        """The first column of each block, and of the one to come."""
         self._free: list[int] = []
         self._used = 0
         # True where a weight too light to count lies outside lowest..highest; a scan must leave it out.
@@ -79,26 +82,27 @@ class HistogramMatrix:
         if self._free:
             return self._free.pop()
         column = self._used
-        if column == len(self._blocks) * self._block_columns:
+        if column == self._starts[-1]:
             self._grow()
         self._used += 1
         return column
 
-    def release(self, column: int) -> None:
-        """Empty a column and keep it for the next `allocate`."""
-        self._clear(column)
-        self._free.append(column)
-
-    def _clear(self, column: int) -> None:
-        block, place = divmod(column, self._block_columns)
-        self._blocks[block][:, place] = 0.0
-        self.reference[column], self.total[column] = NEVER, 0.0
-        self.lowest[column], self.highest[column] = self.buckets.count - 1, 0
-        self._has_strays[column] = False
+    def release_all(self, released: Sequence[int]) -> None:
+        """Empty some columns and keep them for the next `allocate`."""
+        self._free.extend(released)
+        columns = np.array(released, dtype=np.int64)
+        for _, block, places in self._by_block(columns):
+            block[:, places] = 0.0
+        self.reference[columns], self.total[columns] = NEVER, 0.0
+        self.lowest[columns], self.highest[columns] = self.buckets.count - 1, 0
+        self._has_strays[columns] = False
 
     def _grow(self) -> None:
-        count, width = self.buckets.count, self._block_columns
+        # A small cluster needs no big block.
+        count = self.buckets.count
+        width = self._block_columns if self._blocks else min(FIRST_BLOCK_COLUMNS, self._block_columns)
         self._blocks.append(np.zeros((count, width)))
+        self._starts.append(self._starts[-1] + width)
         self.reference = np.append(self.reference, np.full(width, NEVER, dtype=np.int64))
         self.lowest = np.append(self.lowest, np.full(width, count - 1, dtype=np.int64))
         self.highest = np.append(self.highest, np.zeros(width, dtype=np.int64))
@@ -233,13 +237,14 @@ class HistogramMatrix:
 
     def load(self, column: int, weights: Mapping[int, float], total: float) -> None:
         """Add saved bucket weights to a column, whatever its reference time."""
-        block, place = divmod(column, self._block_columns)
-        for bucket, weight in weights.items():
-            self._blocks[block][bucket, place] += weight
+        here = np.array([column])
+        for _, block, places in self._by_block(here):
+            for bucket, weight in weights.items():
+                block[bucket, places] += weight
         self.total[column] += total
         self.lowest[column] = min(*weights, int(self.lowest[column]))
         self.highest[column] = max(*weights, int(self.highest[column]))
-        self._trim(np.array([column]))
+        self._trim(here)
 
     def percentiles(self, fractions: Sequence[float], columns: Ints | None = None) -> Ints:
         """Return the bucket of each percentile as [fractions x columns]; -1 for a column that is empty."""
@@ -247,9 +252,8 @@ class HistogramMatrix:
             return self._scan_gathered(fractions, columns)
         found = np.empty((len(fractions), self._used), dtype=np.int64)
         shares = np.array(fractions)[:, np.newaxis]
-        for number, block in enumerate(self._blocks):
-            start = number * self._block_columns
-            here = slice(start, min(start + self._block_columns, self._used))
+        for start, block in zip(self._starts, self._blocks, strict=False):
+            here = slice(start, min(start + block.shape[1], self._used))
             weights = block[:, : here.stop - start]
             found[:, here] = find_percentiles(
                 weights, self.lowest[here], self.highest[here], shares * self.total[here]
@@ -279,9 +283,11 @@ class HistogramMatrix:
     def _by_block(self, columns: Ints) -> Iterator[tuple[Ints | slice, Floats, Ints]]:
         if not len(columns):
             return
-        width, is_sorted = self._block_columns, is_increasing(columns)
-        for number in range(int(columns.min()) // width, int(columns.max()) // width + 1):
-            start, stop = number * width, (number + 1) * width
+        least, most = int(columns.min()), int(columns.max())
+        is_sorted = is_increasing(columns)
+        for start, stop, block in zip(self._starts, self._starts[1:], self._blocks, strict=False):
+            if stop <= least or start > most:
+                continue
             chosen: Ints | slice
             if is_sorted:
                 chosen = slice(*np.searchsorted(columns, (start, stop)).tolist())
@@ -289,4 +295,4 @@ class HistogramMatrix:
                 chosen = np.flatnonzero((columns >= start) & (columns < stop))
             places = columns[chosen] - start
             if len(places):
-                yield chosen, self._blocks[number], places
+                yield chosen, block, places

@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
 from trimtab.decide.vertical.buckets import Ints
 from trimtab.decide.vertical.vpastate import VPAState, sorted_aggregates
+
+_AT_ONCE: Final = 4096
+"""Profiles merged in one step: enough for arrays to pay, few enough to keep copies small."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,13 @@ def merged_rows(table: AggregateTable, profiles: Sequence[Profile]) -> Iterator[
             rows[place] = table.allocate()
             (in_turn if is_shared else together).append((int(rows[place]), profile.members))
     try:
-        merge_members(table, together)
+        for start in range(0, len(together), _AT_ONCE):
+            merge_members(table, together[start : start + _AT_ONCE])
         for one in in_turn:
             merge_members(table, [one])
         yield rows
     finally:
-        for row, _ in (*together, *in_turn):
-            table.release(row)
+        table.release_all([row for row, _ in (*together, *in_turn)])
 
 
 def merge_members(table: AggregateTable, merges: Iterable[tuple[int, tuple[int, ...]]]) -> None:

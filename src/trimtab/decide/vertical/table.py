@@ -1,6 +1,6 @@
 """Rows of plain numbers, kept as one numpy array per field so that a batch touches them all at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,13 +36,14 @@ class Table:
 
     def release(self, row: int) -> None:
         """Take a row out of use; its number will be used again."""
-        self.reset(row)
-        self._free.append(row)
+        self.release_all([row])
 
-    def reset(self, row: int) -> None:
-        """Set every field of a row to its first value."""
+    def release_all(self, rows: Sequence[int]) -> None:
+        """Take some rows out of use, with every field at its first value again."""
+        self._free.extend(rows)
+        places = np.array(rows, dtype=np.int64)
         for name, value in self.FIELDS.items():
-            self._field(name)[row] = value
+            self._field(name)[places] = value
 
     def _field(self, name: str) -> npt.NDArray[Any]:
         field: npt.NDArray[Any] = getattr(self, name)

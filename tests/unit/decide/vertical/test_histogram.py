@@ -136,7 +136,7 @@ def _moved(histogram: Histogram) -> Histogram:
 def test_a_released_column_comes_back_empty():
     matrix, each = four()
     each[2].add(1.0, 1.0, START_NS)
-    matrix.release(2)
+    matrix.release_all([2])
     assert len(matrix) == 3
     assert matrix.allocate() == 2
     assert Histogram(matrix, 2).is_empty
