@@ -4,14 +4,173 @@
         await cluster.apply(manifest)
         cluster.use_cpu(web="40m")
         await cluster.settle()
-        pods = await cluster.client.list(PODS)
 
 Under a `VirtualClock` nothing sleeps, and two runs with the same seed end with the same bytes.
 """
 
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace as with_changes
+from types import TracebackType
+from typing import Any
+
+import yaml
+from msgspec.structs import replace
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.patching import PatchType
+from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.watch import WatchPace
+from trimtab.lab.direct import DirectTransport
+from trimtab.lab.load.curves import constant
+from trimtab.lab.load.measuring import Load
+from trimtab.lab.load.plan import Memory, WorkloadLoad
+from trimtab.lab.metric_values import MetricValues, Number
+from trimtab.lab.metrics_server import serve_in_process
+from trimtab.lab.server import LAB_GATES, Server
+from trimtab.lab.serving import Address, ServedLab
+from trimtab.lab.workload_side import SETTLE_SECONDS, Setting, WorkloadSide
+from trimtab.model.gates import FeatureGates
+from trimtab.model.meta import group_of
+from trimtab.model.quantity import Quantity
 
 #: In one process a watch cannot silently stall, so it need not be renewed often.
 PACE = WatchPace(shortest=1700.0, longest=1790.0)
-SETTLE_SECONDS = 3600.0
-_LOOK_SECONDS = 0.5
+NAMESPACES: Resource[Json] = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
+
+
+class EmbeddedCluster:
+    """A cluster for tests, for `trimtab up` and for simulations; use it as an async context manager.
+
+    With an `address` it also listens on a socket; a `seed` makes runs repeatable and is then refused, because its
+    tokens could be guessed.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        seed: int | None = None,
+        setting: Setting = Setting(pace=PACE),  # noqa: B008 - a frozen value
+        gates: FeatureGates = LAB_GATES,
+        address: Address | None = None,
+    ) -> None:
+        self.clock = clock
+        self.server = Server(clock, seed=seed, gates=gates)
+        self.client = Client(clock, DirectTransport(self.server), seed=seed)
+        self.side = WorkloadSide(self.client, with_changes(setting, pace=PACE))
+        self.served = ServedLab(self.server, address) if address is not None else None
+        self._stack = AsyncExitStack()
+
+    @property
+    def load(self) -> Load:
+        """Return the load, to be turned up and down."""
+        return self.side.load
+
+    @property
+    def values(self) -> MetricValues:
+        """Return the custom and external metric values."""
+        return self.side.values
+
+    async def __aenter__(self) -> "EmbeddedCluster":
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.served or self.server)
+            self.server.metrics.source = self.side.agent.samples
+            await serve_in_process(self.server, self.client, self.values)
+            await stack.enter_async_context(self.side)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def apply(self, *manifests: str | Mapping[str, Any]) -> list[Json]:
+        """Apply objects, given as YAML text or as data, in order; missing namespaces are made."""
+        return [await self._apply(obj) for manifest in manifests for obj in _objects(manifest)]
+
+    async def _apply(self, obj: Mapping[str, Any]) -> Json:
+        resource = self.resource_of(obj["apiVersion"], obj["kind"])
+        namespace = obj["metadata"].get("namespace", "default") if resource.namespaced else None
+        if namespace is not None and self.server.store.get("namespaces", namespace) is None:
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            await self.client.create(NAMESPACES, body)
+        name = obj["metadata"].get("name")
+        if name is None:
+            return await self.client.create(resource, dict(obj), namespace)
+        return await self.client.patch(resource, name, namespace, dict(obj), how=PatchType.APPLY)
+
+    def resource_of(self, api_version: str, kind: str) -> Resource[Json]:
+        """Return the resource of a kind."""
+        group = group_of(api_version)
+        found = self.server.registry.by_kind(group, kind)
+        if found is None:
+            raise ValueError(f"the lab does not serve {kind} of {api_version}")
+        version = api_version.rpartition("/")[2]
+        return Resource(group, version, found.plural, kind, Json, namespaced=found.is_namespaced)
+
+    async def get(self, kind: str, name: str, namespace: str = "default", api_version: str = "") -> Json:
+        """Return an object of a kind; the api version is needed only where two groups have the kind."""
+        resource = self.resource_of(api_version or self._version_of(kind), kind)
+        return await self.client.get(resource, name, namespace if resource.namespaced else None)
+
+    def _version_of(self, kind: str) -> str:
+        for resource in self.server.registry:
+            if resource.kind == kind and "list" in resource.verbs:
+                return resource.api_version(resource.versions[0])
+        raise ValueError(f"the lab serves no {kind}")
+
+    async def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Delete an object; one that is gone already is no error."""
+        resource = self.resource_of(self._version_of(kind), kind)
+        try:
+            await self.client.delete(resource, name, namespace if resource.namespaced else None)
+        except errors.NotFound:
+            return
+
+    async def replicas(self, name: str, namespace: str = "default", kind: str = "Deployment") -> int:
+        """Return how many replicas a workload asks for."""
+        found = await self.get(kind, name, namespace)
+        return int(found["spec"].get("replicas", 1))
+
+    def use_cpu(self, *, namespace: str = "default", **each: str) -> None:
+        """Let each ready pod of the named workloads use this much CPU from now on."""
+        for name, amount in each.items():
+            self._use(name, namespace, cpu_per_pod=constant(amount), cpu=None)
+
+    def use_memory(self, *, namespace: str = "default", **each: str) -> None:
+        """Let each pod of the named workloads use this much memory from now on."""
+        for name, amount in each.items():
+            self._use(name, namespace, memory=Memory(base=Quantity.parse(amount)))
+
+    def _use(self, name: str, namespace: str, **changes: Any) -> None:
+        # A keyword cannot hold the dash that many names have.
+        workload = name.replace("_", "-")
+        known = self.load.get(workload) or WorkloadLoad(name=workload, namespace=namespace)
+        self.load.set(replace(known, **changes))
+        self.side.agent.sample()
+
+    def set_external(
+        self, name: str, value: Number, *, labels: Mapping[str, str] | None = None, namespace: str = ""
+    ) -> None:
+        """Set one series of an external metric."""
+        self.values.set_external(name, value, self.clock.now(), labels=labels, namespace=namespace)
+
+    async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
+        """Wait until nothing moves, then measure the pods."""
+        await self.side.settle(seconds)
+        self.side.agent.sample()
+
+    def dump(self) -> bytes:
+        """Return every object of the cluster, in a fixed order, for comparing two runs."""
+        shelves = sorted(self.server.store.shelves(), key=lambda shelf: shelf.resource)
+        return b"\n".join(entry.raw for shelf in shelves for entry in shelf.range(""))
+
+
+def _objects(manifest: str | Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    if isinstance(manifest, Mapping):
+        return [manifest]
+    return [one for one in yaml.safe_load_all(manifest) if one]

@@ -1,0 +1,202 @@
+"""Load as data: what each workload uses, how it is shared among its pods, which metrics it shows.
+
+A plan is a JSON or YAML document:
+
+    apiVersion: lab.trimtab.dev/v1
+    kind: LoadPlan
+    seed: 7
+    workloads:
+    - name: web
+      cpu: {type: daily, low: 200m, high: "4", peakHour: 14}
+      memory: {base: 64Mi, perCore: 128Mi}
+      noise: 0.05
+    - name: worker
+      queue: {metric: queue_length, labels: {queue: mail}, arrivals: {type: constant, value: "20"}, rate: "5"}
+    series:
+    - {name: requests_per_second, value: {type: steps, steps: [{at: 0, value: "10"}, {at: 300, value: "90"}]}}
+"""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+from msgspec.structs import replace
+
+from trimtab.lab.load.curves import Curve, Recorded
+from trimtab.model import wire
+from trimtab.model.metrics_api import DescribedObject
+from trimtab.model.quantity import Quantity
+from trimtab.model.wire import Wire
+
+API_VERSION = "lab.trimtab.dev/v1"
+KIND = "LoadPlan"
+_NONE = Quantity.from_int(0)
+
+
+class PlanError(ValueError):
+    """A plan cannot be read; the message says what is wrong and where."""
+
+
+class Even(Wire, frozen=True, tag="even", tag_field="type"):
+    """Every ready pod gets the same."""
+
+
+class Leader(Wire, frozen=True, tag="leader", tag_field="type"):
+    """One pod gets `share` of everything, the others the rest.
+
+    The leader is the pod with `label`=`value`, or the holder of `lease`; without one, everybody gets the same.
+    """
+
+    share: float = 0.8
+    label: str = "role"
+    value: str = "leader"
+    lease: str = ""
+
+
+class HotShard(Wire, frozen=True, tag="hotShard", tag_field="type"):
+    """One pod, counted by name from 0, gets `weight` times as much as each other pod."""
+
+    ordinal: int = 0
+    weight: float = 5.0
+
+
+Share = Even | Leader | HotShard
+
+
+class Memory(Wire, frozen=True):
+    """Memory of one container: a base, more with CPU, more with time since its start, a share of a total."""
+
+    base: Quantity = Quantity.parse("64Mi")
+    per_core: Quantity = _NONE
+    growth_per_hour: Quantity = _NONE
+    total: Curve | None = None
+
+
+class Queue(Wire, frozen=True):
+    """Work that arrives and waits: `arrivals` items a second, of which a ready pod does `rate` a second.
+
+    The items that wait are shown as an external metric. `cpu_per_item` is CPU seconds.
+    """
+
+    metric: str
+    arrivals: Curve
+    rate: Quantity
+    labels: dict[str, str] = {}
+    cpu_per_item: Quantity = _NONE
+    backlog: float = 0.0
+
+
+class OtherContainer(Wire, frozen=True):
+    """What a container beside the main one uses, whatever the load."""
+
+    cpu: Quantity = _NONE
+    memory: Quantity = _NONE
+
+
+class WorkloadLoad(Wire, frozen=True):
+    """The load of one workload: `cpu` is the total over its ready pods, `cpu_per_pod` that of each."""
+
+    name: str
+    namespace: str = "default"
+    workload: str = ""
+    container: str = ""
+    cpu: Curve | None = None
+    cpu_per_pod: Curve | None = None
+    idle_cpu: Quantity = Quantity.parse("1m")
+    share: Share = Even()
+    memory: Memory = Memory()
+    queue: Queue | None = None
+    noise: float = 0.0
+    others: dict[str, OtherContainer] = {}
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """Return namespace and name of the workload."""
+        return (self.namespace, self.workload or self.name)
+
+
+class Series(Wire, frozen=True):
+    """A metric that follows a curve: external, or of an object if `object` is set."""
+
+    name: str
+    value: Curve
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    object: DescribedObject | None = None
+    noise: float = 0.0
+
+
+class LoadPlan(Wire, frozen=True):
+    """Everything that loads a cluster."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    seed: int = 0
+    workloads: tuple[WorkloadLoad, ...] = ()
+    series: tuple[Series, ...] = ()
+
+
+NO_LOAD = LoadPlan()
+
+
+def read_plan(path: Path) -> LoadPlan:
+    """Read a plan and the CSV files that it names."""
+    try:
+        return parse_plan(path.read_text(encoding="utf-8"), path.parent)
+    except OSError as problem:
+        raise PlanError(f"{path}: {problem.strerror}") from problem
+    except PlanError as problem:
+        raise PlanError(f"{path}: {problem}") from problem
+
+
+def parse_plan(text: str, folder: Path | None = None) -> LoadPlan:
+    """Read a plan from JSON or YAML; CSV files are looked for in `folder` only."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as problem:
+        raise PlanError(f"not valid YAML: {problem}") from problem
+    if not isinstance(data, dict) or (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
+        raise PlanError(f"a load plan starts with apiVersion: {API_VERSION} and kind: {KIND}")
+    try:
+        plan = wire.convert(data, LoadPlan)
+    except wire.WireError as problem:
+        raise PlanError(str(problem)) from problem
+    return replace(
+        plan,
+        workloads=tuple(_with_files(one, folder) for one in plan.workloads),
+        series=tuple(replace(one, value=_recorded(one.value, folder)) for one in plan.series),
+    )
+
+
+def _with_files(one: WorkloadLoad, folder: Path | None) -> WorkloadLoad:
+    queue = one.queue
+    if queue is not None:
+        queue = replace(queue, arrivals=_recorded(queue.arrivals, folder))
+    cpu = _recorded(one.cpu, folder) if one.cpu is not None else None
+    per_pod = _recorded(one.cpu_per_pod, folder) if one.cpu_per_pod is not None else None
+    total = one.memory.total
+    memory = replace(one.memory, total=_recorded(total, folder)) if total is not None else one.memory
+    return replace(one, queue=queue, cpu=cpu, cpu_per_pod=per_pod, memory=memory)
+
+
+def _recorded(curve: Curve, folder: Path | None) -> Curve:
+    if not isinstance(curve, Recorded) or not curve.file:
+        return curve
+    if folder is None or Path(curve.file).name != curve.file:
+        raise PlanError(f"recorded curve: the file {curve.file!r} must lie beside the plan")
+    with (folder / curve.file).open(encoding="utf-8", newline="") as lines:
+        return replace(curve, points=read_points(lines, curve.time_column, curve.value_column))
+
+
+def read_points(lines: Iterable[str], time_column: str, value_column: str) -> tuple[tuple[float, float], ...]:
+    """Read points from CSV with a header; times are seconds, in any order."""
+    points: list[tuple[float, float]] = []
+    for number, row in enumerate(csv.DictReader(lines), 2):
+        try:
+            points.append((float(row[time_column]), float(row[value_column])))
+        except (KeyError, TypeError, ValueError) as problem:
+            raise PlanError(
+                f"CSV line {number}: columns {time_column!r} and {value_column!r} must be numbers ({problem})"
+            ) from problem
+    return tuple(sorted(points))

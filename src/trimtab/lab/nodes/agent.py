@@ -1,0 +1,158 @@
+"""The node agent: plays scheduler and kubelet for the nodes of its pools, on any API server.
+
+It registers nodes, binds pods to them, takes each pod through its life by writing its status, and measures what pods
+use. No container ever runs.
+"""
+
+from collections.abc import Sequence
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.cache import Change, Delta
+from trimtab.lab.load.measuring import Load
+from trimtab.lab.nodes.lifecycle import Step, Timing, next_step
+from trimtab.lab.nodes.pool import NodePool, register_nodes
+from trimtab.lab.nodes.resize import PENDING, Surroundings, resize_step, wants_resize
+from trimtab.lab.nodes.room import Amount, allocatable, allocated_to
+from trimtab.lab.nodes.samples import Samples
+from trimtab.lab.nodes.scheduler import Scheduler
+from trimtab.lab.workloads.kinds import RunNode, RunPod
+from trimtab.lab.workloads.mirror import Key, Mirror
+from trimtab.lab.workloads.podstate import is_ready
+from trimtab.lab.workloads.queue import WorkQueue
+
+SAMPLE_SECONDS = 15.0
+"""How often pods are measured: metrics-server's default resolution."""
+
+
+class NodeAgent:
+    """Runs the pods of some nodes."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        pods: Mirror[RunPod],
+        nodes: Mirror[RunNode],
+        load: Load,
+        *,
+        pools: Sequence[NodePool] = (NodePool(),),
+        timing: Timing = Timing(),  # noqa: B008 - a frozen value
+        sample_seconds: float = SAMPLE_SECONDS,
+    ) -> None:
+        self._clock = clock
+        self._pods = pods
+        self._nodes = nodes
+        self._load = load
+        self._pools = {pool.name: pool for pool in pools}
+        self._timing = timing
+        self._sample_seconds = sample_seconds
+        self._killed: dict[str, list[str]] = {}
+        self.samples = Samples(sample_seconds)
+        self.scheduler = Scheduler(clock, pods, nodes)
+        self.queue = WorkQueue("pods", clock, self.reconcile)
+        pods.subscribe(self._pod_changed)
+
+    @property
+    def queues(self) -> tuple[WorkQueue, ...]:
+        """Return the loops to run."""
+        return (self.scheduler.queue, self.queue)
+
+    async def register(self) -> None:
+        """Create the nodes of all pools."""
+        for pool in self._pools.values():
+            await register_nodes(self._pods.client, pool)
+
+    async def add_pool(self, pool: NodePool) -> None:
+        """Add nodes to a running cluster."""
+        self._pools[pool.name] = pool
+        await register_nodes(self._pods.client, pool)
+
+    async def run_samples(self) -> None:
+        """Measure for ever, at even times, so that samples of two runs fall on the same moments."""
+        while True:
+            await self._clock.sleep(self._sample_seconds)
+            self.sample()
+
+    def sample(self) -> None:
+        """Measure every running pod now; those over their memory limit are killed."""
+        pods = [pod for pod in self._pods.all() if self._runs(pod) and pod.status.phase == "Running"]
+        uses = self._load.measure(pods, self._clock.now())
+        self._killed = self.samples.take(pods, uses, self._clock.now())
+        for pod in pods:
+            if pod.metadata.uid in self._killed:
+                self.queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    def _runs(self, pod: RunPod) -> bool:
+        """Tell whether a pod is on one of our nodes; other nodes have agents of their own."""
+        pool, _, number = pod.spec.node_name.rpartition("-")
+        return pool in self._pools and number.isdigit()
+
+    def _pod_changed(self, delta: Delta[RunPod]) -> None:
+        if delta.change is Change.SYNCED:
+            return
+        pod = delta.object
+        if not self._runs(pod):
+            return
+        if delta.new is not None:
+            self.queue.add((pod.metadata.namespace, pod.metadata.name))
+        was_ready = delta.old is not None and is_ready(delta.old)
+        if was_ready != (delta.new is not None and is_ready(delta.new)):
+            self._load.observe(self._pods.all(), self._clock.now())
+        if delta.old is not None and (
+            delta.new is None or allocated_to(delta.new) != allocated_to(delta.old)
+        ):
+            self._retry_deferred(pod.spec.node_name)
+
+    def _retry_deferred(self, node: str) -> None:
+        """Look again at resizes that had to wait for room on a node."""
+        for pod in self.scheduler.pods_on(node):
+            if pod.status.condition(PENDING) is not None:
+                self.queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    async def reconcile(self, key: Key) -> None:
+        """Take the next step in the life of one pod."""
+        namespace, name = key
+        pod = self._pods.get(name, namespace)
+        if pod is None or not self._runs(pod):
+            return
+        now, timing = self._clock.now(), self._timing.of(pod)
+        step = next_step(pod, timing, now, self._killed.get(pod.metadata.uid, ()))
+        self._killed.pop(pod.metadata.uid, None)
+        if step == Step() or (step.status is None and not step.is_gone):
+            step = self._resize(pod, timing) or step
+        if step.is_gone:
+            await self._pods.delete(pod, now, grace_seconds=0)
+        elif step.status is not None:
+            await self._write(pod, step)
+            self.queue.add(key)
+        if step.wait is not None:
+            self.queue.add_after(
+                key, step.wait, is_deadline=pod.status.phase == "Running" and not _is_moving(pod)
+            )
+
+    def _resize(self, pod: RunPod, timing: Timing) -> Step | None:
+        if pod.status.phase != "Running" or pod.metadata.deletion_timestamp or not wants_resize(pod):
+            return None
+        node = self._nodes.get(pod.spec.node_name)
+        if node is None:
+            return None
+        others = [
+            allocated_to(other)
+            for other in self.scheduler.pods_on(pod.spec.node_name)
+            if other.metadata.uid != pod.metadata.uid and not other.is_finished
+        ]
+        around = Surroundings(allocatable(node), sum(others, Amount()), self.samples.memory(pod))
+        return resize_step(pod, around, timing, self._clock.now())
+
+    async def _write(self, pod: RunPod, step: Step) -> None:
+        try:
+            await self._pods.patch(pod, {"status": step.status}, subresource="status")
+        except errors.NotFound:
+            return
+
+
+def _is_moving(pod: RunPod) -> bool:
+    """Tell whether a running pod is on its way to another state: it is going, or it starts again."""
+    if pod.metadata.deletion_timestamp is not None or not is_ready(pod):
+        return True
+    return any(one.type == "PodResizeInProgress" for one in pod.status.conditions)
