@@ -58,6 +58,12 @@ class ServedLab:
         host, port = self._socket.getsockname()[:2]
         return f"https://{host}:{port}"
 
+    @property
+    def ca_pem(self) -> str:
+        """Return the certificate that clients trust."""
+        assert self._certificate is not None, "the lab is not started"
+        return self._certificate.ca_pem.decode()
+
     async def __aenter__(self) -> "ServedLab":
         await self._server.__aenter__()
         self._socket = socket.create_server((self._address.host, self._address.port), backlog=512)

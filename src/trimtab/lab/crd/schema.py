@@ -49,10 +49,9 @@ def _check(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
     if value is None and schema.get("nullable"):
         return
     wanted, seen = schema.get("type"), type_name(value)
-    if schema.get("x-kubernetes-int-or-string"):
-        if seen not in ("integer", "string"):
-            yield _wrong_type(path, "integer,string", seen)
-            return
+    if schema.get("x-kubernetes-int-or-string") and seen not in ("integer", "string"):
+        yield _wrong_type(path, "integer,string", seen)
+        return
     is_wrong = bool(wanted) and not _fits(str(wanted), value, seen)
     if is_wrong:
         yield _wrong_type(path, str(wanted), seen)

@@ -9,7 +9,7 @@ from trimtab.lab.strategies.base import Scene, Strategy, text_at
 from trimtab.lab.strategies.labels import validate_labels
 from trimtab.lab.strategies.podspec import default_pod_spec, validate_pod_spec
 from trimtab.model.fielderror import FieldError
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.selector import NOTHING, LabelSelector, Selector, SelectorError
 from trimtab.model.wire import WireError, convert
 
 IMMUTABLE = "field is immutable"
