@@ -74,6 +74,7 @@ async def test_an_object_that_leaves_the_selection_leaves_the_cache(api_server):
     await api_server.eventually(lambda: names(informer) == [])
     await client.patch(MAPS, "m0", ns, {"metadata": {"labels": {"app": "web"}}})
     await api_server.eventually(lambda: names(informer) == ["m0"])
+    assert informer.counts.lists == 1
 
 
 async def test_a_watch_of_all_namespaces_keeps_them_apart(api_server):
@@ -137,6 +138,7 @@ async def test_many_informers_share_one_transport(api_server):
     informers = [await api_server.follow(Informer(client, MAPS, Selection(ns))) for _ in range(8)]
     await asyncio.gather(*(client.create(MAPS, config_map(f"m{number}"), ns) for number in range(20)))
     await api_server.eventually(lambda: all(len(names(informer)) == 20 for informer in informers))
+    assert [informer.counts.lists for informer in informers] == [1] * 8
 
 
 async def test_leader_election_works_on_the_server(api_server):

@@ -17,8 +17,10 @@ from tests.client_suite.objects import (
 )
 from tools.peers.cluster import WORKLOAD_CONTROLLERS
 from trimtab.cluster import errors
-from trimtab.cluster.client import decide_again
+from trimtab.cluster.client import Selection, decide_again
+from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.discovery import Discovery, UnknownKindError
+from trimtab.cluster.informer import Informer
 from trimtab.cluster.patching import DeleteOptions, Preconditions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import DEPLOYMENTS, PODS
@@ -175,14 +177,12 @@ async def test_children_follow_their_owner(api_server, request):
     child = config_map("child")
     child["metadata"]["ownerReferences"] = [owner_of(parent, "ConfigMap")]
     await client.create(CONFIG_MAPS, child, ns)
+    informer = await api_server.follow(Informer(client, CONFIG_MAPS.into(PartialObject), Selection(ns)))
+    assert informer.store.get("child", ns) is not None
     await client.delete(CONFIG_MAPS, "parent", ns, options=DeleteOptions(propagation="Background"))
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                await client.get(CONFIG_MAPS, "child", ns)
-            except errors.NotFound:
-                break
-            await asyncio.sleep(0.1)
+    await api_server.eventually(lambda: informer.store.get("child", ns) is None)
+    with pytest.raises(errors.NotFound):
+        await client.get(CONFIG_MAPS, "child", ns)
 
 
 async def test_discovery_knows_what_has_a_scale(api_server):

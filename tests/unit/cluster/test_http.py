@@ -92,11 +92,14 @@ async def test_a_request_arrives_as_it_was_meant():
 
 async def test_connections_are_kept_and_requests_are_bounded():
     together = [0, 0]
+    full = asyncio.Event()
 
     async def slow(_, writer):
         together[0] += 1
         together[1] = max(together)
-        await asyncio.sleep(0.01)
+        if together[0] == 3:
+            full.set()
+        await full.wait()
         together[0] -= 1
         await reply()(None, writer)
 
@@ -128,12 +131,19 @@ async def test_f05_a_deadline_ends_what_the_server_does_not(answer):
 
 
 async def test_f05_a_hanging_request_does_not_hold_up_others():
+    all_hang = asyncio.Event()
+
     async def some_hang(server, writer):
-        await (stay_silent() if "/hang" in server.requests[-1][0] else reply()(server, writer))
+        if "/hang" not in server.requests[-1][0]:
+            await reply()(server, writer)
+            return
+        if len(server.requests) == 5:
+            all_hang.set()
+        await stay_silent()
 
     async with Server(some_hang) as server, transport_to(server) as transport:
         hanging = [asyncio.create_task(transport.request(Request("GET", "/hang"))) for _ in range(5)]
-        await asyncio.sleep(0)
+        await all_hang.wait()
         answer = await transport.request(Request("GET", "/quick"))
         assert answer.status == 200
         for task in hanging:
