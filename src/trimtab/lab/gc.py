@@ -15,6 +15,8 @@ from trimtab.lab.registry import Registry, Resource
 from trimtab.lab.request import Request, Target, User
 from trimtab.lab.store import Entry, Store
 
+#: Seconds until a deletion that was refused is tried again.
+RETRY_SECONDS = 10.0
 USER = User("system:serviceaccount:kube-system:generic-garbage-collector", ("system:masters",))
 
 
@@ -143,7 +145,9 @@ class GarbageCollector:
             )
         except ApiError as problem:
             if problem.code not in (404, 409):
-                raise
+                # A webhook may refuse or be away; what cannot be deleted now is tried again.
+                loop = asyncio.get_running_loop()
+                loop.call_later(RETRY_SECONDS, self._queue, "orphan?", entry.uid, self._collect)
 
     async def _empty_namespace(self, name: str) -> None:
         """Delete everything in a namespace, then let it go."""

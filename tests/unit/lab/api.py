@@ -15,7 +15,7 @@ PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The server answered with an error."""
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Api:
         self.warnings = response.warnings
         answer = json.loads(response.body)
         if response.status >= 400:
-            raise Refused(response.status, answer)
+            raise RefusedError(response.status, answer)
         return answer
 
     async def get(self, path: str, query: str = "") -> Any:
@@ -66,12 +66,10 @@ class Api:
         return await self.call("DELETE", path, body, query)
 
     async def exists(self, path: str) -> bool:
-        try:
-            await self.get(path)
-        except Refused as refusal:
-            assert refusal.status == 404
-            return False
-        return True
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        status = (await self.server.request("GET", path, "", headers)).status
+        assert status in (200, 404)
+        return status == 200
 
     async def watch(self, path: str, query: str = "") -> "Watching":
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.lab.api import CONFIG_MAPS, PODS, Api, Refused, config_map, pod, running
+from tests.unit.lab.api import CONFIG_MAPS, PODS, Api, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
 from trimtab.lab.auth import service_account_user
 from trimtab.lab.metrics_api import Usage
@@ -30,7 +30,7 @@ def as_user(api, name, *groups):
 
 async def test_a_wrong_token_is_unauthorized():
     async with running() as api:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await Api(api.server, "wrong").get(CONFIG_MAPS)
         assert (refused.value.status, refused.value.reason) == (401, "Unauthorized")
 
@@ -40,13 +40,13 @@ async def test_a_user_may_do_what_a_role_says_and_nothing_else():
         await grant(api, "eve", [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}])
         eve = as_user(api, "eve")
         await eve.get(CONFIG_MAPS)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await eve.create(CONFIG_MAPS, config_map("a"))
         assert refused.value.message == (
             'configmaps is forbidden: User "eve" cannot create resource "configmaps" in API group "" '
             'in the namespace "default"'
         )
-        with pytest.raises(Refused, match="in the namespace"):
+        with pytest.raises(RefusedError, match="in the namespace"):
             await eve.get("/api/v1/namespaces/kube-system/configmaps")
 
 
@@ -54,7 +54,7 @@ async def test_a_right_on_a_resource_is_no_right_on_its_subresources():
     async with running() as api:
         await grant(api, "eve", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}])
         await api.create(PODS, pod("p"))
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await as_user(api, "eve").create(f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
         assert refused.value.status == 403
 
@@ -62,7 +62,7 @@ async def test_a_right_on_a_resource_is_no_right_on_its_subresources():
 async def test_reading_one_kind_of_a_group_does_not_read_another():
     async with running() as api:
         await grant(api, "eve", [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]}])
-        with pytest.raises(Refused, match="cannot list resource"):
+        with pytest.raises(RefusedError, match="cannot list resource"):
             await as_user(api, "eve").get("/apis/apps/v1/namespaces/default/replicasets")
 
 
@@ -74,7 +74,7 @@ async def test_service_accounts_get_tokens_that_rbac_knows():
         ]
         review = await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
         assert review["status"]["user"]["username"] == service_account_user("default", "robot").name
-        with pytest.raises(Refused, match="system:serviceaccount:default:robot"):
+        with pytest.raises(RefusedError, match="system:serviceaccount:default:robot"):
             await Api(api.server, token).get(CONFIG_MAPS)
 
 
@@ -85,7 +85,7 @@ async def test_everyone_may_discover():
 
 async def test_an_aggregated_server_answers_for_its_group():
     async with running() as api:
-        seen = {}
+        seen: dict[str, str] = {}
 
         async def backend(method, path, headers, body):
             seen.update(path=path, user=headers["X-Remote-User"])
@@ -124,7 +124,7 @@ async def test_an_aggregated_server_that_is_away_is_503():
             "/apis/apiregistration.k8s.io/v1/apiservices",
             {"metadata": {"name": "v1.x.example.com"}, "spec": spec},
         )
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await api.get("/apis/x.example.com/v1/things")
         assert refused.value.status == 503
 
@@ -149,5 +149,5 @@ async def test_metrics_come_from_the_source_and_follow_selectors():
         (item,) = (await api.get(path, "labelSelector=app%3Da"))["items"]
         assert item["containers"] == [{"name": "main", "usage": {"cpu": "1m", "memory": "1Mi"}}]
         assert item["window"] == "15s"
-        with pytest.raises(Refused, match="not found"):
+        with pytest.raises(RefusedError, match="not found"):
             await api.get("/apis/metrics.k8s.io/v1beta1/nodes/none")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.lab.api import CONFIG_MAPS, Refused, config_map, running
+from tests.unit.lab.api import CONFIG_MAPS, RefusedError, config_map, running
 from trimtab.clock import VirtualClock
 from trimtab.lab.request import Response
 
@@ -66,7 +66,7 @@ async def test_a_validating_webhook_refuses_with_its_own_words():
         answering(api, allowed=False, status={"message": "not today", "code": 418})
         await api.create(HOOKS.format("validating"), configuration())
         with pytest.raises(
-            Refused, match='admission webhook "guard.example.com" denied the request: not today'
+            RefusedError, match=r'admission webhook "guard\.example\.com" denied the request: not today'
         ) as refused:
             await api.create(CONFIG_MAPS, config_map("a"))
         assert refused.value.status == 418
@@ -117,7 +117,7 @@ async def test_a_webhook_that_is_not_there(policy, passes):
         if passes:
             await api.create(CONFIG_MAPS, config_map("a"))
             return
-        with pytest.raises(Refused, match='failed calling webhook "guard.example.com"') as refused:
+        with pytest.raises(RefusedError, match=r'failed calling webhook "guard\.example\.com"') as refused:
             await api.create(CONFIG_MAPS, config_map("a"))
         assert refused.value.status == 500
 
@@ -151,6 +151,7 @@ async def test_a_write_that_lost_a_race_during_a_webhook_starts_again():
             calls.append(review)
             if len(calls) == 1:
                 entry = api.server.store.get("configmaps", "default/a")
+                assert entry is not None
                 other = entry.decoded()
                 other["data"] = {"other": "writer"}
                 api.server.store.commit("configmaps", other, {})

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.unit.lab.api import CONFIG_MAPS, DEPLOYMENTS, PODS, Refused, config_map, owned_by, pod, running
+from tests.unit.lab.api import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    PODS,
+    RefusedError,
+    config_map,
+    owned_by,
+    pod,
+    running,
+)
 
 
 async def family(api):
@@ -98,7 +107,7 @@ async def test_a_namespace_empties_before_it_goes_and_takes_nothing_new():
         await api.delete("/api/v1/namespaces/short")
         await api.settle()
         assert (await api.get("/api/v1/namespaces/short"))["status"]["phase"] == "Terminating"
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await api.create(inside, config_map("late"))
         assert refused.value.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
         await api.merge(f"{inside}/held", {"metadata": {"finalizers": None}})
@@ -117,5 +126,5 @@ async def test_delete_collection_takes_only_what_matches():
 
 async def test_deleting_a_missing_deployment_is_not_found():
     async with running() as api:
-        with pytest.raises(Refused, match='deployments.apps "x" not found'):
+        with pytest.raises(RefusedError, match=r'deployments\.apps "x" not found'):
             await api.delete(f"{DEPLOYMENTS}/x")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.lab.api import CONFIG_MAPS, Refused, config_map, running
+from tests.unit.lab.api import CONFIG_MAPS, RefusedError, config_map, running
 from trimtab.clock import VirtualClock
 
 
@@ -89,7 +89,7 @@ async def test_a_page_of_a_forgotten_list_is_410():
         first = await api.get(CONFIG_MAPS, "limit=2")
         for number in range(5):
             await api.merge(f"{CONFIG_MAPS}/a", {"data": {"n": str(number)}})
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await api.get(CONFIG_MAPS, f"limit=2&continue={first['metadata']['continue']}")
         assert refused.value.status == 410
 
@@ -105,7 +105,7 @@ async def test_a_list_at_an_exact_version_is_the_past():
 
 async def test_a_list_of_the_future_asks_to_retry():
     async with running() as api:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedError) as refused:
             await api.get(CONFIG_MAPS, "resourceVersion=99999&resourceVersionMatch=NotOlderThan")
         assert refused.value.status == 504
         assert refused.value.body["details"]["retryAfterSeconds"] == 1
