@@ -1,0 +1,140 @@
+"""Checkpoints in the cluster: read at start, written within the loop, removed when their VPA is gone.
+
+Names are upstream's, `<vpa>-<container>`, and two pairs may share one. The spec tells whose a checkpoint is, so every
+write tests the spec first: a history is never written over another's (fault F60).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
+from trimtab.model import wire
+from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
+from trimtab.operator.vertical.kinds import CHECKPOINTS
+
+log = logging.getLogger(__name__)
+VPAKey = str
+
+
+@dataclass
+class WriteReport:
+    """What came of writing checkpoints."""
+
+    written: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    collisions: dict[VPAKey, str] = field(default_factory=dict)
+    """Per VPA whose checkpoint name belongs to another's container: what to do."""
+
+
+class CheckpointStore:
+    """The only code that touches checkpoint objects."""
+
+    def __init__(self, clock: Clock, client: Client, workers: int = 10) -> None:
+        self._clock = clock
+        self._client = client
+        self._workers = workers
+        self._written_at: dict[VPAKey, float] = {}
+        self._orphans: set[str] = set()
+
+    async def read(self) -> dict[VPAKey, list[Checkpoint]]:
+        """Read all checkpoints, by VPA; raises if the list is not complete."""
+        listing = await self._client.list(CHECKPOINTS)
+        stored: dict[VPAKey, list[Checkpoint]] = {}
+        for found in listing.items:
+            owner = f"{found.metadata.namespace}/{found.spec.vpa_object_name}"
+            stored.setdefault(owner, []).append(found)
+        return stored
+
+    def oldest_first(self, vpas: Iterable[VPAKey]) -> list[VPAKey]:
+        """Return the VPAs in the order in which their checkpoints should be written."""
+        return sorted(vpas, key=lambda key: (self._written_at.get(key, float("-inf")), key))
+
+    async def write(
+        self, vpas: Iterable[VPAKey], save: Callable[[VPAKey], Iterable[Checkpoint]], deadline_seconds: float
+    ) -> WriteReport:
+        """Write as many VPAs' checkpoints as fit into the time, those not written for longest first."""
+        report = WriteReport()
+        until = self._clock.monotonic() + deadline_seconds
+        waiting = iter(self.oldest_first(vpas))
+
+        async def work() -> None:
+            for vpa in waiting:
+                for checkpoint in save(vpa):
+                    await self._write(vpa, checkpoint, report)
+                self._written_at[vpa] = self._clock.monotonic()
+                if self._clock.monotonic() >= until:
+                    return  # every worker writes at least one, however late it is
+
+        await asyncio.gather(*(work() for _ in range(self._workers)))
+        return report
+
+    async def _write(self, vpa: VPAKey, checkpoint: Checkpoint, report: WriteReport) -> None:
+        meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)
+        operations = [
+            {"op": "test", "path": "/spec", "value": body["spec"]},
+            {"op": "add", "path": "/status", "value": body["status"]},
+        ]
+        try:
+            try:
+                await self._client.patch(
+                    CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON
+                )
+            except errors.NotFound:
+                body |= {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
+                await self._client.create(CHECKPOINTS, body, meta.namespace)
+            report.written += 1
+        except errors.Invalid as error:
+            await self._explain_refusal(vpa, checkpoint, error, report)
+        except errors.ClusterError as error:
+            report.failed[meta.key] = str(error)
+            log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
+
+    async def _explain_refusal(
+        self, vpa: VPAKey, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
+    ) -> None:
+        meta, spec = checkpoint.metadata, checkpoint.spec
+        report.failed[meta.key] = str(error)
+        try:
+            other = (await self._client.get(CHECKPOINTS, meta.name, meta.namespace)).spec
+        except errors.ClusterError:
+            return
+        if other != spec:
+            report.collisions[vpa] = (
+                f"checkpoint {meta.name} of container {spec.container_name!r} cannot be saved: the name belongs to "
+                f"container {other.container_name!r} of VPA {other.vpa_object_name!r}; rename one of the VPAs"
+            )
+
+    async def collect_orphans(self, vpas: frozenset[VPAKey]) -> list[str]:
+        """Delete checkpoints whose VPA was missing twice in a row; never when no VPA is known at all.
+
+        An empty list is more often a mistake (a new CRD, a stale server) than the end of all VPAs, and a deleted
+        history is gone for good.
+        """
+        if not vpas:
+            self._orphans = set()
+            return []
+        listing = await self._client.list(CHECKPOINTS)
+        orphans = {
+            found.metadata.uid: found
+            for found in listing.items
+            if f"{found.metadata.namespace}/{found.spec.vpa_object_name}" not in vpas
+        }
+        doomed = [found for uid, found in orphans.items() if uid in self._orphans]
+        self._orphans = set(orphans)
+        return [found.metadata.key for found in doomed if await self._delete(found)]
+
+    async def _delete(self, found: Checkpoint) -> bool:
+        meta = found.metadata
+        options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
+        try:
+            await self._client.delete(CHECKPOINTS, meta.name, meta.namespace, options=options)
+        except errors.ClusterError as error:
+            log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)
+            return False
+        log.info("deleted checkpoint %s: its VPA is gone", meta.key)
+        return True

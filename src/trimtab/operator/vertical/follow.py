@@ -1,0 +1,173 @@
+"""Keeps the recommender's model in step with the cluster: VPAs, pods, containers, and who teaches whom."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trimtab.decide.vertical.attribution import attribute
+from trimtab.decide.vertical.control import Conflict, controlling_vpa
+from trimtab.decide.vertical.controllers import owner_of
+from trimtab.decide.vertical.scope import Scope
+from trimtab.decide.vertical.state import Attribution, ClusterState, ContainerId, PodId
+from trimtab.model.pod import Pod
+from trimtab.model.requirement import Requirement
+from trimtab.model.resources import CPU, MEMORY
+from trimtab.model.selector import Selector
+from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.operator.vertical.cluster_view import ClusterView, Standings, Targeted
+from trimtab.operator.vertical.controllers import Unsupported
+
+DEFAULT_RECOMMENDER = "default"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What came of following the cluster once."""
+
+    usable: tuple[str, ...]
+    """VPAs of ours that can be recommended for."""
+    unusable: dict[str, str]
+    """VPAs of ours that cannot, each with the reason."""
+    new: tuple[str, ...]
+    """VPAs that the model did not know before: their history has to be loaded."""
+    conflicts: tuple[Conflict, ...] = ()
+
+
+@dataclass
+class _Kept:
+    """A pod as it was last taken over; the same object with the same attribution needs no work."""
+
+    pod: Pod
+    attribution: Attribution
+
+
+class Follower:
+    """Owns the model of the cluster and brings it up to date, once per loop."""
+
+    def __init__(self, state: ClusterState, recommender_name: str = DEFAULT_RECOMMENDER) -> None:
+        self.state = state
+        self._name = recommender_name
+        self._pods: dict[PodId, _Kept] = {}
+        self._attributed: dict[object, tuple[Attribution, tuple[Conflict, ...]]] = {}
+
+    def follow(self, view: ClusterView, standings: Standings, now_ns: int) -> Followed:
+        """Take over everything that changed."""
+        ours = [one for one in standings.vpas if _is_served_by(one.vpa, self._name)]
+        usable, unusable, new = self._follow_vpas(ours, standings)
+        conflicts = self._follow_pods(view.pods, standings, now_ns)
+        return Followed(tuple(usable), unusable, tuple(new), conflicts)
+
+    def _follow_vpas(
+        self, ours: list[Targeted], standings: Standings
+    ) -> tuple[list[str], dict[str, str], list[str]]:
+        usable: list[str] = []
+        unusable: dict[str, str] = {}
+        new: list[str] = []
+        for one in ours:
+            key = one.vpa.key
+            found = usable_selector(one, standings)
+            known = self.state.vpas.get(key)
+            if isinstance(found, str):
+                unusable[key] = found
+                if known is not None:
+                    # Its history stays linked to the selector it was made under, and waits.
+                    self.state.add_or_update_vpa(one.vpa, known.selector)
+                continue
+            usable.append(key)
+            if known is None:
+                new.append(key)
+            self.state.add_or_update_vpa(one.vpa, found)
+        present = {one.vpa.key for one in ours}
+        for key in [key for key in self.state.vpas if key not in present]:
+            self.state.delete_vpa(key)
+        return usable, unusable, new
+
+    def _follow_pods(self, pods: Iterable[Pod], standings: Standings, now_ns: int) -> tuple[Conflict, ...]:
+        self._attributed = {}
+        conflicts: list[Conflict] = []
+        namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
+        seen: set[PodId] = set()
+        for pod in pods:
+            if pod.metadata.namespace not in namespaces or pod.status.phase == "Pending":
+                continue  # a pending pod uses nothing yet
+            key = PodId(pod.metadata.namespace, pod.metadata.name)
+            seen.add(key)
+            attribution, found = self._attribute(pod, standings)
+            conflicts.extend(found)
+            self._follow_pod(key, pod, attribution, now_ns)
+        for key in [key for key in self._pods if key not in seen]:
+            del self._pods[key]
+            self.state.delete_pod(key)
+        return tuple(conflicts)
+
+    def _follow_pod(self, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:
+        kept = self._pods.get(key)
+        if kept is not None and kept.pod is pod and kept.attribution == attribution:
+            return
+        state = self.state
+        state.add_or_update_pod(key, pod.metadata.labels, pod.status.phase, now_ns, attribution)
+        for container in pod.spec.containers:
+            requests = container.resources.requests
+            cpu, memory = requests.get(CPU), requests.get(MEMORY)
+            state.add_or_update_container(
+                ContainerId(key, container.name),
+                cpu.milli_value() if cpu else 0,
+                memory.value() if memory else 0,
+                now_ns,
+            )
+        self._pods[key] = _Kept(pod, attribution)
+
+    def _attribute(self, pod: Pod, standings: Standings) -> tuple[Attribution, tuple[Conflict, ...]]:
+        """Return who learns from a pod; pods that differ in nothing that counts get one answer."""
+        owner = owner_of(pod)
+        alike = (
+            pod.metadata.namespace,
+            (owner.kind, owner.name) if owner else None,
+            frozenset(pod.metadata.labels.items()),
+            pod.spec.node_name,
+        )
+        found = self._attributed.get(alike)
+        if found is not None and not found[1]:
+            return found
+        attribution = attribute(pod, standings.index, standings.owners, standings.nodes)
+        conflicts = (
+            controlling_vpa(pod, standings.index, standings.owners, standings.nodes).conflicts
+            if len(attribution.matched) > 1
+            else ()
+        )
+        self._attributed[alike] = attribution, conflicts
+        return attribution, conflicts
+
+
+def usable_selector(one: Targeted, standings: Standings) -> Selector | str:
+    """Return the selector under which a VPA's history is kept, or why the VPA can do nothing."""
+    recommenders = one.vpa.spec.recommenders
+    if len(recommenders) > 1:
+        return f"VPA {one.vpa.key} names {len(recommenders)} recommenders; name one"
+    if isinstance(one.target, Unsupported):
+        return one.target.message
+    error = standings.index.errors.get(one.vpa.key)
+    if error is not None:
+        return error.message
+    return _with_scope(one, standings)
+
+
+def _with_scope(one: Targeted, standings: Standings) -> Selector:
+    """Join the target's selector and the scope's, so that a scope that is edited counts as another selector."""
+    assert isinstance(one.target, Selector)
+    claim = standings.claims.get(one.vpa.key)
+    if claim is None or not isinstance(claim.scope, Scope):
+        return one.target
+    scope = claim.scope
+    pods = scope.pods.requirements if scope.pods else ()
+    nodes = scope.nodes.requirements if scope.nodes else ()
+    # No label key holds a colon, so a requirement on nodes can never be taken for one on pods.
+    marked = [Requirement(f"node:{each.key}", each.operator, each.values) for each in nodes]
+    return Selector([*one.target.requirements, *pods, *marked])
+
+
+def _is_served_by(vpa: VerticalPodAutoscaler, name: str) -> bool:
+    """Return whether a VPA is ours; one that names several recommenders is everybody's, so that somebody says so."""
+    wanted = vpa.spec.recommenders
+    if not wanted:
+        return name == DEFAULT_RECOMMENDER
+    return any(one.name == name for one in wanted)

@@ -1,0 +1,93 @@
+"""VPA statuses: which ones differ from what is stored, and writing those."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.patching import PatchType, Preconditions
+from trimtab.decide.vertical.recommender import VPARecommendation
+from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.model import wire
+from trimtab.model.selector import NOTHING
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
+from trimtab.operator.caches import KindCache
+from trimtab.operator.vertical.kinds import VPAS
+
+log = logging.getLogger(__name__)
+UNSUPPORTED = VPAConditionType.CONFIG_UNSUPPORTED
+
+
+@dataclass(frozen=True)
+class StatusChange:
+    """A VPA and the status it should have."""
+
+    vpa: VerticalPodAutoscaler
+    status: VerticalPodAutoscalerStatus
+
+
+def change_of(state: VPAState, found: VPARecommendation) -> StatusChange | None:
+    """Return the status of a VPA that was recommended for, if it differs from the stored one."""
+    state.conditions.pop(UNSUPPORTED, None)
+    state.conditions.pop(VPAConditionType.CONFIG_DEPRECATED, None)
+    status = state.status()
+    return StatusChange(state.vpa, status) if status != state.vpa.status else None
+
+
+def inert_change(vpa: VerticalPodAutoscaler, reason: str, now_ns: int) -> StatusChange | None:
+    """Return the status of a VPA that can do nothing: it says why, and keeps the last recommendation."""
+    state = VPAState(vpa, NOTHING)
+    state.update(vpa, per_vpa=False)
+    state.recommendation = vpa.status.recommendation
+    state.set_condition(UNSUPPORTED, True, "ConfigUnsupported", reason, now_ns)
+    status = state.status()
+    return StatusChange(vpa, status) if status != vpa.status else None
+
+
+class StatusWriter:
+    """Writes statuses, a bounded number at once."""
+
+    def __init__(self, client: Client, cache: KindCache[VerticalPodAutoscaler], workers: int = 10) -> None:
+        self._client = client
+        self._cache = cache
+        self._workers = workers
+        self.failures: dict[str, str] = {}
+        """Per VPA whose status could not be written last time: why."""
+
+    async def write(self, changes: Iterable[StatusChange]) -> int:
+        """Write all; a failure concerns its own VPA only and is tried again in the next loop."""
+        self.failures = {}
+        waiting = iter(list(changes))
+        written = 0
+
+        async def work() -> None:
+            nonlocal written
+            for change in waiting:
+                written += await self._write(change)
+
+        await asyncio.gather(*(work() for _ in range(self._workers)))
+        return written
+
+    async def _write(self, change: StatusChange) -> bool:
+        meta = change.vpa.metadata
+        operations = [{"op": "add", "path": "/status", "value": wire.to_builtins(change.status)}]
+        try:
+            written = await self._client.patch(
+                VPAS,
+                meta.name,
+                meta.namespace,
+                operations,
+                how=PatchType.JSON,
+                preconditions=Preconditions(uid=meta.uid or None),
+                subresource="status",
+            )
+        except errors.NotFound:
+            return False  # deleted meanwhile
+        except errors.ClusterError as error:
+            self.failures[meta.key] = str(error)
+            log.warning("status of VPA %s is not written: %s", meta.key, error)
+            return False
+        self._cache.note_written(meta.namespace, written.metadata.resource_version)
+        return True

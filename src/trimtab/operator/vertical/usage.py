@@ -1,0 +1,120 @@
+"""Usage samples: one PodMetrics list per namespace and loop, turned into batches for the model."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trimtab.decide.vertical.intake import Capacity, Intake, UsageBatch, add_usage
+from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import PodUsage
+from trimtab.metrics.reader import MetricsReader
+from trimtab.model import times
+from trimtab.model.metrics_api import PodMetrics, PodMetricsList
+from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.model.resources import CPU, MEMORY
+
+log = logging.getLogger(__name__)
+MOST_INT64 = 2**63 - 1
+
+
+@dataclass
+class _Rows:
+    """Samples of one resource, being collected."""
+
+    containers: list[ContainerId] = field(default_factory=list)
+    amounts: list[int] = field(default_factory=list)
+    times_ns: list[int] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
+
+    def add(self, container: ContainerId, amount: int, time_ns: int, most: int) -> None:
+        self.containers.append(container)
+        # Beyond 64 bits nothing is a measurement; clamped, it is refused like any other absurd one.
+        self.amounts.append(max(min(amount, MOST_INT64), -1))
+        self.times_ns.append(time_ns)
+        self.most.append(most)
+
+    def batch(self) -> UsageBatch:
+        return UsageBatch(self.containers, self.amounts, self.times_ns, self.most)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The most that a pod's containers can use: what its node has, or the largest node if that is not known."""
+
+    by_node: Mapping[str, Capacity]
+    node_of: Callable[[str, str], str]
+
+    def of(self, namespace: str, pod: str) -> Capacity:
+        """Return the bound for one pod."""
+        found = self.by_node.get(self.node_of(namespace, pod))
+        if found is not None:
+            return found
+        if not self.by_node:
+            return Capacity(MOST_INT64, MOST_INT64)
+        return Capacity(
+            max(one.millicores for one in self.by_node.values()),
+            max(one.memory_bytes for one in self.by_node.values()),
+        )
+
+
+class UsageFeed:
+    """Reads usage and hands it to the model."""
+
+    def __init__(self, reader: MetricsReader, count: Callable[[bool], None] = lambda _is_error: None) -> None:
+        self._reader = reader
+        self._count = count
+        self.failures: dict[str, str] = {}
+        """Per namespace whose usage could not be read last time: why."""
+
+    async def read(self, namespaces: Iterable[str]) -> list[PodMetricsList]:
+        """Read the usage of some namespaces; one that cannot be read is left out and named in `failures`."""
+        self.failures = {}
+        answers = await asyncio.gather(*(self._read(namespace) for namespace in sorted(set(namespaces))))
+        return [answer for answer in answers if answer is not None]
+
+    async def _read(self, namespace: str) -> PodMetricsList | None:
+        try:
+            answer = await self._reader.pod_usage(PodUsage(namespace))
+        except (MetricsError, ValueError) as error:
+            self._count(True)
+            self.failures[namespace] = str(error)
+            log.warning("no usage of namespace %s: %s", namespace, error)
+            return None
+        self._count(False)
+        return answer
+
+
+def take_usage(
+    state: ClusterState, answers: Iterable[PodMetricsList], bounds: Bounds, now: datetime
+) -> dict[str, Intake]:
+    """Add the samples to the model; return what became of them, per resource."""
+    cpu, memory = _Rows(), _Rows()
+    for answer in answers:
+        for item in answer.items:
+            _collect(state, item, bounds, cpu, memory)
+    now_ns = times.to_ns(now)
+    return {
+        CPU: add_usage(state, CPU, cpu.batch(), now_ns),
+        MEMORY: add_usage(state, MEMORY, memory.batch(), now_ns),
+    }
+
+
+def _collect(state: ClusterState, item: PodMetrics, bounds: Bounds, cpu: _Rows, memory: _Rows) -> None:
+    pod = PodId(item.metadata.namespace, item.metadata.name)
+    if pod not in state.pods or item.timestamp is None:
+        return
+    most = bounds.of(pod.namespace, pod.name)
+    time_ns = times.to_ns(item.timestamp)
+    for container in item.containers:
+        key = ContainerId(pod, container.name)
+        used = container.usage
+        try:
+            if CPU in used:
+                cpu.add(key, milli_value_of(used[CPU]), time_ns, most.millicores)
+            if MEMORY in used:
+                memory.add(key, -(-milli_value_of(used[MEMORY]) // 1000), time_ns, most.memory_bytes)
+        except QuantityError as error:
+            log.warning("usage of container %s is not a quantity: %s", key, error)
