@@ -215,9 +215,9 @@ def _tell_strategy(draft: Draft) -> None:
     if before != strategy and seen.gates.hpa_selection_strategy:
         draft.memory = msgspec.structs.replace(draft.memory, strategy=strategy)
     generation = seen.hpa.metadata.generation
-    if strategy != SelectionStrategy.LABEL_SELECTOR and generation != (
-        seen.hpa.status.observed_generation or 0
-    ):
+    # Native HPAs have no generation; for them only a strategy that was not in force before is news.
+    is_news = generation != (seen.hpa.status.observed_generation or 0) if generation else before != strategy
+    if strategy != SelectionStrategy.LABEL_SELECTOR and is_news:
         message = f"Pod selection strategy '{strategy}' is active"
         draft.events.append(Told(type="Normal", reason="SelectionStrategyActive", message=message))
 

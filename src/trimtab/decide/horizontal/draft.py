@@ -1,6 +1,6 @@
 """A decision in the making: conditions, events and the way to it, collected until it is made."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -9,7 +9,6 @@ from trimtab.decide.horizontal.decision import Computation, Decision, ErrorLabel
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
-from trimtab.decide.horizontal.timing import wire_time
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, MetricStatus
 
 
@@ -36,7 +35,7 @@ class Draft:
         """Begin from what was observed."""
         self.seen = seen
         self.now = now.timestamp()
-        self.moment = wire_time(self.now)
+        self.moment = now.astimezone(UTC).replace(microsecond=0)
         self.conditions = Conditions(seen.hpa.status.conditions, self.moment)
         self.memory = _memory_of(seen)
         self.events: list[Told] = []

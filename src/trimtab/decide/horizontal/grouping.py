@@ -43,30 +43,53 @@ def group_pods(
     groups = Groups()
     find, take, keep = samples.get, groups.ready.append, groups.values.append
     fresh_after, ahead, lowest = limits.fresh_after, limits.ahead, limits.lowest
+    period = settings.cpu_initialization_period
     for pod in pods:
-        if pod.is_deleted or pod.phase == "Failed":
-            groups.ignored.append(pod)
-            continue
-        if pod.phase == "Pending":
-            groups.unready.append(pod)
-            continue
         sample = find(pod.name)
-        if sample is None:
-            groups.missing.append(pod)
-            continue
-        value = sample.value
-        if value < lowest or not fresh_after <= sample.timestamp <= ahead:
-            rule = limits.refusal(sample)
-            if rule:
-                groups.missing.append(pod)
-                groups.refused.append((pod.name, rule))
-                continue
-        if is_cpu and is_initializing(pod, sample, now, settings):
-            groups.unready.append(pod)
-            continue
-        take(pod)
-        keep(value)
+        # Nearly every pod runs, is long ready and has a fresh sample; whatever differs takes the full rule.
+        if (
+            sample is not None
+            and sample.value >= lowest
+            and fresh_after <= sample.timestamp <= ahead
+            and pod.phase == "Running"
+            and not pod.is_deleted
+            and (
+                not is_cpu
+                or (pod.ready == "True" and pod.started is not None and pod.started + period <= now)
+            )
+        ):
+            take(pod)
+            keep(sample.value)
+        else:
+            _place(groups, pod, sample, now, settings, limits, is_cpu=is_cpu)
     return groups
+
+
+def _place(
+    groups: Groups,
+    pod: PodFacts,
+    sample: Sample | None,
+    now: float,
+    settings: Settings,
+    limits: Limits,
+    *,
+    is_cpu: bool,
+) -> None:
+    """Put one pod where it belongs."""
+    if pod.is_deleted or pod.phase == "Failed":
+        groups.ignored.append(pod)
+    elif pod.phase == "Pending":
+        groups.unready.append(pod)
+    elif sample is None:
+        groups.missing.append(pod)
+    elif limits.doubts(sample) and (rule := limits.refusal(sample)):
+        groups.missing.append(pod)
+        groups.refused.append((pod.name, rule))
+    elif is_cpu and is_initializing(pod, sample, now, settings):
+        groups.unready.append(pod)
+    else:
+        groups.ready.append(pod)
+        groups.values.append(sample.value)
 
 
 def is_initializing(pod: PodFacts, sample: Sample, now: float, settings: Settings) -> bool:

@@ -22,6 +22,10 @@ from trimtab.model.wire import Wire
 
 UNREAD = Failed(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
+NO_METRICS = Failure(
+    type="", reason="InvalidMetricSourceType", message="the spec names no metric", error="the spec names no metric"
+)
+"""Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
 
 
 class Measured(Wire):
@@ -124,11 +128,10 @@ def _combine(draft: Draft, scene: Scene) -> Measured:
     if failures:
         error = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0].error}"
     if len(failures) >= len(specs) or (failures and replicas < scene.current):
-        first = failures[0] if failures else None
-        if first:
-            message = f"the HPA was unable to compute the replica count: {first.message}"
-            draft.conditions.set(SCALING_ACTIVE, "False", first.reason, message)
-        return Measured(error=error or "the HPA has no metrics", stop="Metrics")
+        first = failures[0] if failures else NO_METRICS
+        message = f"the HPA was unable to compute the replica count: {first.message}"
+        draft.conditions.set(SCALING_ACTIVE, "False", first.reason, message)
+        return Measured(error=error or first.error, stop="Metrics")
     message = f"the HPA was able to successfully calculate a replica count from {name}"
     draft.conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
     return Measured(replicas=replicas, winner=winner, name=name, error=error)

@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+
 from trimtab.decide.horizontal.deciding import decide
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.outcome import after_scale, after_status
 from trimtab.model import wire
@@ -22,6 +25,8 @@ class Record(Wire, kw_only=True):
     """Why the scale could not be written, if it could not."""
     status_error: str | None = None
     """Why the status could not be written, if it could not."""
+    is_dry_run: bool = False
+    """Whether the scale was not meant to be written."""
 
 
 class UnknownRecordError(ValueError):
@@ -47,9 +52,9 @@ def decide_again(record: Record) -> Record:
     """Make the decision of a record once more, from nothing but its observation."""
     seen = record.observation
     decision = decide(seen, datetime.fromtimestamp(record.decision.now, UTC))
+    if record.is_dry_run:
+        decision = only_told(seen, decision)
     decision = after_scale(seen, decision, record.scale_error)
     if record.status_error is not None:
         decision = after_status(seen, decision, record.status_error)
-    return Record(
-        observation=seen, decision=decision, scale_error=record.scale_error, status_error=record.status_error
-    )
+    return msgspec.structs.replace(record, decision=decision)

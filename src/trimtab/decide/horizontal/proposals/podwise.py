@@ -22,11 +22,13 @@ class Utilization:
     def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: Compat) -> None:
         """Measure the ready pods against `target` percent."""
         self._groups, self._requests, self._target, self._compat = groups, requests, target, compat
-        asked = [requests[pod.name] for pod in groups.ready]
-        used, total = sum(groups.values), sum(asked)
-        self.percent = self._percent(used, total)
+        ready = groups.ready
+        everyone = len(ready) == len(requests)
+        asked = sum(requests.values()) if everyone else sum([requests[pod.name] for pod in ready])
+        used = sum(groups.values)
+        self.percent = self._percent(used, asked)
         self.ratio = ratio_of(self.percent, target)
-        self.average = quotient(fold64(used, saturate=compat.saturate), len(asked))
+        self.average = quotient(fold64(used, saturate=compat.saturate), len(ready))
 
     def _percent(self, used: int, asked: int) -> int:
         saturate = self._compat.saturate
