@@ -92,6 +92,11 @@ class Load:
         """Return what a load is multiplied by."""
         return self._factors.get(name, 1.0)
 
+    @property
+    def has_queues(self) -> bool:
+        """Tell whether it matters when a pod becomes ready: only queues go on between samples."""
+        return any(one.queue is not None for one in self._loads.values())
+
     def backlog(self, name: str) -> float:
         """Return how many items wait in the queue of a load."""
         found = self._backlogs.get(name)
@@ -113,8 +118,6 @@ class Load:
 
     def observe(self, pods: Iterable[RunPod], now: datetime) -> None:
         """Take note of who is ready from now on, and let queues catch up with who was until now."""
-        if not any(one.queue for one in self._loads.values()):
-            return
         moment = Moment((now - self._start).total_seconds(), now)
         groups: dict[tuple[str, str], list[RunPod]] = {}
         for pod in pods:

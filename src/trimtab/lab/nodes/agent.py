@@ -96,7 +96,7 @@ class NodeAgent:
         if delta.new is not None:
             self.queue.add((pod.metadata.namespace, pod.metadata.name))
         was_ready = delta.old is not None and is_ready(delta.old)
-        if was_ready != (delta.new is not None and is_ready(delta.new)):
+        if self._load.has_queues and was_ready != (delta.new is not None and is_ready(delta.new)):
             self._load.observe(self._pods.all(), self._clock.now())
         if delta.old is not None and (
             delta.new is None or allocated_to(delta.new) != allocated_to(delta.old)

@@ -16,9 +16,9 @@ async def claim_pods(pods: Mirror[RunPod], namespace: str, owner: Json, selector
         elif pod.metadata.deletion_timestamp is None:
             kept = [one for one in pod.metadata.owner_references if one.uid != owner["uid"]]
             await pods.patch(pod, {"metadata": {"ownerReferences": wire.to_builtins(kept) or None}})
-    for pod in pods.all(namespace):
-        is_orphan = not controller_uid(pod) and pod.metadata.deletion_timestamp is None
-        if is_orphan and not pod.is_finished and selector.matches(pod.metadata.labels):
+    for pod in pods.orphans(namespace):
+        is_active = pod.metadata.deletion_timestamp is None and not pod.is_finished
+        if is_active and selector.matches(pod.metadata.labels):
             others = wire.to_builtins(pod.metadata.owner_references)
             claimed.append(await pods.patch(pod, {"metadata": {"ownerReferences": [*others, owner]}}))
     return claimed

@@ -97,8 +97,8 @@ class RunNode(Wire):
 class RollingUpdate(Wire):
     """How fast pods are replaced; StatefulSets use the partition, the others the two limits."""
 
-    max_surge: IntOrString = "25%"
-    max_unavailable: IntOrString = "25%"
+    max_surge: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
     partition: int = 0
 
 

@@ -57,8 +57,12 @@ class Mirror(Generic[T]):
         self.client = client
         self.informer: Informer[T] = Informer(client, resource, pace=pace)
         self._owned: KeyIndex[T, str] = by_owner()
+        self._orphans: KeyIndex[T, str] = KeyIndex(
+            lambda thing: () if controller_uid(thing) else (thing.metadata.namespace,)
+        )
         self._corrections: dict[Key, _Correction[T]] = {}
         self.informer.add_index(self._owned)
+        self.informer.add_index(self._orphans)
 
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
         """Tell `subscriber` of every change of the cache."""
@@ -79,6 +83,14 @@ class Mirror(Generic[T]):
     def owned(self, uid: str) -> list[T]:
         """Return the objects that the owner controls, in the order of their names."""
         return self.indexed(self._owned, uid, lambda thing: uid == controller_uid(thing))
+
+    def orphans(self, namespace: str) -> list[T]:
+        """Return the objects of a namespace that nobody controls."""
+        return self.indexed(
+            self._orphans,
+            namespace,
+            lambda thing: thing.metadata.namespace == namespace and not controller_uid(thing),
+        )
 
     def indexed(self, index: KeyIndex[T, Any], key: Any, belongs: Callable[[T], bool]) -> list[T]:
         """Return the objects under a key of an index, and those that belong there since our writes."""

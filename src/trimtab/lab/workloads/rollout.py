@@ -34,8 +34,10 @@ def limits_of(strategy: UpdateStrategy, replicas: int) -> Limits:
     return Limits(surge, unavailable or int(surge == 0))
 
 
-def resolve(value: IntOrString, total: int, *, rounds_up: bool) -> int:
-    """Return a number, or a percentage of `total`."""
+def resolve(value: IntOrString | None, total: int, *, rounds_up: bool) -> int:
+    """Return a number, or a percentage of `total`; servers fill in what is missing, with one pod at a time."""
+    if value is None:
+        return 1
     if isinstance(value, int):
         return value
     if not value.endswith("%"):

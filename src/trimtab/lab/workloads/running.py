@@ -10,10 +10,13 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resources import LEASES
 from trimtab.cluster.watch import WatchPace
 from trimtab.lab.workloads import kinds
+from trimtab.lab.workloads.daemonset import DaemonSetController
 from trimtab.lab.workloads.deployment import DeploymentController
+from trimtab.lab.workloads.job import JobController
 from trimtab.lab.workloads.mirror import Mirror
 from trimtab.lab.workloads.queue import WorkQueue
 from trimtab.lab.workloads.replicas import ReplicaController
+from trimtab.lab.workloads.statefulset import StatefulSetController
 
 
 class Mirrors:
@@ -56,6 +59,9 @@ def controller_queues(mirrors: Mirrors) -> list[WorkQueue]:
         DeploymentController(clock, mirrors.deployments, mirrors.replica_sets, pods).queue,
         ReplicaController(clock, mirrors.replica_sets, pods).queue,
         ReplicaController(clock, mirrors.replication_controllers, pods).queue,
+        StatefulSetController(clock, mirrors.stateful_sets, mirrors.revisions, pods).queue,
+        DaemonSetController(clock, mirrors.daemon_sets, mirrors.revisions, pods, mirrors.nodes).queue,
+        JobController(clock, mirrors.jobs, pods).queue,
     ]
 
 
