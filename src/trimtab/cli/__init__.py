@@ -31,8 +31,16 @@ COMMANDS = {
         "trimtab.cli.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
     ),
     "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
+    "explain": Lazy(
+        "trimtab.cli.explain:command",
+        "Tell why an autoscaler scales or does not: `trimtab explain hpa/NAME`.",
+    ),
     "lab": Lazy(
         "trimtab.cli.lab:lab", "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."
+    ),
+    "replay": Lazy(
+        "trimtab.cli.replay:replay",
+        "Make recorded decisions again, to the byte; records come from `trimtab explain -o record`.",
     ),
     "run": Lazy(
         "trimtab.cli.run:run",

@@ -45,8 +45,8 @@ class Autoscaler:
     problem: str = ""
     """Why the stored spec cannot be decided on; empty when it can."""
     questions: tuple[Query | Failed, ...] = ()
-    questions_for: tuple[int, str] | None = None
-    """The generation and the pod selector that `questions` were made for."""
+    questions_for: tuple[HorizontalPodAutoscalerSpec, str] | None = None
+    """The spec and the pod selector that `questions` were made for."""
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=20))
 
     @property
@@ -158,6 +158,8 @@ class Autoscalers:
             and seen.metadata.generation > 0
         )
         spec = before.spec if same else self._defaulted(autoscaler, seen)
+        if not is_new and spec == before.spec:
+            spec = before.spec  # native HPAs have no generation: only the content tells whether the spec changed
         status = seen.status
         if status.memory:
             status = msgspec.structs.replace(status, memory="")

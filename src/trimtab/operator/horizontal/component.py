@@ -13,6 +13,7 @@ from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import PODS
+from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal import Settings as Numbers
 from trimtab.decide.horizontal.compat import NAMED
 from trimtab.metrics.reader import MetricsReader
@@ -118,6 +119,13 @@ class HorizontalAutoscaler:
         self._round.begin(self.autoscalers)
         await self._round.settle()
         await self._recorder.flush()
+
+    async def glance(self, namespace: str, name: str) -> Record | None:
+        """Decide about one HPA without writing anything; None if there is no such HPA."""
+        autoscaler = self.autoscalers.named(namespace, name)
+        if autoscaler is None:
+            return None
+        return await self._round.only_decide(autoscaler, tuple(self.autoscalers))
 
     async def run(self) -> None:
         """Work until cancelled."""

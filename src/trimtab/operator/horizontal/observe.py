@@ -64,8 +64,10 @@ class Observer:
         """Return the questions to ask, if they are known without looking anything up."""
         if aim.scale is None or not self._needs_metrics(autoscaler, aim):
             return ()
-        wanted = (autoscaler.hpa.metadata.generation, aim.scale.status.selector)
-        return autoscaler.questions if autoscaler.questions_for == wanted else None
+        made_for = autoscaler.questions_for
+        if made_for is None or made_for[1] != aim.scale.status.selector:
+            return None
+        return autoscaler.questions if made_for[0] is autoscaler.hpa.spec else None
 
     async def find_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...]:
         """Return the questions to ask, and remember them for this spec."""
@@ -82,7 +84,7 @@ class Observer:
         autoscaler.questions = found
         # A kind that could not be found may be found later: such an answer is not remembered.
         is_final = not any(isinstance(one, Failed) for one in found)
-        autoscaler.questions_for = (hpa.metadata.generation, selector) if is_final else None
+        autoscaler.questions_for = (hpa.spec, selector) if is_final else None
         return found
 
     def look(self, autoscaler: Autoscaler) -> "Sight":

@@ -14,7 +14,8 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.decide.horizontal import Decision, Failed, Observation, decide
+from trimtab.decide.horizontal import Decision, Failed, Observation, Record, decide
+from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.decide.horizontal.resume import resumed
 from trimtab.metrics.queries import Query
 from trimtab.operator.horizontal.autoscalers import Autoscaler
@@ -89,6 +90,25 @@ class Round:
             self._start(self._decide_group(questions, group, started))
         self._telemetry.cycles.inc()
 
+    async def only_decide(self, autoscaler: Autoscaler, everyone: Iterable[Autoscaler]) -> Record:
+        """Decide about one autoscaler as a round would, and write nothing."""
+        aims = {one.uid: await self._find(one) for one in everyone}
+        for one in everyone:
+            self._observer.aimed(one, aims[one.uid])
+        aim = aims[autoscaler.uid]
+        questions = await self._observer.find_questions(autoscaler, aim)
+        answers = {one: await self._questions.ask(one) for one in questions if not isinstance(one, Failed)}
+        sight = self._observer.look(autoscaler)
+        owners = await self._observer.find_owners(autoscaler, sight)
+        self._resume(autoscaler, aim)
+        seen = self._observer.observe(autoscaler, aim, sight, answers, owners)
+        decision = only_told(seen, decide(seen, self._clock.now()))
+        return Record(observation=seen, decision=decision, is_dry_run=True)
+
+    async def _find(self, autoscaler: Autoscaler) -> Aim:
+        reference, namespace = autoscaler.hpa.spec.scale_target_ref, autoscaler.hpa.metadata.namespace
+        return self._targets.cached(reference, namespace) or await self._targets.read(reference, namespace)
+
     async def settle(self) -> None:
         """Wait until everything that was started is done, writes included."""
         while self._tasks:
@@ -107,9 +127,8 @@ class Round:
 
     async def _look_up(self, autoscaler: Autoscaler, aim: Aim | None, started: float) -> None:
         """Prepare one autoscaler whose target or questions are not in any cache."""
-        hpa = autoscaler.hpa
         try:
-            aim = aim or await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
+            aim = aim or await self._find(autoscaler)
             self._observer.aimed(autoscaler, aim)
             questions = await self._observer.find_questions(autoscaler, aim)
         except Exception as error:  # noqa: BLE001 - one bad object stops no other

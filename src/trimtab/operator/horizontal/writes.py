@@ -32,6 +32,7 @@ class Outcome:
     decision: Decision
     scale_error: str | None = None
     status_error: str | None = None
+    is_dry_run: bool = False
 
 
 class Writer:
@@ -58,9 +59,10 @@ class Writer:
 
     async def apply(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, decision: Decision) -> Outcome:
         """Carry a decision out and return it completed with what became of it."""
-        if self._dry_run or autoscaler.is_dry_run:
+        is_dry_run = self._dry_run or autoscaler.is_dry_run
+        if is_dry_run:
             decision = only_told(seen, decision)
-        outcome = Outcome(decision)
+        outcome = Outcome(decision, is_dry_run=is_dry_run)
         if decision.scale_to is not None:
             await self._scale(autoscaler, aim, seen, outcome)
         autoscaler.memory = outcome.decision.memory
@@ -162,4 +164,5 @@ def record_of(seen: Observation, outcome: Outcome) -> Record:
         decision=outcome.decision,
         scale_error=outcome.scale_error,
         status_error=outcome.status_error,
+        is_dry_run=outcome.is_dry_run,
     )

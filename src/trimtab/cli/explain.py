@@ -1,0 +1,124 @@
+"""`trimtab explain hpa/NAME`: why an autoscaler did what it did, or would do."""
+
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import replace
+from typing import Any
+
+import click
+import msgspec
+
+from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
+from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.output import to_json, to_yaml
+from trimtab.cluster.client import Client
+from trimtab.decide.horizontal import Record, explain
+from trimtab.model import wire
+from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings import Settings
+
+_GATES = "HPASelectionStrategy=true,HPAScaleToZero=true"
+
+
+class _NeverWrites:
+    """A fence that is always closed: looking must not change anything."""
+
+    def may_write(self) -> bool:
+        """Return False."""
+        return False
+
+    def time_left(self) -> float:
+        """Return no time at all."""
+        return 0.0
+
+
+@click.command("explain")
+@click.argument("what")
+@namespace_option
+@click.option(
+    "--operator",
+    envvar="TRIMTAB_OPERATOR",
+    default="",
+    help="Address of a running operator's port, as http://127.0.0.1:8080; without it the decision is made on the spot.",
+)
+@click.option(
+    "--feature-gates", default=_GATES, show_default=True, help="Gates for a decision made on the spot."
+)
+@click.option("--compat", default="", help="Decide on the spot as upstream does: kubernetes-1.36.")
+@click.option("-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text")
+@kubeconfig_option
+@context_option
+def command(what: str, namespace: str, operator: str, output: str, **options: str) -> None:
+    """Tell why an autoscaler scales or does not: `trimtab explain hpa/NAME`."""
+    kind, _, name = what.rpartition("/")
+    if kind not in {"hpa", "thpa", "horizontalpodautoscaler", ""} or not name:
+        raise CommandError(f"{what!r} is not hpa/NAME", "only HPAs can be explained by this command")
+    if operator:
+        _show(_from_operator(operator, namespace or "default", name, output), output)
+        return
+    record = _on_the_spot(name, namespace, options)
+    if output == "record":
+        click.echo(wire.encode(record).decode())
+        return
+    story = explain(record.decision)
+    key = record.observation.hpa.key
+    _show({"hpa": key, "text": str(story), "explanation": wire.to_builtins(story)}, output)
+
+
+def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Record:
+    async def look(client: Client, context_namespace: str) -> Record | None:
+        where = namespace or context_namespace
+        settings = Settings(
+            watch_namespaces=(where,), feature_gates=options["feature_gates"], compat=options["compat"]
+        )
+        found = None
+        for native in (False, True):
+            chosen = replace(settings, own_hpas=not native, native_hpas=native)
+            component = HorizontalAutoscaler(
+                client.clock, client, chosen, rules=rules_of(chosen), fence=_NeverWrites()
+            )
+            try:
+                await component.start()
+                found = found or await component.glance(where, name)
+            finally:
+                await component.close()
+        return found
+
+    try:
+        record = with_client(options["kubeconfig"], options["context"], look)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    if record is None:
+        raise CommandError(
+            f"there is no HPA {name!r} in namespace {namespace or 'of the context'}",
+            "look with: kubectl get thpa,hpa -A",
+            FOUND,
+        )
+    return record
+
+
+def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any:
+    page = "records" if output == "record" else "explain"
+    url = f"{operator.rstrip('/')}/{page}?" + urllib.parse.urlencode({"name": f"{namespace}/{name}"})
+    if not url.startswith(("http://", "https://")):
+        raise CommandError(f"{operator!r} is not an http address")
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the scheme is checked above
+            body = answer.read()
+    except urllib.error.HTTPError as error:
+        raise CommandError(
+            f"{operator}: {error.read().decode(errors='replace').strip()}", "", FOUND
+        ) from error
+    except OSError as error:
+        raise CommandError(f"the operator at {operator} does not answer: {error}") from error
+    return body.decode() if output == "record" else msgspec.json.decode(body)
+
+
+def _show(found: Any, output: str) -> None:
+    if output == "record":
+        click.echo(found, nl=False)
+    elif output == "text":
+        click.echo(f"{found['hpa']}\n{found['text']}")
+    else:
+        click.echo(to_json(found) if output == "json" else to_yaml(found), nl=False)
