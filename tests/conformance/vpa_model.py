@@ -113,8 +113,8 @@ class _Scenario:
 
     def _checkpoint(self, step: dict[str, Any], now_ns: int) -> Any:
         vpa = self.state.vpas.get(f"{step['namespace']}/{step['name']}")
-        history = save_history(self.state, vpa, now_ns) if vpa else {}
-        return {"checkpoints": {name: saved(status) for name, status in history.items()}}
+        history = save_history(self.state, [vpa], now_ns) if vpa else {}
+        return {"checkpoints": {name: saved(status) for (_, name), status in history.items()}}
 
     def _garbageCollect(self, step: dict[str, Any], now_ns: int) -> Any:
         collect_garbage(self.state, now_ns, _exists(step["existingControllers"]))

@@ -17,6 +17,7 @@ from trimtab.decide.vertical.histogram import (
     from_int64,
     from_wire_time,
     refuse_checkpoint,
+    save_columns,
     to_int64,
     to_wire_time,
 )
@@ -133,6 +134,23 @@ class AggregateTable(Table):
         self.last[into] = np.maximum(self.last[into], self.last[other])
         self.count[into] += self.count[other]
 
+    def save(self, rows: Ints, now_ns: int) -> list[VerticalPodAutoscalerCheckpointStatus]:
+        """Return the histories of some rows as checkpoints."""
+        first, last, count = (field[rows].tolist() for field in (self.first, self.last, self.count))
+        histograms = zip(save_columns(self.cpu, rows), save_columns(self.memory, rows), strict=True)
+        return [
+            VerticalPodAutoscalerCheckpointStatus(
+                last_update_time=to_wire_time(now_ns),
+                version=CHECKPOINT_VERSION,
+                cpu_histogram=cpu,
+                memory_histogram=memory,
+                first_sample_start=to_wire_time(from_int64(first[place])),
+                last_sample_start=to_wire_time(from_int64(last[place])),
+                total_samples_count=count[place],
+            )
+            for place, (cpu, memory) in enumerate(histograms)
+        ]
+
     def _peaks(self, rows: Ints, peaks: Ints, window_ends: Ints) -> SampleBatch:
         weights = np.full(len(rows), MEMORY_SAMPLE_WEIGHT)
         return SampleBatch(rows, peaks.astype(np.float64), weights, window_ends)
@@ -223,15 +241,7 @@ class Aggregate:
 
     def save(self, now_ns: int) -> VerticalPodAutoscalerCheckpointStatus:
         """Return the history as a checkpoint."""
-        return VerticalPodAutoscalerCheckpointStatus(
-            last_update_time=to_wire_time(now_ns),
-            version=CHECKPOINT_VERSION,
-            cpu_histogram=self.cpu.save(),
-            memory_histogram=self.memory.save(),
-            first_sample_start=to_wire_time(self.first_sample_ns),
-            last_sample_start=to_wire_time(self.last_sample_ns),
-            total_samples_count=self.sample_count,
-        )
+        return self.table.save(np.array([self.row]), now_ns)[0]
 
     def load(self, checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:
         """Add a saved history; return why it was refused, if it was, with nothing changed."""

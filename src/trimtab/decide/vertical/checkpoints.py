@@ -1,11 +1,15 @@
 """Checkpoints: the history of each container of a VPA, saved as an object and loaded after a restart."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
 
 from trimtab.decide.vertical.aggregate import Aggregate
-from trimtab.decide.vertical.profiles import merged_copy, profiles_of
+from trimtab.decide.vertical.histogram import to_int64
+from trimtab.decide.vertical.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.state import ClusterState
-from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.vpastate import AggregateKey, VPAState
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpoint,
@@ -13,45 +17,68 @@ from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpointStatus,
 )
 
+_AT_ONCE: Final = 1024
+"""VPAs saved in one step: enough for arrays to pay, few enough to keep copies small."""
+
 
 def save_history(
-    state: ClusterState, vpa: VPAState, now_ns: int
-) -> dict[str, VerticalPodAutoscalerCheckpointStatus]:
-    """Return a checkpoint per container of a VPA.
+    state: ClusterState, vpas: Sequence[VPAState], now_ns: int
+) -> dict[tuple[str, str], VerticalPodAutoscalerCheckpointStatus]:
+    """Return a checkpoint per VPA (by `namespace/name`) and container.
 
     The peaks of memory windows that still run are taken out: after a restart the window is measured again, and
     would count twice.
     """
-    saved: dict[str, VerticalPodAutoscalerCheckpointStatus] = {}
-    for profile in profiles_of(vpa):
-        with merged_copy(state.table, profile) as history:
-            for peak, window_end_ns in _running_peaks(state, vpa, profile.container):
-                if now_ns < window_end_ns:
-                    history.memory.subtract(float(peak), 1.0, window_end_ns)
-            saved[profile.container] = history.save(now_ns)
+    saved: dict[tuple[str, str], VerticalPodAutoscalerCheckpointStatus] = {}
+    for start in range(0, len(vpas), _AT_ONCE):
+        some = vpas[start : start + _AT_ONCE]
+        profiles = [profile for vpa in some for profile in profiles_of(vpa)]
+        with merged_rows(state.table, profiles, copy=True) as rows:
+            places = {
+                (profile.vpa, profile.container): row for profile, row in zip(profiles, rows, strict=True)
+            }
+            _take_out_running_peaks(state, some, places, now_ns)
+            saved.update(zip(places, state.table.save(rows, now_ns), strict=True))
     return saved
 
 
-def _running_peaks(state: ClusterState, vpa: VPAState, container: str) -> Iterable[tuple[int, int]]:
-    pods = state.namespace(vpa.vpa.metadata.namespace).pods
-    for pod in sorted(pods):
-        tracked = pods[pod].containers.get(container)
-        if tracked is not None and tracked.key in vpa.aggregates:
-            yield tracked.history.max_peak, tracked.history.window_end_ns
+def _take_out_running_peaks(
+    state: ClusterState, vpas: Sequence[VPAState], places: dict[tuple[str, str], int], now_ns: int
+) -> None:
+    users: dict[AggregateKey, list[VPAState]] = {}
+    for vpa in vpas:
+        for key in vpa.aggregates:
+            users.setdefault(key, []).append(vpa)
+    histories: list[int] = []
+    containers: list[int] = []
+    for namespace in sorted({vpa.vpa.metadata.namespace for vpa in vpas}):
+        for _, pod in sorted(state.namespace(namespace).pods.items()):
+            for name, tracked in pod.containers.items():
+                for vpa in users.get(tracked.key, ()):
+                    histories.append(places[vpa.key, name])
+                    containers.append(tracked.history.row)
+    running, rows = np.array(containers, dtype=np.int64), np.array(histories, dtype=np.int64)
+    unfinished = state.containers.window_end[running] > to_int64(now_ns)
+    running, rows = running[unfinished], rows[unfinished]
+    state.table.subtract_memory(rows, state.containers.peaks(running), state.containers.window_end[running])
 
 
 def save_checkpoints(
-    state: ClusterState, vpa: VPAState, now_ns: int
+    state: ClusterState, vpas: Sequence[VPAState], now_ns: int
 ) -> tuple[VerticalPodAutoscalerCheckpoint, ...]:
-    """Return the checkpoint objects of a VPA, named `<vpa>-<container>` as upstream's are."""
-    metadata = vpa.vpa.metadata
-    return tuple(
-        VerticalPodAutoscalerCheckpoint(
-            metadata=ObjectMeta(name=f"{metadata.name}-{container}", namespace=metadata.namespace),
-            spec=VerticalPodAutoscalerCheckpointSpec(vpa_object_name=metadata.name, container_name=container),
-            status=status,
-        )
-        for container, status in save_history(state, vpa, now_ns).items()
+    """Return the checkpoint objects of some VPAs, named `<vpa>-<container>` as upstream's are."""
+    saved = save_history(state, vpas, now_ns)
+    return tuple(_checkpoint(*owner, status) for owner, status in saved.items())
+
+
+def _checkpoint(
+    vpa: str, container: str, status: VerticalPodAutoscalerCheckpointStatus
+) -> VerticalPodAutoscalerCheckpoint:
+    namespace, _, name = vpa.partition("/")
+    return VerticalPodAutoscalerCheckpoint(
+        metadata=ObjectMeta(name=f"{name}-{container}", namespace=namespace),
+        spec=VerticalPodAutoscalerCheckpointSpec(vpa_object_name=name, container_name=container),
+        status=status,
     )
 
 

@@ -1,5 +1,6 @@
 """One histogram: a column of the matrix, with the operations that tests, checkpoints and displays need."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from datetime import datetime
@@ -108,19 +109,7 @@ class Histogram:
 
     def save(self) -> HistogramCheckpoint:
         """Return the histogram with its weights squeezed to whole numbers, the heaviest 10000."""
-        weights = self.weights
-        weights[: self.min_bucket] = 0.0
-        weights[self.max_bucket + 1 :] = 0.0
-        heaviest = float(weights.max())
-        squeezed: dict[int, int] = {}
-        if heaviest > 0:
-            scaled = np.floor(weights * (HEAVIEST_CHECKPOINT_WEIGHT / heaviest) + 0.5).astype(np.int64)
-            squeezed = {int(bucket): int(scaled[bucket]) for bucket in np.flatnonzero(scaled)}
-        return HistogramCheckpoint(
-            reference_timestamp=to_wire_time(self.reference_ns),
-            bucket_weights=squeezed,
-            total_weight=self.total_weight,
-        )
+        return save_columns(self.matrix, self._here)[0]
 
     def load(self, checkpoint: HistogramCheckpoint) -> str | None:
         """Add a saved histogram and take over its reference time; return why it was refused, if it was."""
@@ -138,6 +127,26 @@ class Histogram:
             )
         self.matrix.reference[self.column] = from_wire_time(checkpoint.reference_timestamp)
         return None
+
+
+def save_columns(matrix: HistogramMatrix, columns: Ints) -> list[HistogramCheckpoint]:
+    """Return some histograms with their weights squeezed to whole numbers, the heaviest of each 10000."""
+    weights = matrix.counted(columns)
+    heaviest = weights.max(axis=0)
+    scale = HEAVIEST_CHECKPOINT_WEIGHT / np.where(heaviest > 0, heaviest, 1.0)
+    squeezed = np.floor(weights * scale + 0.5).astype(np.int64).T
+    owners, buckets = np.nonzero(squeezed)
+    ends = np.searchsorted(owners, np.arange(len(columns) + 1)).tolist()
+    kept, listed = squeezed[owners, buckets].tolist(), buckets.tolist()
+    references, totals = matrix.reference[columns].tolist(), matrix.total[columns].tolist()
+    return [
+        HistogramCheckpoint(
+            reference_timestamp=to_wire_time(from_int64(references[place])),
+            bucket_weights=dict(zip(listed[start:stop], kept[start:stop], strict=True)),
+            total_weight=totals[place],
+        )
+        for place, (start, stop) in enumerate(itertools.pairwise(ends))
+    ]
 
 
 def refuse_checkpoint(checkpoint: HistogramCheckpoint, buckets: Buckets) -> str | None:

@@ -225,8 +225,7 @@ class HistogramMatrix:
             mine, theirs = self.reference[into], self.reference[other]
             self._align(into[mine < theirs], theirs[mine < theirs])
             self._align(other[theirs < mine], mine[theirs < mine])
-        weights = np.where(self._inside(other), self.gather(other), 0.0)
-        self.scatter(into, self.gather(into) + weights)
+        self.scatter(into, self.gather(into) + self.counted(other))
         self.total[into] += self.total[other]
         self.lowest[into] = np.minimum(self.lowest[into], self.lowest[other])
         self.highest[into] = np.maximum(self.highest[into], self.highest[other])
@@ -264,7 +263,7 @@ class HistogramMatrix:
         return found if columns is None else found[:, columns]
 
     def _scan_gathered(self, fractions: Sequence[float], columns: Ints) -> Ints:
-        weights = np.where(self._inside(columns), self.gather(columns), 0.0)
+        weights = self.counted(columns)
         thresholds = np.array(fractions)[:, np.newaxis] * self.total[columns]
         return find_percentiles(weights, self.lowest[columns], self.highest[columns], thresholds)
 
@@ -274,6 +273,10 @@ class HistogramMatrix:
         for chosen, block, places in self._by_block(columns):
             weights[:, chosen] = block[:, places]
         return weights
+
+    def counted(self, columns: Ints) -> Floats:
+        """Return a copy of the weights that count, as [buckets x columns]."""
+        return np.where(self._inside(columns), self.gather(columns), 0.0)
 
     def scatter(self, columns: Ints, weights: Floats) -> None:
         """Replace the weights of some columns, which must differ."""

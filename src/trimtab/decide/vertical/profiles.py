@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
+from trimtab.decide.vertical.aggregate import AggregateTable
 from trimtab.decide.vertical.buckets import Ints
 from trimtab.decide.vertical.vpastate import VPAState, sorted_aggregates
 
@@ -37,10 +37,10 @@ def profiles_of(vpa: VPAState) -> tuple[Profile, ...]:
 
 
 @contextmanager
-def merged_rows(table: AggregateTable, profiles: Sequence[Profile]) -> Iterator[Ints]:
+def merged_rows(table: AggregateTable, profiles: Sequence[Profile], *, copy: bool = False) -> Iterator[Ints]:
     """Yield a row per profile that holds its merged history; rows made for it are given back afterwards.
 
-    A profile of one aggregate is that aggregate's row itself: nothing to merge. Merging moves reference times, so
+    A profile of one aggregate is that aggregate's row itself, unless a copy is asked for. Merging moves reference times, so
     profiles that share an aggregate (two VPAs may match one pod) are merged one after the other.
     """
     rows = np.array([profile.members[0] for profile in profiles], dtype=np.int64)
@@ -49,7 +49,7 @@ def merged_rows(table: AggregateTable, profiles: Sequence[Profile]) -> Iterator[
     in_turn: list[tuple[int, tuple[int, ...]]] = []
     for place, profile in enumerate(profiles):
         is_shared = any(uses[row] > 1 for row in profile.members)
-        if is_shared or len(profile.members) > 1:
+        if copy or is_shared or len(profile.members) > 1:
             rows[place] = table.allocate()
             (in_turn if is_shared else together).append((int(rows[place]), profile.members))
     try:
@@ -70,14 +70,3 @@ def merge_members(table: AggregateTable, merges: Iterable[tuple[int, tuple[int, 
         other = np.array([members[0] for _, members in remaining], dtype=np.int64)
         table.merge(into, other)
         remaining = [(row, members[1:]) for row, members in remaining if len(members) > 1]
-
-
-@contextmanager
-def merged_copy(table: AggregateTable, profile: Profile) -> Iterator[Aggregate]:
-    """Yield a copy of a profile's merged history that may be changed; it is given back afterwards."""
-    copy = Aggregate(table)
-    try:
-        merge_members(table, [(copy.row, profile.members)])
-        yield copy
-    finally:
-        copy.release()

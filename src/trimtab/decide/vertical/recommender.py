@@ -110,9 +110,12 @@ def _finish(
         vpa.stand_still(vpa.unsupported, now_ns)
         return VPARecommendation(vpa.key, vpa.status(), vpa.status() != vpa.vpa.status, ())
     recommendation = pod_resources(containers, settings.rounding)
-    if post.whole_cores:
+    if post.whole_cores and vpa.vpa.metadata.annotations:
         recommendation = round_to_whole_cores(vpa.vpa, recommendation)
-    capped = cap_by_policy(recommendation, vpa.vpa.spec.resource_policy, post.global_max)
-    vpa.recommend(capped.recommendation or recommendation, now_ns)
+    cuts: tuple[Cut, ...] = ()
+    if vpa.vpa.spec.resource_policy is not None or post.global_max:
+        capped = cap_by_policy(recommendation, vpa.vpa.spec.resource_policy, post.global_max)
+        recommendation, cuts = capped.recommendation or recommendation, capped.cuts
+    vpa.recommend(recommendation, now_ns)
     status = vpa.status()
-    return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, capped.cuts)
+    return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, cuts)

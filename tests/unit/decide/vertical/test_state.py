@@ -151,7 +151,7 @@ def test_f60_a_target_gone_for_a_moment_does_not_restart_history():
     recommender = settled()
     before = recommender.targets()
     state = recommender.state
-    (checkpoint,) = save_checkpoints(state, state.vpas["shop/base"], recommender.now_ns)
+    (checkpoint,) = save_checkpoints(state, [state.vpas["shop/base"]], recommender.now_ns)
     restarted = Recommender([vpa("base")])
     assert load_checkpoint(restarted.state, checkpoint, recommender.now_ns) is None
     restarted.state.add_or_update_vpa(vpa("base"), Selector.parse("app=gone"))
@@ -201,7 +201,7 @@ def checkpoint(name="base-app", owner="base", container="app", **status) -> Vert
 )
 def test_f60_a_checkpoint_that_cannot_be_trusted_is_refused_and_the_last_good_one_stays(broken, why):
     recommender = settled()
-    good = save_checkpoints(recommender.state, recommender.state.vpas["shop/base"], recommender.now_ns)[0]
+    good = save_checkpoints(recommender.state, [recommender.state.vpas["shop/base"]], recommender.now_ns)[0]
     restarted = Recommender([vpa("base")])
     assert load_checkpoint(restarted.state, good, recommender.now_ns) is None
     before = restarted.targets()
@@ -216,7 +216,7 @@ def test_f60_two_containers_that_share_a_checkpoint_name_are_found():
 
 def test_a_running_windows_peak_is_not_in_the_checkpoint():
     recommender = settled(minutes=10)
-    (saved,) = save_checkpoints(recommender.state, recommender.state.vpas["shop/base"], recommender.now_ns)
+    (saved,) = save_checkpoints(recommender.state, [recommender.state.vpas["shop/base"]], recommender.now_ns)
     assert saved.status.memory_histogram.bucket_weights == {}
     assert saved.status.total_samples_count == 10
 
@@ -273,7 +273,7 @@ def test_a_history_that_is_loaded_again_replaces_the_one_before():
     recommender = settled()
     state = recommender.state
     base = state.vpas["shop/base"]
-    (saved,) = save_checkpoints(state, base, recommender.now_ns)
+    (saved,) = save_checkpoints(state, [base], recommender.now_ns)
     for _ in range(3):
         assert load_history(state, base, "app", saved.status, recommender.now_ns) is None
     assert base.initial["app"].sample_count == saved.status.total_samples_count

@@ -6,7 +6,7 @@ from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, wo
 from trimtab.decide.vertical.attribution import attribute
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.intake import Intake, UsageBatch, add_usage
-from trimtab.decide.vertical.profiles import merged_copy, profiles_of
+from trimtab.decide.vertical.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_all
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
@@ -78,15 +78,13 @@ class Recommender:
             for name, one in self.recommend().items()
         }
 
-    def buckets(self, vpa: str) -> list[int | None]:
+    def buckets(self, vpa: str) -> list[int]:
         """Return the buckets that a VPA's CPU and memory percentiles lie in."""
         (profile,) = profiles_of(self.state.vpas[f"shop/{vpa}"])
-        with merged_copy(self.state.table, profile) as history:
-            return [
-                histogram.percentile_bucket(share)
-                for histogram in (history.cpu, history.memory)
-                for share in SHARES
-            ]
+        table = self.state.table
+        with merged_rows(table, [profile]) as rows:
+            found = [matrix.percentiles(SHARES, rows)[:, 0].tolist() for matrix in (table.cpu, table.memory)]
+        return [*found[0], *found[1]]
 
 
 def member(name: str, role: str | None = None, **more):
