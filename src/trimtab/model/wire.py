@@ -80,7 +80,7 @@ def _read(kind: type[Any], value: Any) -> Any:
     if kind is not Quantity:
         raise NotImplementedError(f"no way to read a {kind.__name__}")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"a quantity is a string or a number, not {type(value).__name__}")
+        raise TypeError(f"a quantity is a string or a number, not {type(value).__name__}")
     try:
         # A JSON number reaches us already read; its shortest text is the quantity that was meant.
         return Quantity.parse(value if isinstance(value, str) else repr(value))
