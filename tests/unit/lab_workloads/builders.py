@@ -7,6 +7,7 @@ from trimtab.clock import VirtualClock
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.workload_side import Setting
 from trimtab.lab.workloads.kinds import PODS, RunPod
+from trimtab.model.meta import Condition
 
 Scene = Callable[[EmbeddedCluster], Awaitable[Any]]
 
@@ -72,6 +73,13 @@ async def pods(cluster: EmbeddedCluster, app: str | None = None) -> list[RunPod]
 
 async def names(cluster: EmbeddedCluster, app: str | None = None) -> list[str]:
     return [pod.metadata.name for pod in await pods(cluster, app)]
+
+
+def condition(pod: RunPod, kind: str) -> Condition:
+    """Return a condition that must be there."""
+    found = pod.status.condition(kind)
+    assert found is not None, f"{pod.metadata.name} has no condition {kind}"
+    return found
 
 
 def images(found: list[RunPod]) -> list[str]:

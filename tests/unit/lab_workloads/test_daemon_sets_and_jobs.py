@@ -1,6 +1,6 @@
 """DaemonSets follow nodes; Jobs run to their end."""
 
-from tests.unit.lab_workloads.builders import images, names, pods, virtual, workload
+from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, workload
 from trimtab.lab.nodes.pool import NodePool
 from trimtab.lab.workload_side import Setting
 
@@ -26,6 +26,7 @@ async def test_a_daemon_asks_for_its_node_by_name(cluster):
     await cluster.apply(workload("DaemonSet", "some", pod={"nodeSelector": {"gpu": "yes"}}))
     await cluster.settle()
     pod = (await pods(cluster))[0]
+    assert pod.spec.affinity is not None
     terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
     assert [(field.key, field.values) for field in terms[0].match_fields] == [("metadata.name", ("gpu-1",))]
 
@@ -61,7 +62,7 @@ async def test_a_cordoned_node_keeps_daemons_and_refuses_others(cluster):
     assert [pod.status.phase for pod in await pods(cluster, "all")] == ["Running"] * 3
     waiting = (await pods(cluster, "web"))[0]
     assert waiting.status.phase == "Pending"
-    assert "untolerated taint" in waiting.status.condition("PodScheduled").message
+    assert "untolerated taint" in condition(waiting, "PodScheduled").message
 
 
 JOB_POD = {"restartPolicy": "Never"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.lab_workloads.builders import images, names, pods, virtual, watch_pods, workload
+from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, watch_pods, workload
 from trimtab.lab.workloads.kinds import REPLICA_SETS, UpdateStrategy
 from trimtab.lab.workloads.rollout import Limits, SetSize, grow_new, limits_of, share_out, shrink_old
 from trimtab.model import wire
@@ -35,7 +35,7 @@ async def test_a_rollout_never_leaves_the_surge_and_availability_it_may(cluster)
     def note(_change, _pod):
         active = [p for p in cluster.side.mirrors.pods.all() if p.metadata.deletion_timestamp is None]
         alive.append(len(active))
-        ready.append(sum(p.status.condition("Ready").status == "True" for p in active if p.status.conditions))
+        ready.append(sum(condition(p, "Ready").status == "True" for p in active if p.status.conditions))
 
     watch_pods(cluster, note)
     await cluster.apply(workload("Deployment", "web", image="web:2", replicas=4, strategy=strategy))

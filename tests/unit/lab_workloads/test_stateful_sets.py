@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.lab_workloads.builders import images, names, pods, virtual, watch_pods, workload
+from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, watch_pods, workload
 
 
 def added(cluster):
@@ -22,8 +22,7 @@ async def test_pods_are_made_in_order_each_after_the_one_before_is_ready(cluster
                 (
                     pod.metadata.name,
                     sum(
-                        p.status.condition("Ready") is not None
-                        and p.status.condition("Ready").status == "True"
+                        p.status.condition("Ready") is not None and condition(p, "Ready").status == "True"
                         for p in others
                     ),
                 )
