@@ -112,7 +112,8 @@ class History:
         self._changes: deque[Change] = deque(maxlen=keep)
         #: Everything after this version is still in the ring.
         self.oldest = 0
-        self._streams: dict[str, set[Stream]] = {}
+        #: In the order of their arrival, which a set would not keep: who hears first decides what happens next.
+        self._streams: dict[str, dict[Stream, None]] = {}
 
     def record(self, change: Change) -> None:
         """Remember a change and hand it to its followers."""
@@ -137,14 +138,14 @@ class History:
     def follow(self, namespace: str, backlog: int = BACKLOG) -> Stream:
         """Start a stream of the changes from now on."""
         stream = Stream(namespace, backlog)
-        self._streams.setdefault(namespace, set()).add(stream)
+        self._streams.setdefault(namespace, {})[stream] = None
         return stream
 
     def unfollow(self, stream: Stream) -> None:
         """End a stream."""
         followers = self._streams.get(stream.namespace)
         if followers is not None:
-            followers.discard(stream)
+            followers.pop(stream, None)
             if not followers:
                 del self._streams[stream.namespace]
 
