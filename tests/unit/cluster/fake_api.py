@@ -149,20 +149,27 @@ class FakeApi:
         loop = asyncio.get_running_loop()
         end = loop.time() + float(request.query["timeoutSeconds"])
         while loop.time() < end:
+            if position < self.oldest:
+                await self._line(send, {"type": "ERROR", "object": status(410, "Expired", "too old")})
+                break
             for version, kind, thing in [entry for entry in self.log if entry[0] > position]:
                 await self._line(send, {"type": kind, "object": thing})
                 position = version
             await self._wait_for_news(end - loop.time(), position)
-        meta = {"resourceVersion": str(self.version)}
-        await self._line(send, {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": meta}})
+        else:
+            meta = {"resourceVersion": str(self.version)}
+            await self._line(send, {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": meta}})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _wait_for_news(self, seconds: float, position: int) -> None:
         try:
             async with asyncio.timeout(max(seconds, 0)), self.changed:
-                await self.changed.wait_for(lambda: bool(self.log) and self.log[-1][0] > position)
+                await self.changed.wait_for(lambda: self._has_news(position))
         except TimeoutError:
             pass
+
+    def _has_news(self, position: int) -> bool:
+        return position < self.oldest or (bool(self.log) and self.log[-1][0] > position)
 
     async def _line(self, send, event: Json) -> None:
         line = json.dumps(event).encode() + b"\n"
