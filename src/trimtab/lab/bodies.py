@@ -25,10 +25,9 @@ def decode_any(request: Request) -> JsonObject:
 
 
 def read_duplicates(request: Request) -> list[str]:
-    """Return fields given twice, when the client wants to know."""
-    if request.option("fieldValidation") == "Ignore" or JSON not in (request.content_type or JSON):
-        return []
-    return duplicate_fields(request.body)
+    """Return fields given twice, when the client asks about fields at all: looking for them costs a second decoding."""
+    is_asked = request.option("fieldValidation") in ("Strict", "Warn")
+    return duplicate_fields(request.body) if is_asked and JSON in (request.content_type or JSON) else []
 
 
 def accept_object(

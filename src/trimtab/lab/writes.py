@@ -108,6 +108,10 @@ class Writes:
     async def update(self, request: Request, resource: Resource, target: Target) -> Response:
         """Replace an object by the one in the body."""
         obj = read_object(request, resource, target)
+        if resource.strategy.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
+            self._existing(resource, target)
+            cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(resource.plural, resource.group, target.name, [cause])
         entry = await self.modify(request, resource, target, lambda _old: copy_of(obj))
         return self.answer(request, resource, target, entry)
 
@@ -128,9 +132,7 @@ class Writes:
         """
         key = key_of(resource, target)
         for left in reversed(range(ATTEMPTS)):
-            entry = self._store.get(resource.storage, key)
-            if entry is None:
-                raise not_found(resource.plural, resource.group, target.name)
+            entry = self._existing(resource, target)
             old = entry.decoded()
             made = change(entry.decoded())
             obj = made if isinstance(made, dict) else await made
@@ -146,6 +148,12 @@ class Writes:
             if is_conditional or left == 0:
                 break
         raise conflict(resource.plural, resource.group, target.name)
+
+    def _existing(self, resource: Resource, target: Target) -> Entry:
+        entry = self._store.get(resource.storage, key_of(resource, target))
+        if entry is None:
+            raise not_found(resource.plural, resource.group, target.name)
+        return entry
 
     async def _prepare(self, attempt: Attempt, check: Check | None) -> JsonObject:
         """Admit and check an update."""
@@ -227,9 +235,6 @@ class Writes:
             raise conflict(resource.plural, resource.group, entry.name, why)
         version = meta.get("resourceVersion")
         if not version:
-            if resource.strategy.needs_version_on_update:
-                cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-                raise invalid(resource.plural, resource.group, entry.name, [cause])
             return False
         if version != str(entry.version):
             raise conflict(resource.plural, resource.group, entry.name)

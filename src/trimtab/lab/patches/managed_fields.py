@@ -86,8 +86,10 @@ def track_update(
     obj: JsonObject, old: JsonObject | None, shape: Shape, manager: Manager, now: datetime
 ) -> None:
     """Give `manager` the fields that an update set, and take from the others what it changed or removed."""
-    before = leaves(old, shape) if old is not None else {}
-    after = leaves(obj, shape)
+    # Most writes touch one part (a status, say), and only parts that differ can change owners.
+    same = {name for name in obj if old is not None and name != "metadata" and obj[name] == old.get(name)}
+    before = leaves({n: v for n, v in old.items() if n not in same}, shape) if old is not None else {}
+    after = leaves({n: v for n, v in obj.items() if n not in same}, shape)
     changed = {path for path, value in after.items() if path not in before or before[path] != value}
     removed = before.keys() - after.keys()
     managers = read(obj["metadata"]) or (read(old["metadata"]) if old is not None else {})
