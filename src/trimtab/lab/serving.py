@@ -86,8 +86,8 @@ class ServedLab:
             h11_max_incomplete_event_size=MAX_HEADERS,
         )
         config.load()
-        config.ssl = _tls_context(self._certificate)
-        self._uvicorn = _Quiet(config)
+        config.ssl = tls_context(self._certificate)
+        self._uvicorn = QuietUvicorn(config)
         self._task = asyncio.create_task(self._uvicorn.serve(sockets=[self._socket]))
         while not self._uvicorn.started:
             if self._task.done():
@@ -121,14 +121,14 @@ class ServedLab:
         }
 
 
-class _Quiet(uvicorn.Server):
+class QuietUvicorn(uvicorn.Server):
     """uvicorn without its own signal handling: the program around it decides when to stop."""
 
     def install_signal_handlers(self) -> None:
         """Leave signals alone."""
 
 
-def _tls_context(certificate: ServerCertificate) -> ssl.SSLContext:
+def tls_context(certificate: ServerCertificate) -> ssl.SSLContext:
     """Return a server context; the standard library reads certificates from files only, so one exists for a moment."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
