@@ -27,10 +27,10 @@ class MetricsStub:
     raw: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def use(
-        self, namespace: str, pod: str, cpu: str = "0", memory: str = "0", container: str = "app"
-    ) -> None:
-        self.usage[namespace, pod] = {"name": container, "usage": {"cpu": cpu, "memory": memory}}
+    def use(self, namespace: str, pod: str, *, container: str = "app", **amounts: str) -> None:
+        """Set what a pod uses; what is not named stays as it was."""
+        known = self.usage.get((namespace, pod), {"usage": {"cpu": "0", "memory": "0"}})
+        self.usage[namespace, pod] = {"name": container, "usage": known["usage"] | amounts}
 
     def set_external(self, namespace: str, metric: str, value: str, **labels: str) -> None:
         self.external = [one for one in self.external if one[:3] != (namespace, metric, labels)]

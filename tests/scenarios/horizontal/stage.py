@@ -1,45 +1,84 @@
 """A stage for horizontal scenarios: an API server, workloads with ready pods, metrics, and our operator.
 
-The same scenario runs on the lab under the virtual clock and, marked `real`, on the real kube-apiserver. The stage
-itself plays kubelet and ReplicaSet controller: `sync_pods` makes as many ready pods as the scale asks for.
+The same scenario runs on the lab under the virtual clock and, marked `real`, on the real kube-apiserver; with our
+own HPAs and with native ones. The stage itself plays kubelet and ReplicaSet controller: `sync_pods` makes as many
+ready pods as the scale asks for.
 """
 
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
+from tests.scenarios.clocks import ShiftedClock
+from tests.scenarios.horizontal.bodies import NO_WINDOW, owner_of, pod_spec, workload
+from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
+from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.fence import Fence
+from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS, REPLICA_SETS
 from trimtab.cluster.transport import Transport
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
+from trimtab.operator.horizontal.autoscalers import STRATEGY_ANNOTATION
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.settings import Settings
+
+__all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
 )
 ALL_GATES = "HPASelectionStrategy=true,HPAScaleToZero=true"
+PERIOD = 15.0
+
+
+class Actor:
+    """One operator process, its line to the server, and its metrics."""
+
+    def __init__(self, stage: "Stage", settings: Settings, fence: Fence | None = None) -> None:
+        self.line = Line(stage.transport)
+        self.registry = CollectorRegistry()
+        self.client = Client(stage.clock, self.line, seed=2)
+        self.operator = HorizontalAutoscaler(
+            stage.clock, self.client, settings, rules=rules_of(settings), registry=self.registry, fence=fence
+        )
+
+    def count(self, name: str, **labels: str) -> float:
+        """Return the value of one Prometheus metric."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+    def reads(self, part: str) -> int:
+        """Return how many plain reads of paths with this part were sent."""
+        return sum(
+            one.method == "GET" and part in one.path and ("watch", "true") not in one.query
+            for one in self.line.sent
+        )
 
 
 class Stage:
-    """One namespace on one API server, and the operator that works in it."""
+    """One namespace on one API server, and the operators that work in it."""
 
-    def __init__(self, clock: Clock, transport: Transport, *, seed: int = 1) -> None:
+    def __init__(
+        self, clock: Clock, transport: Transport, *, native: bool = False, prunes: bool = False
+    ) -> None:
         self.clock = clock
+        self.native = native
+        self.prunes = prunes
+        """Whether the server knows no selectionStrategy in its own HPAs."""
+        self.resource = NATIVE_HPAS if native else OWN_HPAS
         self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
         self.transport = WithMetrics(transport, self.metrics)
-        self.client = Client(clock, self.transport, seed=seed)
+        self.client = Client(clock, self.transport, seed=1)
         self.namespace = f"s-{secrets.token_hex(3)}"
-        self.operator: HorizontalAutoscaler | None = None
 
     async def open(self) -> None:
         for crd in all_crds():
@@ -51,29 +90,31 @@ class Stage:
         await self.wait_for(self._is_served)
 
     async def close(self) -> None:
-        if self.operator is not None:
-            await self.operator.close()
         await self.client.delete(NAMESPACES, self.namespace)
         await self.client.close()
 
-    @asynccontextmanager
-    async def running(self, **settings: Any) -> AsyncIterator[HorizontalAutoscaler]:
-        """A fresh operator process, so to speak."""
+    def settings(self, **settings: Any) -> Settings:
         settings.setdefault("feature_gates", ALL_GATES)
-        chosen = Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
-        operator = HorizontalAutoscaler(self.clock, self.client, chosen, rules=rules_of(chosen))
-        await operator.start()
+        settings.setdefault("native_hpas", self.native)
+        settings.setdefault("own_hpas", not self.native)
+        return Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
+
+    @asynccontextmanager
+    async def running(self, *, fence: Fence | None = None, **settings: Any) -> AsyncIterator[Actor]:
+        """A fresh operator process, so to speak."""
+        actor = Actor(self, self.settings(**settings), fence)
+        await actor.operator.start()
         try:
-            yield operator
+            yield actor
         finally:
-            await operator.close()
+            await actor.operator.close()
 
     async def wait_for(self, condition: Any, seconds: float = 20) -> None:
         for _ in range(int(seconds / 0.05)):
             if await condition():
                 return
             await self.clock.sleep(0.05)
-        raise AssertionError(f"{condition.__name__} did not come true")
+        raise AssertionError(f"{condition} did not come true")
 
     async def _is_served(self) -> bool:
         try:
@@ -82,47 +123,82 @@ class Stage:
             return False
         return True
 
-    async def step(self, operator: HorizontalAutoscaler, *, after: timedelta = timedelta(seconds=15)) -> None:
-        """Let time pass, let the caches catch up, and go one round."""
-        await self.clock.sleep(after.total_seconds() if self.is_virtual else 0.3)
-        await operator.step()
+    async def pass_time(self, seconds: float) -> None:
+        if isinstance(self.clock, ShiftedClock):
+            self.clock.advance(seconds)
+        else:
+            await self.clock.sleep(seconds)
 
-    @property
-    def is_virtual(self) -> bool:
-        return type(self.clock).__name__ == "VirtualClock"
+    async def step(self, actor: Actor, *, after: float = PERIOD) -> None:
+        """Let time pass, let the caches catch up, and go one round."""
+        await self.pass_time(after)
+        if not actor.line.crashed.is_set():
+            await self.caught_up(actor)
+        await actor.operator.step()
+
+    async def steps(self, actor: Actor, times: int, *deployments: str, after: float = PERIOD) -> None:
+        """Go some rounds; in between, pods come and go as the deployments' scales say."""
+        for _ in range(times):
+            await self.step(actor, after=after)
+            for name in deployments:
+                await self.sync_pods(name)
+
+    async def caught_up(self, actor: Actor) -> None:
+        """Wait until the operator's caches equal the server."""
+
+        async def equal() -> bool:
+            for cache in list(actor.operator._caches):
+                listed = await self.client.list(cache.resource, Selection(self.namespace))
+                there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
+                if there != {one.metadata.name: one.metadata.resource_version for one in cache}:
+                    return False
+            return True
+
+        await self.wait_for(equal)
 
     async def deployment(
         self, name: str, replicas: int, *, labels: Json | None = None, cpu: str | None = "100m"
     ) -> None:
         labels = labels or {"app": name}
-        body = _workload(name, replicas, labels, cpu)
+        body = workload(name, replicas, labels, cpu)
         made = await self.client.create(DEPLOYMENTS.untyped(), body, self.namespace)
-        owner = _owner("apps/v1", "Deployment", made)
-        body = _workload(f"{name}-rs", replicas, labels, cpu, owner)
+        owner = owner_of("apps/v1", "Deployment", made)
+        body = workload(f"{name}-rs", replicas, labels, cpu, owner)
         await self.client.create(REPLICA_SETS.untyped(), body, self.namespace)
         await self.sync_pods(name)
+
+    async def bare_deployment(self, name: str, replicas: int, *, running: int | None = None) -> None:
+        """A workload whose pods nobody looks at, because only external totals count."""
+        body = workload(name, replicas, {"app": name}, "100m")
+        await self.client.create(DEPLOYMENTS.untyped(), body, self.namespace)
+        await self._set_status(name, replicas if running is None else running)
+
+    async def follow(self, name: str) -> None:
+        """Let the status of a bare deployment follow its scale."""
+        await self._set_status(name, await self.replicas(name))
+
+    async def _set_status(self, name: str, replicas: int) -> None:
+        status = {"status": {"replicas": replicas}}
+        await self.client.patch(DEPLOYMENTS.untyped(), name, self.namespace, status, subresource="status")
 
     async def sync_pods(self, name: str, *, ready: bool = True) -> None:
         """Make the pods that the deployment's scale asks for."""
         deployment = await self.client.get(DEPLOYMENTS.untyped(), name, self.namespace)
         replica_set = await self.client.get(REPLICA_SETS.untyped(), f"{name}-rs", self.namespace)
-        wanted, labels = deployment["spec"]["replicas"], deployment["spec"]["template"]["metadata"]["labels"]
-        listed = (await self.client.list(PODS)).items
-        mine = [pod.name for pod in listed if pod.metadata.namespace == self.namespace]
-        mine = sorted(pod for pod in mine if pod.startswith(f"{name}-rs-"))
-        for index in range(len(mine), wanted):
-            template = deployment["spec"]["template"]
-            await self.pod(
-                f"{name}-rs-{index}",
-                labels,
-                template["spec"],
-                _owner("apps/v1", "ReplicaSet", replica_set),
-                ready=ready,
-            )
-        for pod in mine[wanted:]:
-            await self.client.delete(PODS, pod, self.namespace, grace_seconds=0)
-        status = {"status": {"replicas": wanted}}
-        await self.client.patch(DEPLOYMENTS.untyped(), name, self.namespace, status, subresource="status")
+        wanted, template = deployment["spec"]["replicas"], deployment["spec"]["template"]
+        listed = (await self.client.list(PODS, Selection(self.namespace))).items
+        prefix = f"{name}-rs-"
+        mine = {int(pod.name.removeprefix(prefix)) for pod in listed if pod.name.startswith(prefix)}
+        for index in sorted(set(range(wanted)) - mine):
+            labels, owner = template["metadata"]["labels"], owner_of("apps/v1", "ReplicaSet", replica_set)
+            await self.pod(f"{prefix}{index}", labels, template["spec"], owner, ready=ready)
+        for index in sorted(mine - set(range(wanted))):
+            await self.delete_pod(f"{prefix}{index}")
+        if deployment.get("status", {}).get("replicas", 0) != wanted:
+            await self._set_status(name, wanted)
+
+    async def delete_pod(self, name: str) -> None:
+        await self.client.delete(PODS, name, self.namespace, options=DeleteOptions(grace_seconds=0))
 
     async def pod(
         self,
@@ -132,11 +208,16 @@ class Stage:
         owner: Json | None = None,
         *,
         ready: bool = True,
+        owners: list[Json] | None = None,
     ) -> None:
-        metadata = {"name": name, "labels": labels, "ownerReferences": [owner] if owner else []}
-        body = {"metadata": metadata, "spec": spec or _pod_spec("100m")}
+        metadata = {
+            "name": name,
+            "labels": labels,
+            "ownerReferences": owners or ([owner] if owner else []),
+        }
+        body = {"metadata": metadata, "spec": spec or pod_spec("100m")}
         await self.client.create(PODS.untyped(), body, self.namespace)
-        started = format_time(self.clock.now() - timedelta(hours=1))
+        started = "2025-01-01T00:00:00Z"
         status = {
             "phase": "Running",
             "startTime": started,
@@ -148,35 +229,47 @@ class Stage:
 
     def use_cpu(self, **usage: str) -> None:
         """Set the CPU of every pod of a workload, or of one pod by its exact name (with _ for -)."""
-        for name, cpu in usage.items():
-            for index in range(50):
-                self.metrics.use(self.namespace, f"{name.replace('_', '-')}-rs-{index}", cpu=cpu)
-            self.metrics.use(self.namespace, name.replace("_", "-"), cpu=cpu)
+        self._use("cpu", usage)
 
-    async def hpa(self, name: str, *, native: bool = False, target: str | None = None, **spec: Any) -> None:
-        resource = NATIVE_HPAS if native else OWN_HPAS
+    def use_memory(self, **usage: str) -> None:
+        """Set the memory of every pod of a workload, or of one pod by its exact name (with _ for -)."""
+        self._use("memory", usage)
+
+    def _use(self, resource: str, usage: dict[str, str]) -> None:
+        for name, amount in usage.items():
+            plain = name.replace("_", "-")
+            for pod in [plain, *(f"{plain}-rs-{index}" for index in range(50))]:
+                self.metrics.use(self.namespace, pod, **{resource: amount})
+
+    async def hpa(
+        self, name: str, *, target: str | None = None, annotations: dict[str, str] | None = None, **spec: Any
+    ) -> Json:
+        annotations = dict(annotations or {})
+        if self.native and self.prunes and "selectionStrategy" in spec:
+            annotations[STRATEGY_ANNOTATION] = spec["selectionStrategy"]
         body: Json = {
-            "apiVersion": resource.api_version,
+            "apiVersion": self.resource.api_version,
             "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": name},
+            "metadata": {"name": name, "annotations": annotations},
             "spec": {
                 "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target or name},
                 "maxReplicas": 10,
                 **spec,
             },
         }
-        await self.client.create(resource.untyped(), body, self.namespace)
+        return await self.client.create(self.resource.untyped(), body, self.namespace)
 
-    async def edit_hpa(self, name: str, spec: Json, *, native: bool = False) -> None:
-        resource = NATIVE_HPAS if native else OWN_HPAS
-        await self.client.patch(resource.untyped(), name, self.namespace, {"spec": spec})
+    async def edit_hpa(self, name: str, **spec: Any) -> None:
+        body: Json = {"spec": spec}
+        if self.native and self.prunes and "selectionStrategy" in spec:
+            body["metadata"] = {"annotations": {STRATEGY_ANNOTATION: spec["selectionStrategy"]}}
+        await self.client.patch(self.resource.untyped(), name, self.namespace, body)
 
-    async def read_hpa(self, name: str, *, native: bool = False) -> Json:
-        resource = NATIVE_HPAS if native else OWN_HPAS
-        return await self.client.get(resource.untyped(), name, self.namespace)
+    async def read_hpa(self, name: str) -> Json:
+        return await self.client.get(self.resource.untyped(), name, self.namespace)
 
-    async def conditions(self, name: str, *, native: bool = False) -> dict[str, tuple[str, str]]:
-        hpa = await self.read_hpa(name, native=native)
+    async def conditions(self, name: str) -> dict[str, tuple[str, str]]:
+        hpa = await self.read_hpa(name)
         return {
             one["type"]: (one["status"], one["reason"]) for one in hpa.get("status", {}).get("conditions", [])
         }
@@ -189,63 +282,14 @@ class Stage:
         """What `kubectl scale` does."""
         body = {"spec": {"replicas": replicas}}
         await self.client.patch(DEPLOYMENTS.untyped(), name, self.namespace, body, subresource="scale")
-        await self.sync_pods(name)
 
     async def events(self) -> list[tuple[str, str]]:
-        found = await self.client.list(CORE_EVENTS)
-        mine = [one for one in found.items if one["metadata"]["namespace"] == self.namespace]
-        return [(one["reason"], one["message"]) for one in sorted(mine, key=_when)]
+        found = await self.client.list(CORE_EVENTS, Selection(self.namespace))
+        return [(one["reason"], one["message"]) for one in sorted(found.items, key=_when)]
+
+    async def event_count(self, reason: str) -> int:
+        return sum(one == reason for one, _ in await self.events())
 
 
 def _when(event: Json) -> str:
     return str(event.get("eventTime") or event.get("firstTimestamp") or "")
-
-
-def _pod_spec(cpu: str | None) -> Json:
-    resources = {"requests": {"cpu": cpu, "memory": "100Mi"}} if cpu else {}
-    return {"containers": [{"name": "app", "image": "none", "resources": resources}]}
-
-
-def _owner(api_version: str, kind: str, thing: Json) -> Json:
-    meta = thing["metadata"]
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
-
-
-def _workload(name: str, replicas: int, labels: Json, cpu: str | None, owner: Json | None = None) -> Json:
-    return {
-        "metadata": {"name": name, "ownerReferences": [owner] if owner else []},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": _pod_spec(cpu)},
-        },
-    }
-
-
-def cpu_metric(percent: int) -> Json:
-    return {
-        "type": "Resource",
-        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}},
-    }
-
-
-def external_metric(
-    name: str, *, average: str | None = None, value: str | None = None, **labels: str
-) -> Json:
-    target = (
-        {"type": "AverageValue", "averageValue": average} if average else {"type": "Value", "value": value}
-    )
-    metric: Json = {"name": name}
-    if labels:
-        metric["selector"] = {"matchLabels": labels}
-    return {"type": "External", "external": {"metric": metric, "target": target}}
-
-
-NO_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 0}}

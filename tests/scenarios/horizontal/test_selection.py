@@ -1,10 +1,21 @@
 """SEL-*: which pods count (KEP-5625), end to end."""
 
+import json
+
 import pytest
 
-from tests.scenarios.horizontal.stage import Stage, cpu_metric
+from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, memory_metric, owner_of
+from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.scenarios.line import status
+from trimtab.cluster.client import Selection
+from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 
 F1 = {"minReplicas": 1, "maxReplicas": 5, "metrics": [cpu_metric(50)]}
+BY_OWNER = {"selectionStrategy": "OwnerReference"}
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
+HITS = "horizontal_pod_autoscaler_controller_cache_hits_total"
+MISSES = "horizontal_pod_autoscaler_controller_cache_misses_total"
 
 
 async def f1(stage: Stage) -> None:
@@ -12,6 +23,21 @@ async def f1(stage: Stage) -> None:
     await stage.deployment("web", 1)
     await stage.pod("scrape", {"app": "web"})
     stage.use_cpu(web="10m", scrape="1")
+    stage.use_memory(web="10Mi", scrape="1000Mi")
+
+
+async def owned_through_config_map(stage: Stage) -> None:
+    """A pod that the workload owns through an object of a kind that nobody watches."""
+    deployment = await stage.client.get(DEPLOYMENTS.untyped(), "web", stage.namespace)
+    owner = owner_of("apps/v1", "Deployment", deployment)
+    body = {"metadata": {"name": "group", "ownerReferences": [owner]}}
+    group = await stage.client.create(CONFIG_MAPS, body, stage.namespace)
+    await stage.pod("grouped", {"app": "web"}, owner=owner_of("v1", "ConfigMap", group))
+
+
+async def average(stage: Stage, name: str = "web") -> int:
+    hpa = await stage.read_hpa(name)
+    return int(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"])
 
 
 @pytest.mark.parametrize(
@@ -26,10 +52,323 @@ def test_a_pod_with_the_same_labels(play, strategy, replicas):
     async def scenario(stage: Stage) -> None:
         await f1(stage)
         await stage.hpa("web", **F1, **({"selectionStrategy": strategy} if strategy else {}))
-        async with stage.running() as operator:
-            await stage.step(operator)
+        async with stage.running() as actor:
+            await stage.step(actor)
         assert await stage.replicas("web") == replicas
         hpa = await stage.read_hpa("web")
-        assert hpa["spec"].get("selectionStrategy") == strategy
+        if not (stage.native and stage.prunes):
+            assert hpa["spec"].get("selectionStrategy") == strategy
+
+    play(scenario)
+
+
+def test_sel_e1_no_scale_up_within_a_whole_reaction_window_for_cpu_and_memory(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1 | {"metrics": [cpu_metric(50), memory_metric(50)]}, **BY_OWNER)
+        async with stage.running() as actor:
+            for _ in range(6):
+                await stage.step(actor, after=60)
+                assert await stage.replicas("web") == 1
+
+    play(scenario)
+
+
+def test_sel_e2_a_bare_pod_does_not_enter_the_average(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await average(stage) == 10
+
+    play(scenario)
+
+
+def test_sel_e4_by_labels_the_average_includes_the_job(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1, selectionStrategy="LabelSelector")
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await average(stage) == 505
+
+    play(scenario)
+
+
+def test_sel_e3_the_first_step_is_limited_and_the_next_reaches_the_maximum(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1)
+        async with stage.running() as actor:
+            seen = []
+            for _ in range(2):
+                await stage.step(actor)
+                seen.append(await stage.replicas("web"))
+        assert seen == [4, 5]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "active", "replicas"),
+    [
+        pytest.param(("OwnerReference", "OwnerReference"), "True", (4, 1), id="SEL-E6 both by owner"),
+        pytest.param(("OwnerReference", "LabelSelector"), "False", (1, 1), id="SEL-E6 one by label"),
+    ],
+)
+def test_two_deployments_with_the_same_labels(play, strategies, active, replicas):
+    async def scenario(stage: Stage) -> None:
+        for name, strategy in zip(("hot", "cold"), strategies, strict=True):
+            await stage.deployment(name, 1, labels={"app": "twins"})
+            await stage.hpa(name, **F1, selectionStrategy=strategy)
+        stage.use_cpu(hot="500m", cold="30m")
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+        for name, wanted in zip(("hot", "cold"), replicas, strict=True):
+            conditions = await stage.conditions(name)
+            assert conditions["ScalingActive"][0] == active
+            assert await stage.replicas(name) >= wanted if wanted > 1 else await stage.replicas(name) == 1
+
+    play(scenario)
+
+
+def test_two_hpas_on_one_target_are_always_ambiguous(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="500m")
+        for name in ("one", "other"):
+            await stage.hpa(name, target="web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.steps(actor, 3)
+            for name in ("one", "other"):
+                assert (await stage.conditions(name))["ScalingActive"] == ("False", "AmbiguousSelector")
+            assert await stage.replicas("web") == 2
+            assert await stage.event_count("AmbiguousSelector") == 2
+
+    play(scenario)
+
+
+def test_sel_v1_a_new_hpa_by_owner_says_so_once_per_generation(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.steps(actor, 3)
+        told = [one for one in await stage.events() if one[0] == "SelectionStrategyActive"]
+        assert told == [("SelectionStrategyActive", "Pod selection strategy 'OwnerReference' is active")]
+        assert await stage.event_count("StrategyChanged") == 0
+
+    play(scenario)
+
+
+def test_sel_v2_a_strategy_is_switched_both_ways_with_one_event_each(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1, selectionStrategy="LabelSelector")
+        async with stage.running() as actor:
+            await stage.step(actor)
+            for strategy in ("OwnerReference", "LabelSelector"):
+                await stage.edit_hpa("web", selectionStrategy=strategy)
+                await stage.steps(actor, 2)
+        told = [message for reason, message in await stage.events() if reason == "StrategyChanged"]
+        assert told == [
+            "Pod selection strategy changed from 'LabelSelector' to 'OwnerReference'",
+            "Pod selection strategy changed from 'OwnerReference' to 'LabelSelector'",
+        ]
+
+    play(scenario)
+
+
+def test_a_restart_neither_changes_the_strategy_nor_tells_that_it_did(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1, **BY_OWNER)
+        for _ in range(3):
+            async with stage.running() as actor:
+                await stage.steps(actor, 2)
+        assert await stage.replicas("web") == 1
+        assert await stage.event_count("StrategyChanged") == 0
+        assert await stage.event_count("SelectionStrategyActive") == 1
+
+    play(scenario)
+
+
+def test_sel_u4_a_replica_set_that_is_gone_means_not_owned(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        gone = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "gone",
+            "uid": "b6b3f0a2",
+            "controller": True,
+        }
+        await stage.pod("orphan", {"app": "web"}, owner=gone)
+        stage.use_cpu(orphan="1")
+        await stage.hpa("web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.steps(actor, 2, after=5)
+            assert await average(stage) == 10
+            assert actor.reads("replicasets/gone") <= 1
+        assert await stage.event_count("PodSelectionFallback") == 0
+
+    play(scenario)
+
+
+def test_sel_m1_an_owner_of_another_kind_is_asked_for_once_per_lifetime(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await owned_through_config_map(stage)
+        stage.use_cpu(grouped="30m")
+        await stage.hpa("web", **F1 | {"minReplicas": 1}, **BY_OWNER)
+        async with stage.running() as actor:
+
+            def counted() -> tuple[float, float]:
+                return (
+                    actor.count(MISSES, resource_kind="configmaps"),
+                    actor.count(HITS, resource_kind="configmaps"),
+                )
+
+            await stage.step(actor)
+            assert await average(stage) == 20
+            assert counted() == (1, 0)
+            await stage.step(actor)
+            assert counted() == (1, 1)
+            await stage.step(actor, after=61)
+            assert counted() == (2, 1)
+            assert actor.reads("configmaps/group") == 2
+
+    play(scenario)
+
+
+def unreadable_owner(actor: Actor, code: int) -> None:
+    actor.line.answer = lambda request: status(code, "no") if "/configmaps/" in request.path else None
+
+
+@pytest.mark.parametrize("code", [403, 500], ids=["SEL-R1 forbidden", "SEL-R1 server error"])
+def test_owners_that_cannot_be_read_mean_all_pods_and_no_scale_down(play, code):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 3)
+        await owned_through_config_map(stage)
+        stage.use_cpu(web="1m", grouped="1m")
+        spec = F1 | {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
+        await stage.hpa("web", **spec, **BY_OWNER)
+        async with stage.running() as actor:
+            unreadable_owner(actor, code)
+            await stage.steps(actor, 3)
+            assert await stage.replicas("web") == 3
+            assert await stage.event_count("PodSelectionFallback") == 1
+            stage.use_cpu(web="500m", grouped="500m")
+            await stage.step(actor)
+            assert await stage.replicas("web") > 3
+            total = "horizontal_pod_autoscaler_controller_reconciliations_total"
+            assert actor.count(total, action="scale_up", error="none") == 1
+
+    play(scenario)
+
+
+def test_sel_r1_replica_sets_that_cannot_be_listed_mean_all_pods_too(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 3)
+        await stage.deployment("other", 1)
+        stage.use_cpu(web="1m", other="200m")
+        spec = F1 | {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
+        await stage.hpa("web", **spec, **BY_OWNER)
+        await stage.hpa("other", **spec)
+        async with stage.running() as actor:
+            actor.line.answer = lambda request: (
+                status(403, "Forbidden") if "/replicasets" in request.path else None
+            )
+            await actor.operator.step()
+            await actor.operator.step()
+        assert await stage.replicas("web") == 3
+        assert await stage.replicas("other") == 4
+        assert await stage.event_count("PodSelectionFallback") == 1
+
+    play(scenario)
+
+
+def test_sel_p1_many_pods_cost_no_request_each(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 60)
+        stage.use_cpu(web="25m")
+        await stage.hpa("web", **F1 | {"maxReplicas": 100}, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert actor.reads("/replicasets/") + actor.reads("/deployments/") == 0
+            before = len(actor.line.sent)
+            await stage.steps(actor, 2)
+            asked = [one for one in actor.line.sent[before:] if ("watch", "true") not in one.query]
+            assert {one.path.split("/")[2] for one in asked} == {"metrics.k8s.io"}
+
+    play_lab(scenario)
+
+
+def test_sel_p1_by_label_no_owner_is_looked_at(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1)
+        async with stage.running() as actor:
+            await stage.steps(actor, 3)
+            assert not [one for one in actor.line.sent if "replicasets" in one.path]
+
+    play_lab(scenario)
+
+
+def test_a_recreated_owner_of_the_same_name_is_another_owner(play):
+    """Edge 13: the uid decides."""
+
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            old = await stage.client.get(REPLICA_SETS.untyped(), "web-rs", stage.namespace)
+            await stage.client.delete(REPLICA_SETS, "web-rs", stage.namespace)
+            body = {"metadata": {"name": "web-rs"}, "spec": old["spec"]}
+            await stage.client.create(REPLICA_SETS.untyped(), body, stage.namespace)
+            if await _has_pods(stage):
+                await stage.step(actor)
+                assert (await stage.conditions("web"))["ScalingActive"][0] == "False"
+                assert await stage.replicas("web") == 1
+
+    play(scenario)
+
+
+async def _has_pods(stage: Stage) -> bool:
+    """The lab's garbage collector takes the pods of a deleted owner; a server alone keeps them."""
+    listed = await stage.client.list(PODS, Selection(stage.namespace))
+    return any(pod.name == "web-rs-0" for pod in listed.items)
+
+
+def test_a_value_metric_counts_ready_owned_pods_only(play):
+    """Edge 25: 2 owned ready pods times 200 / 100 make 4, the foreign one is not multiplied."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        await stage.pod("scrape", {"app": "web"})
+        stage.metrics.set_external(stage.namespace, "jobs", "200")
+        await stage.hpa("web", metrics=[external_metric("jobs", value="100")], **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.step(actor)
+        assert await stage.replicas("web") == 4
+
+    play(scenario)
+
+
+def test_the_memory_of_a_native_hpa_is_an_annotation_of_its_own(play):
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        await stage.hpa("web", **F1)
+        async with stage.running() as actor:
+            await stage.step(actor)
+        hpa = await stage.read_hpa("web")
+        annotations = hpa["metadata"].get("annotations") or {}
+        stored = (
+            annotations.get("autoscaling.trimtab.dev/memory") if stage.native else hpa["status"]["memory"]
+        )
+        assert json.loads(stored)["uid"] == hpa["metadata"]["uid"]
+        assert ("memory" in hpa["status"]) != stage.native
 
     play(scenario)

@@ -42,6 +42,7 @@ class Autoscaler:
     is_resumed: bool = False
     """Whether `memory` is our own; until then it is as stored, and has to be taken up first."""
     is_busy: bool = False
+    is_gone: bool = False
     problem: str = ""
     """Why the stored spec cannot be decided on; empty when it can."""
     questions: tuple[Query | Failed, ...] = ()
@@ -143,6 +144,7 @@ class Autoscalers:
     def _drop(self, uid: str) -> None:
         gone = self._book.pop(uid, None)
         if gone is not None:
+            gone.is_gone = True
             self._on_delete(gone)
 
     def _known(
@@ -159,7 +161,9 @@ class Autoscalers:
         )
         spec = before.spec if same else self._defaulted(autoscaler, seen)
         if not is_new and spec == before.spec:
-            spec = before.spec  # native HPAs have no generation: only the content tells whether the spec changed
+            spec = (
+                before.spec
+            )  # native HPAs have no generation: only the content tells whether the spec changed
         status = seen.status
         if status.memory:
             status = msgspec.structs.replace(status, memory="")

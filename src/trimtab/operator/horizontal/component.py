@@ -34,6 +34,9 @@ from trimtab.operator.settings import Settings
 
 log = logging.getLogger(__name__)
 
+FIRST_LISTS_SECONDS = 10.0
+"""How long the first lists are waited for before the rest goes ahead without a kind that cannot be listed."""
+
 STALE_AFTER = 60.0
 """Seconds without a sign from the server after which a cache is too old to decide on (fault F04)."""
 
@@ -103,15 +106,16 @@ class HorizontalAutoscaler:
 
     async def start(self) -> None:
         """Begin to watch, and return once everything is known that a first round needs."""
-        self._caches.want(PODS).subscribe(self._pods.take)
+        pods = self._caches.want(PODS)
+        pods.subscribe(self._pods.take)
         if self._settings.own_hpas:
             self._wanted["own"] = OWN_HPAS
         if self._settings.native_hpas:
             self._wanted["native"] = NATIVE_HPAS
         await self._watch_hpas()
-        await self._caches.wait_synced()
+        await pods.wait_synced()
         # Targets are known from the HPAs; their watches started while the lists came in.
-        await self._caches.wait_synced()
+        await self._wait_for_lists()
         self._is_started = True
 
     async def step(self) -> None:
@@ -159,7 +163,7 @@ class HorizontalAutoscaler:
         problems = dict(self._missing)
         if not self._is_started:
             problems["caches"] = "the first lists are not complete"
-        problems |= self._stale_caches()
+        problems |= self._unlisted() | self._stale_caches()
         return problems
 
     async def _rounds(self) -> None:
@@ -205,12 +209,27 @@ class HorizontalAutoscaler:
                 )
                 continue
             self._missing.pop(name, None)
-            cache = self._caches.want(resource)
-            cache.subscribe(self.autoscalers.follow(resource))
-            await cache.wait_synced()
+            self._caches.want(resource).subscribe(self.autoscalers.follow(resource))
+        await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])
         self._wanted = {name: self._wanted[name] for name in self._missing}
+
+    async def _wait_for_lists(self) -> None:
+        """Wait for the lists under way; one kind that may not be listed does not hold up the others (fault F16)."""
+        try:
+            async with asyncio.timeout(FIRST_LISTS_SECONDS):
+                await self._caches.wait_synced()
+        except TimeoutError:
+            for name, problem in self._unlisted().items():
+                log.warning("%s: %s", name, problem)
+
+    def _unlisted(self) -> dict[str, str]:
+        return {
+            cache.resource.plural: cache.last_error() or "the first list is not complete"
+            for cache in self._caches
+            if not cache.has_synced
+        }
 
     def _stale_caches(self) -> dict[str, str]:
         return {

@@ -27,7 +27,7 @@ from trimtab.decide.horizontal import (
     owners_to_find,
 )
 from trimtab.model.meta import OwnerReference
-from trimtab.operator.caches import Caches
+from trimtab.operator.caches import Caches, KindCache
 from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimWorkload
 
 Found = Owner | Gone | Unread
@@ -38,6 +38,8 @@ WATCHED: dict[tuple[str, str], Resource[Any]] = {
     ("batch", "Job"): JOBS.into(SlimWorkload),
 }
 """Kinds that own pods in every cluster; once one of them is met it is watched instead of asked for."""
+
+FIRST_LIST_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -90,8 +92,7 @@ class Owners:
         watched = WATCHED.get((reference.group, reference.kind))
         if watched is not None:
             cache = self._caches.want(watched)
-            await cache.wait_synced()
-            thing = cache.get(reference.name, namespace)
+            thing = cache.get(reference.name, namespace) if await _is_listed(cache) else None
             if thing is not None:
                 return found_owner(reference, _owner(reference.kind, thing))
         return await self._remembered(reference, namespace)
@@ -133,6 +134,17 @@ class Owners:
         if now - self._swept_at >= self._ttl:
             self._swept_at = now
             self._entries = {key: entry for key, entry in self._entries.items() if entry.until > now}
+
+
+async def _is_listed(cache: KindCache[Any]) -> bool:
+    """Wait for a first list that is under way; one that fails is tried again beside, nobody waits for it."""
+    if not cache.has_synced and cache.last_error() is None:
+        try:
+            async with asyncio.timeout(FIRST_LIST_SECONDS):
+                await cache.wait_synced()
+        except TimeoutError:
+            return False
+    return cache.has_synced
 
 
 def _owner(kind: str, thing: PartialObject | SlimWorkload) -> Owner:

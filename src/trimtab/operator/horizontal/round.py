@@ -8,7 +8,7 @@ comes is left out of it.
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,9 @@ from trimtab.decide.horizontal import Decision, Failed, Observation, Record, dec
 from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.decide.horizontal.resume import resumed
 from trimtab.metrics.queries import Query
+from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
 from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer
+from trimtab.operator.horizontal.observe import Observer, Sight
 from trimtab.operator.horizontal.owners import Found
 from trimtab.operator.horizontal.questions import Answer, Questions
 from trimtab.operator.horizontal.targets import Aim, Targets
@@ -33,16 +34,23 @@ MOST_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """An autoscaler that waits for answers; they are of use only while its spec is the one they were asked for."""
+
+    autoscaler: Autoscaler
+    spec: HorizontalPodAutoscalerSpec
+    aim: Aim
+    started: float
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A decision on its way to the writers."""
 
-    autoscaler: Autoscaler
-    aim: Aim
+    due: Due
     seen: Observation
     decision: Decision
-    answers: dict[Query, Answer]
-    started: float
-    tries: int = 0
 
 
 class Round:
@@ -75,19 +83,18 @@ class Round:
     def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
         """Start a round over those that are not still busy with the last one."""
         started = self._clock.monotonic()
-        due = [one for one in autoscalers if not one.is_busy]
-        ready: list[tuple[Autoscaler, Aim]] = []
-        for one in due:
+        ready: list[Due] = []
+        for one in [one for one in autoscalers if not one.is_busy]:
             one.is_busy = True
             aim = self._targets.cached(one.hpa.spec.scale_target_ref, one.hpa.metadata.namespace)
+            if aim is not None:
+                self._observer.aimed(one, aim)
             if aim is None or self._observer.known_questions(one, aim) is None:
                 self._start(self._look_up(one, aim, started))
             else:
-                ready.append((one, aim))
-        for one, aim in ready:
-            self._observer.aimed(one, aim)
+                ready.append(Due(one, one.hpa.spec, aim, started))
         for questions, group in _grouped(ready, self._observer).items():
-            self._start(self._decide_group(questions, group, started))
+            self._start(self._decide_group(questions, group))
         self._telemetry.cycles.inc()
 
     async def only_decide(self, autoscaler: Autoscaler, everyone: Iterable[Autoscaler]) -> Record:
@@ -125,8 +132,9 @@ class Round:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _look_up(self, autoscaler: Autoscaler, aim: Aim | None, started: float) -> None:
+    async def _look_up(self, autoscaler: Autoscaler, aim: Aim | None, started: float, tries: int = 0) -> None:
         """Prepare one autoscaler whose target or questions are not in any cache."""
+        spec = autoscaler.hpa.spec
         try:
             aim = aim or await self._find(autoscaler)
             self._observer.aimed(autoscaler, aim)
@@ -135,37 +143,56 @@ class Round:
             self._failed(autoscaler, error)
             return
         wanted = frozenset(one for one in questions if not isinstance(one, Failed))
-        await self._decide_group(wanted, [(autoscaler, aim)], started)
+        await self._decide_group(wanted, [Due(autoscaler, spec, aim, started, tries)])
 
-    async def _decide_group(
-        self, questions: frozenset[Query], group: list[tuple[Autoscaler, Aim]], started: float
-    ) -> None:
+    async def _decide_group(self, questions: frozenset[Query], group: list[Due]) -> None:
         ordered = list(questions)
         answers = dict(
             zip(ordered, await asyncio.gather(*(self._questions.ask(one) for one in ordered)), strict=True)
         )
-        for autoscaler, aim in group:
-            await self._decide_one(autoscaler, aim, answers, started)
-        self._telemetry.cycle_duration.observe(self._clock.monotonic() - started)
+        for due in group:
+            autoscaler = due.autoscaler
+            if autoscaler.is_gone:
+                autoscaler.is_busy = False
+            elif autoscaler.hpa.spec is not due.spec:
+                # What the old spec asked for says nothing about the new one's metrics.
+                self._start(self._look_up(autoscaler, None, due.started, due.tries))
+            else:
+                self._decide(due, answers)
+        self._telemetry.cycle_duration.observe(self._clock.monotonic() - group[0].started)
 
-    async def _decide_one(
-        self, autoscaler: Autoscaler, aim: Aim, answers: dict[Query, Answer], started: float, tries: int = 0
-    ) -> None:
+    def _decide(self, due: Due, answers: dict[Query, Answer]) -> None:
         try:
-            sight = self._observer.look(autoscaler)
-            owners: dict[str, Found] = {}
-            if self._observer.needs_owners(autoscaler, sight):
-                owners = await self._observer.find_owners(autoscaler, sight)
-            self._resume(autoscaler, aim)
-            seen = self._observer.observe(autoscaler, aim, sight, answers, owners)
-            decision = decide(seen, self._clock.now())
+            sight = self._observer.look(due.autoscaler)
+            if self._observer.needs_owners(due.autoscaler, sight):
+                # Owners may have to be asked for; nobody else waits for that.
+                self._start(self._decide_with_owners(due, sight, answers))
+            else:
+                self._decide_one(due, sight, answers, {})
         except Exception as error:  # noqa: BLE001 - one bad object stops no other
-            self._failed(autoscaler, error)
-            return
+            self._failed(due.autoscaler, error)
+
+    async def _decide_with_owners(self, due: Due, sight: Sight, answers: dict[Query, Answer]) -> None:
+        try:
+            owners = await self._observer.find_owners(due.autoscaler, sight)
+            if due.autoscaler.hpa.spec is not due.spec:
+                self._start(self._look_up(due.autoscaler, None, due.started, due.tries))
+            else:
+                self._decide_one(due, sight, answers, owners)
+        except Exception as error:  # noqa: BLE001 - one bad object stops no other
+            self._failed(due.autoscaler, error)
+
+    def _decide_one(
+        self, due: Due, sight: Sight, answers: dict[Query, Answer], owners: dict[str, Found]
+    ) -> None:
+        autoscaler = due.autoscaler
+        self._resume(autoscaler, due.aim)
+        seen = self._observer.observe(autoscaler, due.aim, sight, answers, owners)
+        decision = decide(seen, self._clock.now())
+        job = Job(due, seen, decision)
         if self._writer.is_quiet(autoscaler, decision):
-            self._finish(Job(autoscaler, aim, seen, decision, answers, started), Outcome(decision))
+            self._finish(job, Outcome(decision))
             return
-        job = Job(autoscaler, aim, seen, decision, answers, started, tries)
         (self._waiting if decision.scale_to is None else self._urgent).put_nowait(job)
         self._start(self._write_next())
 
@@ -174,29 +201,34 @@ class Round:
         async with self._free:
             queue = self._waiting if self._urgent.empty() else self._urgent
             job = queue.get_nowait()
+            autoscaler = job.due.autoscaler
             try:
-                outcome = await self._writer.apply(job.autoscaler, job.aim, job.seen, job.decision)
+                outcome = await self._writer.apply(autoscaler, job.due.aim, job.seen, job.decision)
             except DecideAgain as why:
-                await self._decide_again(job, why)
+                self._start(self._decide_again(job.due, why))
             except errors.Fenced:
-                job.autoscaler.is_busy = False  # another leads now; what we decided no longer matters
+                autoscaler.is_busy = False  # another leads now; what we decided no longer matters
             except Exception as error:  # noqa: BLE001 - one bad object stops no other
-                self._failed(job.autoscaler, error)
+                self._failed(autoscaler, error)
             else:
                 self._finish(job, outcome)
 
-    async def _decide_again(self, job: Job, why: DecideAgain) -> None:
-        """Look at the object afresh and decide anew; the old number is never sent again (fault F15)."""
+    async def _decide_again(self, due: Due, why: DecideAgain) -> None:
+        """Look at everything afresh and decide anew; the old number is never sent again (fault F15)."""
         self._telemetry.decided_again.inc()
-        autoscaler = job.autoscaler
-        if job.tries + 1 >= MOST_TRIES:
+        autoscaler = due.autoscaler
+        if autoscaler.is_gone or due.tries + 1 >= MOST_TRIES:
             log.debug("%s keeps changing, left for the next round: %s", autoscaler.key, why)
             autoscaler.is_busy = False
             return
-        hpa = autoscaler.hpa
-        aim = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
-        self._observer.aimed(autoscaler, aim)
-        await self._decide_one(autoscaler, aim, job.answers, job.started, job.tries + 1)
+        try:
+            await self._writer.read_again(autoscaler)
+            hpa = autoscaler.hpa
+            aim = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
+        except Exception as error:  # noqa: BLE001 - one bad object stops no other
+            self._failed(autoscaler, error)
+            return
+        await self._look_up(autoscaler, aim, due.started, due.tries + 1)
 
     def _resume(self, autoscaler: Autoscaler, aim: Aim) -> None:
         if autoscaler.is_resumed or aim.scale is None:
@@ -206,12 +238,14 @@ class Round:
         autoscaler.is_resumed = True
 
     def _finish(self, job: Job, outcome: Outcome) -> None:
-        autoscaler, decision = job.autoscaler, outcome.decision
+        autoscaler, decision = job.due.autoscaler, outcome.decision
         autoscaler.memory = decision.memory
         autoscaler.records.append(record_of(job.seen, outcome))
         autoscaler.is_busy = False
         meta = autoscaler.hpa.metadata
-        self._telemetry.decided(meta.namespace, meta.name, decision, self._clock.monotonic() - job.started)
+        self._telemetry.decided(
+            meta.namespace, meta.name, decision, self._clock.monotonic() - job.due.started
+        )
 
     def _failed(self, autoscaler: Autoscaler, error: Exception) -> None:
         """One autoscaler that cannot be decided stops no other; it is tried again in the next round."""
@@ -220,13 +254,11 @@ class Round:
         log.error("hpa %s: not decided in this round: %s", autoscaler.key, error, exc_info=error)
 
 
-def _grouped(
-    ready: Collection[tuple[Autoscaler, Aim]], observer: Observer
-) -> dict[frozenset[Query], list[tuple[Autoscaler, Aim]]]:
+def _grouped(ready: Iterable[Due], observer: Observer) -> dict[frozenset[Query], list[Due]]:
     """Put those that wait for the same answers together."""
-    groups: dict[frozenset[Query], list[tuple[Autoscaler, Aim]]] = {}
-    for autoscaler, aim in ready:
-        questions = observer.known_questions(autoscaler, aim) or ()
+    groups: dict[frozenset[Query], list[Due]] = {}
+    for due in ready:
+        questions = observer.known_questions(due.autoscaler, due.aim) or ()
         wanted = frozenset(one for one in questions if not isinstance(one, Failed))
-        groups.setdefault(wanted, []).append((autoscaler, aim))
+        groups.setdefault(wanted, []).append(due)
     return groups

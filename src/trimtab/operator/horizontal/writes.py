@@ -71,14 +71,26 @@ class Writer:
         self._tell(autoscaler, outcome.decision)
         return outcome
 
+    async def read_again(self, autoscaler: Autoscaler) -> None:
+        """Take in the object as the server has it now, without waiting for the watch."""
+        meta = autoscaler.hpa.metadata
+        try:
+            found = await self._client.get(autoscaler.resource, meta.name, meta.namespace)
+        except errors.NotFound:
+            return  # the watch will say so
+        if found.metadata.uid == meta.uid:
+            self._autoscalers.note_written(autoscaler, found)
+
     async def _scale(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, outcome: Outcome) -> None:
         decision = outcome.decision
         assert decision.scale_to is not None
         namespace = autoscaler.hpa.metadata.namespace
-        if decision.intent is not None:
-            # The condition comes first: after a crash between the two writes it still says whose zero it is.
-            await self._patch_status(autoscaler, decision.intent, decision.memory)
         try:
+            if decision.intent is not None:
+                # The condition comes first: after a crash between the two writes it still says whose zero it is.
+                await self._patch_status(autoscaler, decision.intent, decision.memory)
+            if autoscaler.is_gone or autoscaler.hpa.spec is not seen.hpa.spec:
+                raise DecideAgain("the autoscaler was changed since it was looked at")
             await self._targets.write(self._client, aim, namespace, decision.scale_to)
         except errors.Conflict as error:
             raise DecideAgain(str(error)) from error

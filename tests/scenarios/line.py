@@ -1,0 +1,165 @@
+"""The line between one operator process and the API server: it keeps count of what is sent, and it breaks on demand.
+
+It works in front of any transport, so the same break happens on the lab in virtual time and on a real server.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from tests.faults.proxy import failure
+from trimtab.cluster.errors import TransportError
+from trimtab.cluster.resource import Json
+from trimtab.cluster.transport import Request, Response, Stream, Transport, lines
+
+
+class Break(Enum):
+    """What happens to one write."""
+
+    CRASH_BEFORE = "crash before"
+    CRASH_AFTER = "crash after"
+    LOSE_ANSWER = "answer lost"
+    CONFLICT = "409"
+    UNAVAILABLE = "503"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A write that reached the line, and the status that the server gave it (0: it never got there)."""
+
+    request: Request
+    status: int
+
+    @property
+    def body(self) -> Json:
+        return json.loads(self.request.body or b"{}")
+
+    @property
+    def is_scale(self) -> bool:
+        return self.request.path.endswith("/scale")
+
+    @property
+    def is_status(self) -> bool:
+        return self.request.path.endswith("/status")
+
+
+Answer = Response | TransportError | None
+Alter = Callable[[bytes], list[bytes]]
+
+
+def status(code: int, reason: str = "", **headers: str) -> Response:
+    """Return an answer that stands for a failure."""
+    return Response(code, {"content-type": "application/json", **headers}, failure(code, reason))
+
+
+class Line:
+    """A transport that passes on what it is given unless it was told otherwise."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.sent: list[Request] = []
+        self.writes: list[Written] = []
+        self.break_write: Callable[[int, Request], Break | None] = lambda _number, _request: None
+        self.answer: Callable[[Request], Answer] = lambda _: None
+        """Called for every request; what it returns is answered instead of the server."""
+        self.alter: Callable[[Request], Alter | None] = lambda _: None
+        """Called for every watch; what it returns sees each line and gives those that arrive."""
+        self.is_silent: Callable[[Request], bool] = lambda _: False
+        """Called for every watch and every line of it: a silent one stays open and says nothing."""
+        self.crashed = asyncio.Event()
+        self._number = 0
+
+    async def request(self, request: Request) -> Response:
+        self.sent.append(request)
+        self._refuse_the_dead()
+        instead = self.answer(request)
+        if isinstance(instead, TransportError):
+            raise instead
+        if instead is not None:
+            self._note(request, instead.status)
+            return instead
+        if not _is_counted(request):
+            return await self._inner.request(request)
+        number, self._number = self._number, self._number + 1
+        return await self._write(request, self.break_write(number, request))
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        self.sent.append(request)
+        self._refuse_the_dead()
+        instead = self.answer(request)
+        if isinstance(instead, TransportError):
+            raise instead
+        if instead is not None:
+            yield _Said(instead)
+            return
+        async with self._inner.stream(request) as stream:
+            yield _Altered(stream, request, self.alter(request), self.is_silent)
+
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the stage."""
+
+    async def _write(self, request: Request, broken: Break | None) -> Response:
+        if broken is Break.CONFLICT:
+            return self._note(request, 409) or status(409, "Conflict")
+        if broken is Break.UNAVAILABLE:
+            return self._note(request, 503) or status(503, "ServiceUnavailable")
+        if broken is Break.CRASH_BEFORE:
+            self.crashed.set()
+            self._note(request, 0)
+            self._refuse_the_dead()
+        answer = await self._inner.request(request)
+        self._note(request, answer.status)
+        if broken is Break.CRASH_AFTER:
+            self.crashed.set()
+            self._refuse_the_dead()
+        if broken is Break.LOSE_ANSWER:
+            raise TransportError(f"{request}: the answer got lost")
+        return answer
+
+    def _note(self, request: Request, code: int) -> None:
+        if _is_counted(request):
+            self.writes.append(Written(request, code))
+
+    def _refuse_the_dead(self) -> None:
+        if self.crashed.is_set():
+            raise TransportError("the process is dead")
+
+
+def _is_counted(request: Request) -> bool:
+    """Events and leases are told beside the work; losing one changes no workload."""
+    return request.method != "GET" and not any(
+        part in request.path for part in ("/events", "/leases", "accessreviews", "tokenreviews")
+    )
+
+
+class _Said:
+    """A whole answer where a stream was asked for."""
+
+    def __init__(self, answer: Response) -> None:
+        self.status, self.headers, self._body = answer.status, answer.headers, answer.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+
+class _Altered:
+    """A watch whose lines pass through the test's hands."""
+
+    def __init__(
+        self, inner: Stream, request: Request, alter: Alter | None, is_silent: Callable[[Request], bool]
+    ) -> None:
+        self.status, self.headers = inner.status, inner.headers
+        self._inner, self._request, self._alter, self._is_silent = inner, request, alter, is_silent
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        if self._is_silent(self._request):
+            await asyncio.Event().wait()
+        async for line in lines(self._inner, self._request.max_line):
+            if self._is_silent(self._request):
+                await asyncio.Event().wait()
+            for passed in self._alter(line) if self._alter else [line]:
+                yield passed + b"\n"

@@ -1,0 +1,358 @@
+"""A stage for vertical scenarios: an API server, workloads whose pods play roles, usage, and our vertical loops.
+
+The same scenario runs on the lab under the virtual clock and, marked `real`, on the real kube-apiserver. The stage
+itself plays StatefulSet controller and kubelet: `heal` makes the pods that are missing and lets them run.
+"""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from tests.scenarios.clocks import ShiftedClock
+from tests.scenarios.line import Line
+from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.patching import DeleteOptions
+from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, NODES, PODS, STATEFUL_SETS
+from trimtab.cluster.transport import Transport
+from trimtab.model.crds import all_crds
+from trimtab.model.times import format_time
+from trimtab.operator.settings import Settings
+from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
+from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
+CRDS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
+)
+GATES = "VPASelectorRefinement=true,InPlace=true"
+MINUTE = 60.0
+LEADER, FOLLOWER = "8e9", "1e9"
+"""Fixture F5: what a leader and a follower use of memory, in bytes."""
+LEADER_TARGET, FOLLOWER_TARGET = 9616998332, 1168723596
+
+
+class Actor:
+    """One process with recommender and updater, and its line to the server."""
+
+    def __init__(self, stage: "Stage", settings: Settings) -> None:
+        self.line = Line(stage.transport)
+        self.registry = CollectorRegistry()
+        client = Client(stage.clock, self.line, seed=2)
+        self.site = Site(stage.clock, client, settings, registry=self.registry)
+        self.unproved: str | None = None
+        self.recommender = make_recommender(self.site)
+        self.updater = make_updater(self.site, self._proof)
+
+    async def _proof(self) -> str | None:
+        return self.unproved
+
+    def count(self, name: str, **labels: str) -> float:
+        """Return the value of one Prometheus metric."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+    def wrote(self, part: str) -> list[Json]:
+        """Return the bodies of the writes whose paths have this part."""
+        return [one.body for one in self.line.writes if part in one.request.path and one.status < 300]
+
+
+class Stage:
+    """One namespace on one API server."""
+
+    def __init__(self, clock: Clock, transport: Transport) -> None:
+        self.clock = clock
+        self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
+        self.transport = WithMetrics(transport, self.metrics)
+        self.client = Client(clock, self.transport, seed=1)
+        self.namespace = f"v-{secrets.token_hex(3)}"
+        self._nodes: list[str] = []
+
+    async def open(self) -> None:
+        for crd in all_crds():
+            try:
+                await self.client.create(CRDS, crd)
+            except errors.AlreadyExists:
+                continue
+        await self.client.create(NAMESPACES, {"metadata": {"name": self.namespace}})
+        await self.wait_for(self._is_served)
+        await self.node("big")
+
+    async def close(self) -> None:
+        for name in self._nodes:
+            await self.client.delete(NODES, name)
+        await self.client.delete(NAMESPACES, self.namespace)
+        await self.client.close()
+
+    @asynccontextmanager
+    async def running(self, **settings: Any) -> AsyncIterator[Actor]:
+        """A fresh process, so to speak."""
+        settings.setdefault("feature_gates", GATES)
+        settings.setdefault("namespace", self.namespace)
+        actor = Actor(self, Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings))
+        try:
+            await actor.site.view.wait_synced()
+            yield actor
+        finally:
+            await actor.site.close()
+
+    async def wait_for(self, condition: Any, seconds: float = 20) -> None:
+        for _ in range(int(seconds / 0.05)):
+            if await condition():
+                return
+            await self.clock.sleep(0.05)
+        raise AssertionError(f"{condition} did not come true")
+
+    async def _is_served(self) -> bool:
+        try:
+            for resource in (VPAS, SCOPES, CHECKPOINTS):
+                await self.client.list(resource)
+        except errors.ApiError:
+            return False
+        return True
+
+    async def pass_time(self, seconds: float) -> None:
+        if isinstance(self.clock, ShiftedClock):
+            self.clock.advance(seconds)
+        else:
+            await self.clock.sleep(seconds)
+
+    async def caught_up(self, actor: Actor) -> None:
+        """Wait until the caches equal the server."""
+
+        async def equal() -> bool:
+            for cache in list(actor.site.caches):
+                listed = await self.client.list(cache.resource, Selection(self.namespace))
+                there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
+                if there != {one.metadata.name: one.metadata.resource_version for one in cache}:
+                    return False
+            return True
+
+        await self.wait_for(equal)
+
+    async def recommend(self, actor: Actor, times: int = 1, *, after: float = MINUTE) -> None:
+        """Let time pass, let the caches catch up, and recommend; some times."""
+        for _ in range(times):
+            await self.pass_time(after)
+            await self.caught_up(actor)
+            await actor.recommender.step()
+
+    async def update(self, actor: Actor, times: int = 1, *, after: float = MINUTE) -> None:
+        """Let time pass, let the caches catch up, and update; in between, evicted pods come back."""
+        for _ in range(times):
+            await self.pass_time(after)
+            await self.caught_up(actor)
+            await actor.updater.step()
+
+    async def node(self, name: str, cpu: str = "64", memory: str = "256Gi", **labels: str) -> str:
+        name = f"{self.namespace}-{name}"
+        body = {"metadata": {"name": name, "labels": labels}}
+        await self.client.create(NODES.untyped(), body)
+        self._nodes.append(name)
+        amounts = {"cpu": cpu, "memory": memory, "pods": "500"}
+        status = {"status": {"capacity": amounts, "allocatable": amounts}}
+        await self.client.patch(NODES.untyped(), name, None, status, subresource="status")
+        return name
+
+    async def statefulset(
+        self, name: str, replicas: int, *, labels: Json | None = None, requests: Json | None = None
+    ) -> None:
+        labels = {"app": name, **(labels or {})}
+        await self.client.create(
+            STATEFUL_SETS.untyped(),
+            {
+                "metadata": {"name": name},
+                "spec": {
+                    "serviceName": name,
+                    "replicas": replicas,
+                    "selector": {"matchLabels": {"app": name}},
+                    "template": {"metadata": {"labels": labels}, "spec": pod_spec(requests)},
+                },
+            },
+            self.namespace,
+        )
+        await self.heal(name)
+
+    async def heal(self, name: str) -> list[str]:
+        """Make the pods that a StatefulSet lacks, as its template has them, and let them run."""
+        owner = await self.client.get(STATEFUL_SETS.untyped(), name, self.namespace)
+        present = {pod.name for pod in (await self.client.list(PODS, Selection(self.namespace))).items}
+        template = owner["spec"]["template"]
+        made = []
+        for index in range(owner["spec"]["replicas"]):
+            pod = f"{name}-{index}"
+            if pod not in present:
+                await self.pod(
+                    pod, template["metadata"]["labels"], template["spec"], _owner(owner, "StatefulSet")
+                )
+                made.append(pod)
+        return made
+
+    async def daemonset(self, name: str, nodes: list[str]) -> None:
+        labels = {"app": name}
+        made = await self.client.create(
+            DAEMON_SETS.untyped(),
+            {
+                "metadata": {"name": name},
+                "spec": {
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": pod_spec(None)},
+                },
+            },
+            self.namespace,
+        )
+        counts = {
+            "desiredNumberScheduled": len(nodes),
+            "currentNumberScheduled": len(nodes),
+            "numberMisscheduled": 0,
+        }
+        status = {"status": {**counts, "numberReady": len(nodes)}}
+        await self.client.patch(DAEMON_SETS.untyped(), name, self.namespace, status, subresource="status")
+        for index, node in enumerate(nodes):
+            spec = {**pod_spec(None), "nodeName": node}
+            await self.pod(f"{name}-{index}", labels, spec, _owner(made, "DaemonSet"))
+
+    async def pod(self, name: str, labels: Json, spec: Json | None = None, owner: Json | None = None) -> None:
+        metadata = {"name": name, "labels": labels, "ownerReferences": [owner] if owner else []}
+        body = {"metadata": metadata, "spec": spec or pod_spec(None)}
+        await self.client.create(PODS.untyped(), body, self.namespace)
+        await self.run_pod(name)
+
+    async def run_pod(self, name: str, *, restarts: int = 0, oom_at: str | None = None) -> None:
+        """Play kubelet: the pod runs, and perhaps was killed for memory."""
+        started = format_time(self.clock.now().replace(microsecond=0))
+        container: Json = {
+            "name": "app",
+            "ready": True,
+            "restartCount": restarts,
+            "image": "none",
+            "imageID": "none",
+            "state": {"running": {"startedAt": started}},
+        }
+        if oom_at:
+            dead = {"exitCode": 137, "reason": "OOMKilled", "startedAt": oom_at, "finishedAt": oom_at}
+            container["lastState"] = {"terminated": dead}
+        status = {
+            "phase": "Running",
+            "startTime": started,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": started}],
+            "containerStatuses": [container],
+        }
+        await self.client.patch(
+            PODS.untyped(), name, self.namespace, {"status": status}, subresource="status"
+        )
+
+    async def delete_pod(self, name: str) -> None:
+        await self.client.delete(PODS, name, self.namespace, options=DeleteOptions(grace_seconds=0))
+
+    async def label(self, pod: str, **labels: str | None) -> None:
+        """Set labels, or take them off with None."""
+        await self.client.patch(PODS, pod, self.namespace, {"metadata": {"labels": labels}})
+
+    async def scope(self, name: str, *, pods: Json | None = None, nodes: Json | None = None) -> None:
+        spec = {
+            key: {"matchLabels": labels}
+            for key, labels in (("podSelector", pods), ("nodeSelector", nodes))
+            if labels is not None
+        }
+        body = {
+            "apiVersion": SCOPES.api_version,
+            "kind": SCOPES.kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        await self.client.create(SCOPES, body, self.namespace)
+
+    async def delete_scope(self, name: str) -> None:
+        await self.client.delete(SCOPES, name, self.namespace)
+
+    async def vpa(
+        self,
+        name: str,
+        target: str,
+        *,
+        scope: str | None = None,
+        mode: str = "InPlaceOrRecreate",
+        kind: str = "StatefulSet",
+        min_replicas: int | None = 1,
+        **spec: Any,
+    ) -> None:
+        policy: Json = {"updateMode": mode}
+        if min_replicas is not None:
+            policy["minReplicas"] = min_replicas
+        body: Json = {
+            "apiVersion": VPAS.api_version,
+            "kind": VPAS.kind,
+            "metadata": {"name": name},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target},
+                "updatePolicy": policy,
+                **spec,
+            },
+        }
+        if scope:
+            body["spec"]["vpaScope"] = {"name": scope}
+        await self.client.create(VPAS, body, self.namespace)
+
+    def use(self, cpu: str = "100m", **memory: str) -> None:
+        """Set what pods use: memory by name (with _ for -), and the same CPU for each."""
+        for name, amount in memory.items():
+            self.metrics.use(self.namespace, name.replace("_", "-"), cpu=cpu, memory=amount)
+
+    async def read_vpa(self, name: str) -> Json:
+        return await self.client.get(VPAS.untyped(), name, self.namespace)
+
+    async def target(self, name: str, resource: str = "memory") -> int | str | None:
+        """Return what a VPA recommends for its container; memory in bytes."""
+        recommended = (await self.read_vpa(name)).get("status", {}).get("recommendation", {})
+        for entry in recommended.get("containerRecommendations", []):
+            amount = entry["target"][resource]
+            return int(amount) if amount.isdigit() else str(amount)
+        return None
+
+    async def conditions(self, name: str) -> dict[str, str]:
+        found = (await self.read_vpa(name)).get("status", {}).get("conditions", [])
+        return {one["type"]: one["status"] for one in found}
+
+    async def read_pod(self, name: str) -> Json:
+        return await self.client.get(PODS.untyped(), name, self.namespace)
+
+    async def memory(self, pod: str) -> int | str | None:
+        """Return what a pod requests of memory, in bytes."""
+        found = await self.read_pod(pod)
+        amount = found["spec"]["containers"][0].get("resources", {}).get("requests", {}).get("memory")
+        return int(amount) if amount and amount.isdigit() else amount
+
+    async def checkpoints(self) -> dict[str, Json]:
+        found = await self.client.list(CHECKPOINTS.untyped(), Selection(self.namespace))
+        return {one["metadata"]["name"]: one for one in found.items}
+
+    async def events(self, actor: Actor) -> list[tuple[str, str, str]]:
+        """Return reason, object and message of every event."""
+        await actor.site.events.flush()
+        found = await self.client.list(CORE_EVENTS, Selection(self.namespace))
+        return sorted((one["reason"], one["involvedObject"]["name"], one["message"]) for one in found.items)
+
+
+def pod_spec(requests: Json | None) -> Json:
+    resources = {"requests": requests if requests is not None else {"cpu": "100m", "memory": "50Mi"}}
+    return {
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "app", "image": "none", "resources": resources}],
+    }
+
+
+def _owner(thing: Json, kind: str) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "name": thing["metadata"]["name"],
+        "uid": thing["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
