@@ -166,9 +166,12 @@ def grouping(case):
 @checks("function", "calculateRequests", "calculatePodRequestsFromContainers")
 def requests(case):
     args = case["args"]
+    case = case | {"pods": read_by_go(case["pods"])}
+    if case["function"] == "calculatePodRequestsFromContainers":
+        case = case | {"featureGates": {"PodLevelResources": False}}  # this part knows of containers only
     try:
         found = requests_of(
-            facts_of(case | {"pods": read_by_go(case["pods"])}),
+            facts_of(case),
             args["resource"],
             args["container"],
             KUBERNETES_1_36,

@@ -1,15 +1,11 @@
 """A decision in words: what counted, what each metric said, what held it, and what would change it."""
 
-from math import isfinite
-
 from trimtab.decide.horizontal.decision import Decision, Trail
 from trimtab.decide.horizontal.proposals.proposal import Failure, PodCounts, Proposal
 from trimtab.decide.horizontal.timing import wire_time
-from trimtab.decide.horizontal.tolerance import Tolerance
+from trimtab.decide.horizontal.units import break_even, shown, told_name
 from trimtab.decide.horizontal.verdict import Verdict, verdict_of
 from trimtab.decide.horizontal.wording import SUMMARIES, next_step
-from trimtab.model.hpa.types import MetricStatus
-from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
 from trimtab.model.wire import Wire
 
@@ -91,7 +87,7 @@ def _metric(trail: Trail, index: int) -> MetricStory:
         return MetricStory(name=f"{result.type} metric", problem=result.message)
     up, down = break_even(result, trail.tolerance)
     return MetricStory(
-        name=result.name,
+        name=told_name(result),
         replicas=result.replicas,
         value=shown(result, result.value),
         target=shown(result, result.target),
@@ -101,28 +97,6 @@ def _metric(trail: Trail, index: int) -> MetricStory:
         is_winner=trail.winner == index,
         notes=tuple(_notes(result)),
     )
-
-
-def break_even(proposal: Proposal, tolerance: Tolerance) -> tuple[float, float]:
-    """Return the values above and below which the metric leaves its tolerance."""
-    return proposal.target * (1.0 + tolerance.up), max(proposal.target * (1.0 - tolerance.down), 0.0)
-
-
-def is_percent(status: MetricStatus) -> bool:
-    """Return whether a metric is a utilisation, counted in percent of requests."""
-    source = status.resource or status.container_resource
-    return source is not None and source.current.average_utilization is not None
-
-
-def shown(proposal: Proposal, amount: float) -> str:
-    """Write a value of the metric in its own unit."""
-    if not isfinite(amount):
-        return "any value"
-    if is_percent(proposal.status):
-        return f"{amount:.6g} %"
-    resource = proposal.status.resource or proposal.status.container_resource
-    is_memory = resource is not None and resource.name == "memory"
-    return str(Quantity.from_milli(round(amount), "BinarySI" if is_memory else "DecimalSI"))
 
 
 def _notes(proposal: Proposal) -> list[str]:
@@ -171,6 +145,6 @@ def _metric_line(metric: MetricStory) -> str:
     crown = " (wins)" if metric.is_winner else ""
     notes = f"; {', '.join(metric.notes)}" if metric.notes else ""
     return (
-        f"metric: {metric.name} is {metric.value} of {metric.target}, asks for {metric.replicas}{crown}; "
+        f"metric: {metric.name} is {metric.value}, target {metric.target}, asks for {metric.replicas}{crown}; "
         f"scales up above {metric.scales_up_above}, down below {metric.scales_down_below}{notes}"
     )

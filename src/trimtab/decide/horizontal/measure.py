@@ -23,7 +23,10 @@ from trimtab.model.wire import Wire
 UNREAD = Failed(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
 NO_METRICS = Failure(
-    type="", reason="InvalidMetricSourceType", message="the spec names no metric", error="the spec names no metric"
+    type="",
+    reason="InvalidMetricSourceType",
+    message="the spec names no metric",
+    error="the spec names no metric",
 )
 """Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
 

@@ -1,8 +1,9 @@
 """The sentences of explanations: why nothing happens, and what would have to change."""
 
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.proposals.proposal import Failure
+from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
 from trimtab.decide.horizontal.timing import wire_time
+from trimtab.decide.horizontal.units import break_even, one_less, shown, told_name
 from trimtab.decide.horizontal.verdict import Verdict
 from trimtab.model.times import format_time
 
@@ -66,13 +67,38 @@ def next_step(decision: Decision, verdict: Verdict) -> str:
     if verdict in {Verdict.DOWN_WINDOW, Verdict.UP_WINDOW}:
         return _window_end(decision, verdict)
     if verdict in {Verdict.UP_RATE, Verdict.DOWN_RATE}:
-        return "wait until the policy's period has passed, or allow more"
+        return _rate_end(decision, verdict)
     if verdict in {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE}:
         failures = [result for result in decision.trail.proposals if isinstance(result, Failure)]
         return (
             f"make this metric readable: {failures[0].message}" if failures else "name a metric in the spec"
         )
-    return "a metric must leave the range given with it"
+    return _break_even(decision, verdict)
+
+
+def _break_even(decision: Decision, verdict: Verdict) -> str:
+    """Say which values of the winning metric would change the replicas."""
+    trail = decision.trail
+    winner = trail.proposals[trail.winner] if trail.winner is not None else None
+    if not isinstance(winner, Proposal):
+        return "a metric must ask for something else"
+    up, down = break_even(winner, trail.tolerance)
+    if verdict == Verdict.ENOUGH:
+        fewer = min(one_less(winner, decision.current), down)
+        return f"{told_name(winner)} must go above {shown(winner, up)}, or to {shown(winner, fewer)} or less"
+    return f"{told_name(winner)} must go above {shown(winner, up)} or below {shown(winner, down)}"
+
+
+def _rate_end(decision: Decision, verdict: Verdict) -> str:
+    """Say when the first scale event leaves the period of the policy that limits."""
+    limit = decision.trail.normalized.limited.limit if decision.trail.normalized else None
+    events = decision.memory.scale_up if verdict == Verdict.UP_RATE else decision.memory.scale_down
+    if limit is None or limit.policy is None:
+        return "the next sync allows more"
+    ends = [event.at + limit.policy.period_seconds for event in events]
+    ahead = [end for end in ends if end > decision.now]
+    until = format_time(wire_time(min(ahead))) if ahead else "the next sync"
+    return f"the policy allows more from {until}"
 
 
 def _window_end(decision: Decision, verdict: Verdict) -> str:

@@ -155,6 +155,20 @@ class TestExplanation:
         assert story.next_step == "the recommendation must stay at 1 until 2026-01-15T12:04:00Z"
         assert [one.replicas for one in story.window] == [4, 1]
 
+    def test_it_says_when_the_rate_allows_more(self):
+        story = explain(run(STANDING_STILL[Verdict.UP_RATE]))
+        assert story.next_step == "the policy allows more from 2026-01-15T12:09:00Z"
+
+    def test_it_says_which_values_would_change_a_standstill(self):
+        assert (
+            explain(run(STANDING_STILL[Verdict.WITHIN_TOLERANCE])).next_step
+            == "external metric queue must go above 110 or below 90"
+        )
+        assert (
+            explain(run(observe(hpa(QUEUE), 4, series(350), settings=NO_WINDOW))).next_step
+            == "external metric queue must go above 110, or to 75 or less"
+        )
+
     def test_it_names_the_policy_that_limits(self):
         assert explain(run(STANDING_STILL[Verdict.UP_RATE])).limit == "1 pods per 600 s"
         assert explain(run(by_queue(2000))).limit == "at most 8 in one sync"
