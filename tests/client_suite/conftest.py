@@ -3,11 +3,13 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
 import pytest
 
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec import Object
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.informer import Informer
@@ -15,6 +17,7 @@ from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.server import Server
 
+T = TypeVar("T", bound=Object)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 PATIENCE_SECONDS = 30
 
@@ -32,7 +35,7 @@ class ApiServer:
     def is_real(self) -> bool:
         return self.name == "real"
 
-    async def follow(self, informer: Informer) -> Informer:
+    async def follow(self, informer: Informer[T]) -> Informer[T]:
         """Run an informer until the end of the test."""
         self._tasks.append(asyncio.create_task(informer.run()))
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -123,7 +123,7 @@ async def test_an_aggregated_api_is_served_through_the_server(api_server):
         "kind": "Thing",
         "verbs": ["list"],
     }
-    pages = {
+    pages: dict[str, Json] = {
         f"/apis/{group}/v1": {**things, "resources": [resource]},
         f"/apis/{group}/v1/namespaces/{ns}/things": {
             "kind": "ThingList",

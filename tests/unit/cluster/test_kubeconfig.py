@@ -105,11 +105,14 @@ def test_agrees_with_the_official_client(write, tmp_path, cluster, user):
     context = ours.tls.context()
     assert context.verify_mode == (ssl.CERT_NONE if ours.tls.insecure else ssl.CERT_REQUIRED)
     if judge.ssl_ca_cert:
-        assert Path(judge.ssl_ca_cert).read_bytes() == (ours.tls.ca_data or ours.tls.ca_file.read_bytes())
+        assert content(judge.ssl_ca_cert) == content(ours.tls.ca_data or ours.tls.ca_file)
     if judge.cert_file:
-        certificate = ours.tls.certificate_data or ours.tls.certificate_file.read_bytes()
-        assert Path(judge.cert_file).read_bytes() == certificate
-        assert Path(judge.key_file).read_bytes() == (ours.tls.key_data or ours.tls.key_file.read_bytes())
+        assert content(judge.cert_file) == content(ours.tls.certificate_data or ours.tls.certificate_file)
+        assert content(judge.key_file) == content(ours.tls.key_data or ours.tls.key_file)
+
+
+def content(source):
+    return source if isinstance(source, bytes) else Path(source).read_bytes()
 
 
 def test_verification_is_on_unless_the_file_says_otherwise(write):
