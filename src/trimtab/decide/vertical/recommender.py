@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from trimtab.decide.vertical.aggregate import controlled_by
 from trimtab.decide.vertical.cap import Cut, cap_by_policy
 from trimtab.decide.vertical.containers import is_off, policy_for
@@ -65,7 +63,12 @@ def recommend_vpas(
     # Containers that are switched off are merged too: it moves reference times, and upstream's order is kept.
     profiles = [profile for key in found for profile in profiles_of(state.vpas[key])]
     with merged_rows(state.table, profiles) as rows:
-        scaled = [pair for pair in zip(profiles, rows.tolist(), strict=True) if _is_scaled(state, pair[0])]
+        counts = state.table.count[rows].tolist()
+        scaled = [
+            (profile, row)
+            for profile, row, count in zip(profiles, rows.tolist(), counts, strict=True)
+            if _is_scaled(state, profile, count)
+        ]
         wanted = _wanted(state, scaled, settings)
         batch = recommend_rows(state.table, wanted, settings)
     for (profile, _), recommendation in zip(scaled, batch, strict=True):
@@ -76,12 +79,11 @@ def recommend_vpas(
     )
 
 
-def _is_scaled(state: ClusterState, profile: Profile) -> bool:
-    """Return whether the container is not switched off, and known well enough."""
+def _is_scaled(state: ClusterState, profile: Profile, sample_count: int) -> bool:
+    """Return whether the container is not switched off, and something is known about it."""
     if is_off(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy):
         return False
-    has_samples = bool(np.any(state.table.count[list(profile.members)] > 0))
-    return has_samples or not state.compat.recommends_from_samples
+    return sample_count > 0 or not state.compat.recommends_from_samples
 
 
 def _wanted(
