@@ -105,13 +105,13 @@ def test_agrees_with_the_official_client(write, tmp_path, cluster, user):
     context = ours.tls.context()
     assert context.verify_mode == (ssl.CERT_NONE if ours.tls.insecure else ssl.CERT_REQUIRED)
     if judge.ssl_ca_cert:
-        assert content(judge.ssl_ca_cert) == content(ours.tls.ca_data or ours.tls.ca_file)
+        assert bytes_of(judge.ssl_ca_cert) == bytes_of(ours.tls.ca_data or ours.tls.ca_file)
     if judge.cert_file:
-        assert content(judge.cert_file) == content(ours.tls.certificate_data or ours.tls.certificate_file)
-        assert content(judge.key_file) == content(ours.tls.key_data or ours.tls.key_file)
+        assert bytes_of(judge.cert_file) == bytes_of(ours.tls.certificate_data or ours.tls.certificate_file)
+        assert bytes_of(judge.key_file) == bytes_of(ours.tls.key_data or ours.tls.key_file)
 
 
-def content(source):
+def bytes_of(source):
     return source if isinstance(source, bytes) else Path(source).read_bytes()
 
 
