@@ -46,6 +46,7 @@ class Script:
 
 
 TIMES = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+AGES = re.compile(r"^\d+s$")
 UIDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 VARIABLE = {"description", "resourceVersion", "clusterIP", "continue", "nodePort", "uid"}
 
@@ -63,6 +64,8 @@ def plain(value: Any, namespace: str, name: str = "") -> Any:
     if isinstance(value, str):
         if name in VARIABLE and value != "None":
             return f"<{name}>"
+        if name == "cells" and AGES.match(value):
+            return "<age>"
         if TIMES.match(value):
             return "<time>"
         value = UIDS.sub("<uid>", value).replace(namespace, "{ns}")

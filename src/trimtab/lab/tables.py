@@ -36,12 +36,14 @@ def table(
         else {"cells": _cells(resource, columns, obj, now)}
         for obj in objects
     ]
+    has_printer = resource.is_custom or (resource.group, resource.plural) in BUILTIN
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
         "columnDefinitions": [_definition(column) for column in columns],
-        "rows": rows,
+        # The API server's fall-back for kinds without columns of their own writes no rows as null.
+        "rows": rows if rows or has_printer else None,
     }
 
 

@@ -1,0 +1,62 @@
+"""What the row functions of built-in kinds share."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from trimtab.lab.codec import JsonObject
+from trimtab.lab.durations import age
+from trimtab.lab.registry import Column
+from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.times import parse_time
+from trimtab.model.wire import convert
+
+Cells = Callable[[JsonObject, datetime], list[Any]]
+UNSET = "<none>"
+
+
+def columns(*names: str) -> tuple[Column, ...]:
+    """Build columns from names; `*` marks wide-only ones, `#` whole numbers, `?` booleans."""
+    built = []
+    for text in names:
+        name = text.strip("*#?")
+        kind = "integer" if "#" in text else "boolean" if "?" in text else "string"
+        built.append(
+            Column(
+                name,
+                "",
+                kind,
+                "name" if name == "Name" else "",
+                1 if text.endswith("*") else 0,
+                f"{name} of the object.",
+            )
+        )
+    return tuple(built)
+
+
+def age_of(obj: JsonObject, now: datetime, *path: str) -> str:
+    """Return the age of an object, or the time since another of its moments."""
+    value: Any = obj
+    for name in path or ("metadata", "creationTimestamp"):
+        value = value.get(name) if isinstance(value, dict) else None
+    return age(parse_time(value), now) if value else "<unknown>"
+
+
+def selector_text(selector: JsonObject | None) -> str:
+    """Return a label selector in one line."""
+    if selector is None:
+        return UNSET
+    try:
+        return str(Selector.from_label_selector(convert(selector, LabelSelector))) or UNSET
+    except (SelectorError, ValueError):
+        return "<invalid>"
+
+
+def labels_text(labels: JsonObject | None) -> str:
+    """Return a label map in one line."""
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or UNSET
+
+
+def name_of(obj: JsonObject) -> str:
+    """Return the name of an object."""
+    return str(obj["metadata"].get("name", ""))

@@ -1,0 +1,25 @@
+"""The scripts of `answers`: what clients do, right and wrong."""
+
+from tests.lab.scripts.access import ACCESS, EVICTION, RESIZE
+from tests.lab.scripts.custom import CUSTOM
+from tests.lab.scripts.kinds import EVENTS, HPAS, OTHERS, TABLES, WORKLOADS
+from tests.lab.scripts.objects import APPLY_SCRIPT, CRUD, FIELD_VALIDATION, FINALIZERS, LISTS, OWNERS, WATCHES
+
+SCRIPTS = (
+    CRUD,
+    FIELD_VALIDATION,
+    LISTS,
+    WORKLOADS,
+    OTHERS,
+    HPAS,
+    EVENTS,
+    APPLY_SCRIPT,
+    FINALIZERS,
+    CUSTOM,
+    ACCESS,
+    EVICTION,
+    RESIZE,
+    WATCHES,
+    OWNERS,
+    TABLES,
+)
