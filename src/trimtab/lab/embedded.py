@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.watch import WatchPace
-from trimtab.lab.direct import DirectTransport
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.plan import Memory, WorkloadLoad
@@ -59,7 +59,8 @@ class EmbeddedCluster:
     ) -> None:
         self.clock = clock
         self.server = Server(clock, seed=seed, gates=gates)
-        self.client = Client(clock, DirectTransport(self.server), seed=seed)
+        admin = {"authorization": f"Bearer {self.server.tokens.admin}", "user-agent": "trimtab-lab"}
+        self.client = Client(clock, InProcessTransport(self.server, headers=admin), seed=seed)
         self.side = WorkloadSide(self.client, with_changes(setting, pace=PACE))
         self.served = ServedLab(self.server, address) if address is not None else None
         self._stack = AsyncExitStack()

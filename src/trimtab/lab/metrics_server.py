@@ -5,16 +5,26 @@ external values: GET returns `{"values": [...]}`, PUT of the same form sets each
 asks nobody who they are, so it belongs on loopback.
 """
 
+import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import AsyncExitStack, suppress
+from types import TracebackType
 from typing import Any
 
+import uvicorn
+
+from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resource import Json, Resource
+from trimtab.lab.certificates import make_certificate
 from trimtab.lab.metric_values import MetricValues, Sample
 from trimtab.lab.metrics_answers import CUSTOM, EXTERNAL, RESOURCE, VERSIONS, Answer, MetricsAnswers, failure
 from trimtab.lab.request import MAX_BODY, Response
 from trimtab.lab.server import Server
+from trimtab.lab.serving import LOOPBACK, QuietUvicorn, tls_context
+from trimtab.lab.workload_side import WorkloadSide
 from trimtab.model import wire
 
 Message = MutableMapping[str, Any]
@@ -103,18 +113,75 @@ async def serve_in_process(server: Server, client: Client, values: MetricValues)
             await _register(client, api_service(group, version, port=443))
 
 
-async def register_on_loopback(client: Client, port: int, *, groups: tuple[str, ...] = (RESOURCE,)) -> None:
-    """Point an API server's aggregator at a metrics app on a port of this machine."""
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": SERVICE, "namespace": NAMESPACE},
-        "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
-    }
-    await client.patch(SERVICES, SERVICE, NAMESPACE, service, how=PatchType.APPLY)
-    for group in groups:
-        for version in VERSIONS[group]:
-            await _register(client, api_service(group, version, port=port))
+class MetricsServer:
+    """What a workload side measures, on HTTPS on loopback; use it as an async context manager.
+
+    `register` points an API server's aggregator at it.
+    """
+
+    def __init__(self, side: WorkloadSide, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)) -> None:
+        clock, mirrors = side.client.clock, side.mirrors
+        answers = MetricsAnswers(
+            clock.now, side.values, usage=side.agent.samples, pods=mirrors.pods, nodes=mirrors.nodes
+        )
+        self.app = MetricsApp(answers, side.values)
+        self._client = side.client
+        self._groups = groups
+        self._socket: socket.socket | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def port(self) -> int:
+        """Return the port that it listens on."""
+        assert self._socket is not None, "the metrics server is not started"
+        return int(self._socket.getsockname()[1])
+
+    async def __aenter__(self) -> "MetricsServer":
+        self._socket = socket.create_server((LOOPBACK, 0))
+        config = uvicorn.Config(
+            self.app, log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none"
+        )
+        config.load()
+        config.ssl = tls_context(make_certificate(["localhost", LOOPBACK], self._client.clock.now()))
+        server = QuietUvicorn(config)
+        task = asyncio.create_task(server.serve(sockets=[self._socket]))
+        self._stack.push_async_callback(_stop, server, task, self._socket)
+        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn only has a flag
+            await asyncio.sleep(0.01)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def register(self) -> None:
+        """Make the aggregator ask here for the metrics APIs."""
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": SERVICE, "namespace": NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": self.port}]},
+        }
+        await self._client.patch(SERVICES, SERVICE, NAMESPACE, service, how=PatchType.APPLY)
+        for group in self._groups:
+            for version in VERSIONS[group]:
+                await _register(self._client, api_service(group, version, port=self.port))
+
+    async def unregister(self) -> None:
+        """Take the metrics APIs away again."""
+        for group in self._groups:
+            for version in VERSIONS[group]:
+                with suppress(errors.NotFound):
+                    await self._client.delete(API_SERVICES, f"{version}.{group}")
+        with suppress(errors.NotFound):
+            await self._client.delete(SERVICES, SERVICE, NAMESPACE)
+
+
+async def _stop(server: QuietUvicorn, task: asyncio.Task[None], listening: socket.socket) -> None:
+    server.should_exit = True
+    await task
+    listening.close()
 
 
 async def _register(client: Client, body: Json) -> None:

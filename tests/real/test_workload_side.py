@@ -1,0 +1,156 @@
+"""The lab's nodes and controllers work on a real kube-apiserver, beside and instead of the real controllers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.unit.lab_workloads.builders import workload
+from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
+from trimtab.clock import SystemClock
+from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.config import load_kubeconfig
+from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.patching import DeleteOptions
+from trimtab.cluster.resource import Json, Resource
+from trimtab.lab.load.curves import constant
+from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab.lab.metrics_server import MetricsServer
+from trimtab.lab.nodes.pool import NodePool
+from trimtab.lab.workload_side import Setting, WorkloadSide
+from trimtab.lab.workloads import kinds
+
+pytestmark = pytest.mark.real
+BATCH = {"lab.trimtab.dev/run-seconds": "1"}
+NOT_FINISHED = 60.0
+
+
+@asynccontextmanager
+async def connected(cluster: RealCluster) -> AsyncIterator[Client]:
+    clock = SystemClock()
+    client = Client(clock, HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig))))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def apply(cluster: RealCluster, namespace: str, *manifests: Json) -> None:
+    cluster.kubectl("create", "namespace", namespace, check=False)
+    for manifest in manifests:
+        cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(manifest))
+
+
+def get(cluster: RealCluster, namespace: str, *what: str) -> Json:
+    found: Json = json.loads(cluster.kubectl("get", "-n", namespace, *what, "-o", "json"))
+    return found
+
+
+async def until(cluster: RealCluster, namespace: str, condition: str, *what: str) -> None:
+    """Wait with the real kubectl, without blocking our own loops."""
+    arguments = ("wait", "-n", namespace, *what, f"--for={condition}", f"--timeout={NOT_FINISHED:.0f}s")
+    await asyncio.to_thread(cluster.kubectl, *arguments)
+
+
+async def test_pods_of_the_real_controllers_become_ready_on_our_nodes(real_cluster: RealCluster):
+    if "kube-controller-manager" not in real_cluster.pids:
+        real_cluster.start_controllers(WORKLOAD_CONTROLLERS)
+    setting = Setting(
+        pools=(NodePool(name="lab", count=2),),
+        has_controllers=False,
+        sample_seconds=1.0,
+        plan=LoadPlan(workloads=(WorkloadLoad(name="web", namespace="agent", cpu=constant("300m")),)),
+    )
+    namespace = "agent"
+    async with connected(real_cluster) as client, WorkloadSide(client, setting) as side:
+        apply(
+            real_cluster,
+            namespace,
+            workload("Deployment", "web", replicas=3),
+            workload("StatefulSet", "db", replicas=2, serviceName="db"),
+            workload("DaemonSet", "each"),
+            workload("Job", "batch", completions=2, pod={"restartPolicy": "Never"}, annotations=BATCH),
+        )
+        await until(real_cluster, namespace, "condition=Available", "deployment/web")
+        await until(real_cluster, namespace, "jsonpath={.status.readyReplicas}=2", "statefulset/db")
+        await until(real_cluster, namespace, "jsonpath={.status.numberReady}=2", "daemonset/each")
+        await until(real_cluster, namespace, "condition=Complete", "job/batch")
+        await a_resize_is_carried_out(real_cluster, namespace, client)
+        await usage_reaches_the_aggregator(real_cluster, namespace, side)
+        for kind in ("deployment/web", "statefulset/db", "daemonset/each", "job/batch"):
+            await asyncio.to_thread(real_cluster.kubectl, "delete", "-n", namespace, kind, "--wait=true")
+        await until(real_cluster, namespace, "delete", "pod", "--all")
+    assert get(real_cluster, namespace, "pods")["items"] == []
+
+
+async def a_resize_is_carried_out(cluster: RealCluster, namespace: str, client: Client) -> None:
+    pod = get(cluster, namespace, "pods", "-l", "app=web")["items"][0]["metadata"]["name"]
+    spec = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "250m"}}}]}
+    await client.resize(pod, namespace, spec)
+    path = "jsonpath={.status.containerStatuses[0].resources.requests.cpu}=250m"
+    await until(cluster, namespace, path, f"pod/{pod}")
+
+
+async def usage_reaches_the_aggregator(cluster: RealCluster, namespace: str, side: WorkloadSide) -> None:
+    async with MetricsServer(side) as server:
+        await server.register()
+        await until(cluster, "default", "condition=Available", "apiservice/v1beta1.metrics.k8s.io")
+        shown = await asyncio.to_thread(
+            cluster.kubectl, "top", "pods", "-n", namespace, "-l", "app=web", "--no-headers"
+        )
+        assert [line.split()[1] for line in shown.splitlines()] == ["100m"] * 3
+        await server.unregister()
+
+
+async def delete_everything(client: Client, selection: Selection) -> None:
+    """Delete the workloads one by one: no garbage collector runs here."""
+    workloads: list[Resource[Any]] = [
+        kinds.DEPLOYMENTS,
+        kinds.REPLICA_SETS,
+        kinds.STATEFUL_SETS,
+        kinds.DAEMON_SETS,
+        kinds.REPLICATION_CONTROLLERS,
+        kinds.JOBS,
+    ]
+    background = DeleteOptions(propagation="Background")
+    for resource in workloads:
+        for thing in (await client.list(resource, selection)).items:
+            await client.delete(resource, thing.metadata.name, selection.namespace, options=background)
+
+
+async def test_our_controllers_do_the_work_of_the_real_ones(real_cluster: RealCluster):
+    real_cluster.stop("kube-controller-manager")
+    namespace = "ours"
+    setting = Setting(pools=(NodePool(name="lab", count=2),))
+    everything = Selection(namespace=namespace)
+    async with connected(real_cluster) as client, WorkloadSide(client, setting) as side:
+        apply(
+            real_cluster,
+            namespace,
+            workload("Deployment", "web", replicas=2),
+            workload("StatefulSet", "db", replicas=2, serviceName="db"),
+            workload("DaemonSet", "each"),
+            workload("ReplicationController", "old", replicas=1),
+            workload("Job", "batch", completions=2, pod={"restartPolicy": "Never"}, annotations=BATCH),
+        )
+        await until(real_cluster, namespace, "condition=Available", "deployment/web")
+        await until(real_cluster, namespace, "jsonpath={.status.readyReplicas}=2", "statefulset/db")
+        await until(real_cluster, namespace, "jsonpath={.status.numberReady}=2", "daemonset/each")
+        await until(real_cluster, namespace, "jsonpath={.status.readyReplicas}=1", "rc/old")
+        await until(real_cluster, namespace, "condition=Complete", "job/batch")
+        apply(real_cluster, namespace, workload("Deployment", "web", image="web:2", replicas=2))
+        rolled = await asyncio.to_thread(
+            real_cluster.kubectl, "rollout", "status", "-n", namespace, "deployment/web", "--timeout=60s"
+        )
+        await side.settle(NOT_FINISHED)
+        pods = (await client.list(kinds.PODS, everything)).items
+        images = [p.spec.containers[0].image for p in pods if p.metadata.labels.get("app") == "web"]
+        await delete_everything(client, everything)
+        for pod in (await client.list(kinds.PODS, everything)).items:
+            await client.delete(kinds.PODS, pod.metadata.name, namespace)
+        await until(real_cluster, namespace, "delete", "pod", "--all")
+    assert "successfully rolled out" in rolled
+    assert images == ["web:2"] * 2
