@@ -178,6 +178,9 @@ class Autoscalers:
         if autoscaler.is_native and strategy and plain.spec.selection_strategy is None:
             spec = msgspec.structs.replace(plain.spec, selection_strategy=strategy)
             plain = msgspec.structs.replace(plain, spec=spec)
+        if _is_whole(plain.spec):
+            autoscaler.problem = ""
+            return plain.spec
         try:
             whole = wire.convert(hpa_rules.default(plain), HorizontalPodAutoscaler)
         except ValueError as error:
@@ -185,6 +188,11 @@ class Autoscalers:
             return plain.spec
         autoscaler.problem = ""
         return whole.spec
+
+
+def _is_whole(spec: HorizontalPodAutoscalerSpec) -> bool:
+    """Return whether an API server has filled in the defaults already; without `behavior` there are only two."""
+    return spec.behavior is None and spec.min_replicas is not None and bool(spec.metrics)
 
 
 def stored_memory(autoscaler: Autoscaler, seen: HorizontalPodAutoscaler) -> Memory:
