@@ -148,6 +148,7 @@ class Stage:
             await self.pass_time(after)
             await self.caught_up(actor)
             await actor.updater.step()
+            await self.actuate_resizes()
 
     async def node(self, name: str, cpu: str = "64", memory: str = "256Gi", **labels: str) -> str:
         name = f"{self.namespace}-{name}"
@@ -226,8 +227,10 @@ class Stage:
     async def run_pod(self, name: str, *, restarts: int = 0, oom_at: str | None = None) -> None:
         """Play kubelet: the pod runs, and perhaps was killed for memory."""
         started = format_time(self.clock.now().replace(microsecond=0))
+        spec = (await self.read_pod(name))["spec"]
         container: Json = {
             "name": "app",
+            "resources": spec["containers"][0].get("resources", {}),
             "ready": True,
             "restartCount": restarts,
             "image": "none",
@@ -246,6 +249,16 @@ class Stage:
         await self.client.patch(
             PODS.untyped(), name, self.namespace, {"status": status}, subresource="status"
         )
+
+    async def actuate_resizes(self) -> None:
+        """Play kubelet: what a pod's spec asks for is what its containers have."""
+        for pod in (await self.client.list(PODS.untyped(), Selection(self.namespace))).items:
+            wanted = pod["spec"]["containers"][0].get("resources", {})
+            statuses = pod.get("status", {}).get("containerStatuses")
+            if statuses and statuses[0].get("resources") != wanted:
+                body = {"status": {"containerStatuses": [{**statuses[0], "resources": wanted}]}}
+                name = pod["metadata"]["name"]
+                await self.client.patch(PODS.untyped(), name, self.namespace, body, subresource="status")
 
     async def delete_pod(self, name: str) -> None:
         await self.client.delete(PODS, name, self.namespace, options=DeleteOptions(grace_seconds=0))

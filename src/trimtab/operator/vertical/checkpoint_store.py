@@ -6,7 +6,7 @@ write tests the spec first: a history is never written over another's (fault F60
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from trimtab.clock import Clock
@@ -38,7 +38,7 @@ class CheckpointStore:
         self._clock = clock
         self._client = client
         self._workers = workers
-        self._written_at: dict[VPAKey, float] = {}
+        self._written_at: dict[str, float] = {}
         self._orphans: set[str] = set()
 
     async def read(self) -> dict[VPAKey, list[Checkpoint]]:
@@ -50,30 +50,27 @@ class CheckpointStore:
             stored.setdefault(owner, []).append(found)
         return stored
 
-    def oldest_first(self, vpas: Iterable[VPAKey]) -> list[VPAKey]:
-        """Return the VPAs in the order in which their checkpoints should be written."""
-        return sorted(vpas, key=lambda key: (self._written_at.get(key, float("-inf")), key))
-
-    async def write(
-        self, vpas: Iterable[VPAKey], save: Callable[[VPAKey], Iterable[Checkpoint]], deadline_seconds: float
-    ) -> WriteReport:
-        """Write as many VPAs' checkpoints as fit into the time, those not written for longest first."""
+    async def write(self, checkpoints: Iterable[Checkpoint], deadline_seconds: float) -> WriteReport:
+        """Write as many checkpoints as fit into the time, those not written for longest first."""
         report = WriteReport()
         until = self._clock.monotonic() + deadline_seconds
-        waiting = iter(self.oldest_first(vpas))
+        waiting = iter(sorted(checkpoints, key=self._turn))
 
         async def work() -> None:
-            for vpa in waiting:
-                for checkpoint in save(vpa):
-                    await self._write(vpa, checkpoint, report)
-                self._written_at[vpa] = self._clock.monotonic()
+            for checkpoint in waiting:
+                await self._write(checkpoint, report)
+                self._written_at[checkpoint.metadata.key] = self._clock.monotonic()
                 if self._clock.monotonic() >= until:
                     return  # every worker writes at least one, however late it is
 
         await asyncio.gather(*(work() for _ in range(self._workers)))
         return report
 
-    async def _write(self, vpa: VPAKey, checkpoint: Checkpoint, report: WriteReport) -> None:
+    def _turn(self, checkpoint: Checkpoint) -> tuple[float, str]:
+        key = checkpoint.metadata.key
+        return self._written_at.get(key, float("-inf")), key
+
+    async def _write(self, checkpoint: Checkpoint, report: WriteReport) -> None:
         meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)
         operations = [
             {"op": "test", "path": "/spec", "value": body["spec"]},
@@ -89,13 +86,13 @@ class CheckpointStore:
                 await self._client.create(CHECKPOINTS, body, meta.namespace)
             report.written += 1
         except errors.Invalid as error:
-            await self._explain_refusal(vpa, checkpoint, error, report)
+            await self._explain_refusal(checkpoint, error, report)
         except errors.ClusterError as error:
             report.failed[meta.key] = str(error)
             log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
 
     async def _explain_refusal(
-        self, vpa: VPAKey, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
+        self, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
     ) -> None:
         meta, spec = checkpoint.metadata, checkpoint.spec
         report.failed[meta.key] = str(error)
@@ -104,7 +101,7 @@ class CheckpointStore:
         except errors.ClusterError:
             return
         if other != spec:
-            report.collisions[vpa] = (
+            report.collisions[f"{meta.namespace}/{spec.vpa_object_name}"] = (
                 f"checkpoint {meta.name} of container {spec.container_name!r} cannot be saved: the name belongs to "
                 f"container {other.container_name!r} of VPA {other.vpa_object_name!r}; rename one of the VPAs"
             )

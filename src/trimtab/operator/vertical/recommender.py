@@ -251,13 +251,9 @@ class Recommender:
             self._events.event(vpa_reference(vpa), "Warning", reason, message)
 
     async def _maintain_checkpoints(self, followed: Followed) -> int:
-        now_ns = times.to_ns(self._clock.now())
-        state = self.state
-        report = await self._checkpoints.write(
-            followed.usable,
-            lambda vpa: save_checkpoints(state, state.vpas[vpa], now_ns),
-            self._settings.checkpoints_timeout.total_seconds(),
-        )
+        usable = [self.state.vpas[vpa] for vpa in followed.usable]
+        saved = save_checkpoints(self.state, usable, times.to_ns(self._clock.now()))
+        report = await self._checkpoints.write(saved, self._settings.checkpoints_timeout.total_seconds())
         for vpa, message in report.collisions.items():
             self._warn(vpa, COLLISION_REASON, message)
         await self._collect_orphans()

@@ -1,0 +1,124 @@
+"""Puts the vertical loops together from a client, caches and settings."""
+
+import asyncio
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client
+from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.fence import Fence, NoFence
+from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.estimate import EstimatorSettings
+from trimtab.decide.vertical.recommend import RecommenderSettings
+from trimtab.decide.vertical.recommender import PostProcessing
+from trimtab.metrics.reader import MetricsReader
+from trimtab.model.gates import FeatureGates
+from trimtab.model.quantity import Quantity
+from trimtab.model.resources import CPU, MEMORY
+from trimtab.operator.caches import Caches
+from trimtab.operator.settings import Settings
+from trimtab.operator.vertical import recommender, updater
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.performing import Proof
+from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
+from trimtab.operator.vertical.settings import VerticalSettings
+from trimtab.operator.vertical.telemetry import RecommenderMetrics, UpdaterMetrics
+from trimtab.operator.vertical.usage import UsageFeed
+
+
+class Site:
+    """Where the loops of one process run: everything they share. Make it inside the event loop; `close` at the end."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        settings: Settings,
+        *,
+        registry: CollectorRegistry | None = None,
+        fence: Fence | None = None,
+        instance: str = "trimtab",
+        compat: Compat = DEFAULT,
+    ) -> None:
+        self.clock = clock
+        self.client = client
+        self.writer = client.fenced(fence or NoFence())
+        self.settings = settings
+        self.registry = registry or CollectorRegistry()
+        self.caches = Caches(client, settings.watch_namespaces)
+        gates = FeatureGates.parse(settings.feature_gates)
+        self.view = ClusterView(client, self.caches, gates=gates, compat=compat)
+        self.events = EventRecorder(self.writer, "vpa", instance)
+        self.reader = MetricsReader(
+            clock,
+            client,
+            deadline=settings.metrics_deadline.total_seconds(),
+            max_bytes=settings.metrics_max_bytes,
+        )
+        self._telling = asyncio.ensure_future(self.events.run())
+
+    async def close(self) -> None:
+        """Stop watching; events that wait are written first."""
+        self._telling.cancel()
+        await asyncio.gather(self._telling, return_exceptions=True)
+        await self.reader.close()
+        await self.caches.close()
+
+
+def make_recommender(site: Site, history: recommender.HistorySource | None = None) -> recommender.Recommender:
+    """Return the recommender."""
+    settings = site.settings
+    metrics = RecommenderMetrics(site.registry)
+
+    def count(is_error: bool) -> None:
+        metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
+
+    tools = recommender.Tools(
+        site.clock, site.writer, site.view, UsageFeed(site.reader, count), site.events, metrics
+    )
+    return recommender.Recommender(
+        tools, settings, recommending=_recommending(settings), post=_post(settings), history=history
+    )
+
+
+def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
+    """Return the updater; `proof` stands in for the check of admission that the settings name."""
+    settings = site.settings
+    tools = updater.Tools(
+        site.clock,
+        site.writer,
+        site.view,
+        proof or _proof(site, settings),
+        site.events,
+        UpdaterMetrics(site.registry),
+    )
+    return updater.Updater(tools, settings, dry_run=settings.dry_run)
+
+
+def _proof(site: Site, settings: VerticalSettings) -> Proof:
+    checks: dict[str, Callable[[], Proof]] = {
+        "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
+        "lease": lambda: LeaseCheck(site.clock, site.client).problem,
+    }
+    if settings.admission_check not in checks:
+        raise ValueError(
+            f"--admission-check={settings.admission_check} is not known; use {' or '.join(checks)}"
+        )
+    return checks[settings.admission_check]()
+
+
+def _recommending(settings: VerticalSettings) -> RecommenderSettings:
+    return RecommenderSettings(
+        estimators=EstimatorSettings(safety_margin=settings.recommendation_margin_fraction),
+        pod_min_cpu_millicores=settings.pod_min_cpu_millicores,
+        pod_min_memory_mib=settings.pod_min_memory_mb,
+    )
+
+
+def _post(settings: VerticalSettings) -> PostProcessing:
+    bounds = {CPU: settings.container_max_allowed_cpu, MEMORY: settings.container_max_allowed_memory}
+    return PostProcessing(
+        global_max={resource: Quantity.parse(text) for resource, text in bounds.items() if text}
+    )

@@ -1,0 +1,241 @@
+"""The updater's loop: observe, let `trimtab.decide.vertical.update` choose, carry out, tell.
+
+Besides every interval it runs as soon as a pod's labels move it into or out of a scope: a new leader should not wait
+a minute for its leader's size.
+"""
+
+import asyncio
+import logging
+from collections import Counter as Tally
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.client import Client
+from trimtab.cluster.events import EventRecorder
+from trimtab.decide.vertical.actions import Evict, Outcome, UpdateEvent, Verdict
+from trimtab.decide.vertical.brake import BrakeSettings, BrakeState
+from trimtab.decide.vertical.control import CONFLICT_REASON, DRIVING_MODES
+from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
+from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
+from trimtab.model.pod import Pod
+from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.performing import Performed, Performer, Proof, RateLimit
+from trimtab.operator.vertical.references import pod_reference, vpa_reference
+from trimtab.operator.vertical.settings import VerticalSettings
+from trimtab.operator.vertical.telemetry import UpdaterMetrics, size_log2
+
+log = logging.getLogger(__name__)
+SETTLE_SECONDS = 1.0
+"""A role moves with two label changes; both should be seen before anything is done."""
+SHORTEST_PAUSE = 5.0
+"""Between two loops, however often roles move."""
+
+
+def updater_settings(settings: VerticalSettings) -> UpdaterSettings:
+    """Return what the pure update loop needs of the settings."""
+    return UpdaterSettings(
+        min_replicas=settings.min_replicas,
+        eviction_tolerance=settings.eviction_tolerance,
+        min_change=settings.pod_update_threshold,
+        lifetime_seconds=settings.in_bounds_lifetime.total_seconds(),
+        evict_after_oom_seconds=settings.evict_after_oom_threshold.total_seconds(),
+        skips_budget_in_place=settings.in_place_skip_disruption_budget,
+        ignored_namespaces=settings.ignored_namespaces,
+        brake=BrakeSettings(max_evictions_per_minute=settings.max_evictions_per_minute or None),
+    )
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the updater works with."""
+
+    clock: Clock
+    client: Client
+    view: ClusterView
+    proof: Proof
+    events: EventRecorder
+    metrics: UpdaterMetrics
+
+
+class Updater:
+    """The component; `step` is one loop."""
+
+    name = "updater"
+
+    def __init__(self, tools: Tools, settings: VerticalSettings, *, dry_run: bool = False) -> None:
+        self._clock = tools.clock
+        self._client = tools.client
+        self._view = tools.view
+        self._proof = tools.proof
+        self._events = tools.events
+        self._metrics = tools.metrics
+        self._settings = settings
+        self._updating = updater_settings(settings)
+        self._dry_run = dry_run
+        self._rate = RateLimit(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
+        self._state = UpdaterState(brake=cautious(tools.clock.now(), self._updating.brake))
+        self._verdicts: Mapping[str, Verdict] = {}
+        self._problems: dict[str, str] = {"updater": "no loop is complete yet"}
+        self._wake = asyncio.Event()
+        self._record: UpdateRecord | None = None
+        tools.view.pods.subscribe(self._on_pod)
+
+    @property
+    def record(self) -> UpdateRecord | None:
+        """Return the last loop with everything it depended on, for replay."""
+        return self._record
+
+    def verdict(self, pod: str) -> Verdict | None:
+        """Return what the last loop did with a pod and why, by `namespace/name`."""
+        return self._verdicts.get(pod)
+
+    def health(self) -> dict[str, str]:
+        """Return what is wrong, by name."""
+        return {**self._view.problems(), **self._problems}
+
+    async def run(self) -> None:
+        """Update pods until cancelled."""
+        await self._view.wait_synced()
+        while True:
+            self._wake.clear()
+            await self._step_safely()
+            await self._clock.sleep(SHORTEST_PAUSE)
+            await self._wait(self._settings.updater_interval.total_seconds() - SHORTEST_PAUSE)
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        await self._clock.sleep(SETTLE_SECONDS)
+
+    async def _step_safely(self) -> None:
+        try:
+            await self.step()
+        except errors.ClusterError as error:
+            self._problems["updater"] = str(error)
+            log.warning("updater loop: %s", error)
+        except (
+            Exception
+        ) as error:  # whatever is wrong with one loop, the next one starts from what is true then
+            self._problems["updater"] = f"the last loop failed: {error}"
+            log.exception("updater loop")
+
+    async def step(self) -> UpdateRecord | None:
+        """Run one loop; None if the caches are not complete, for a pod that is not seen may be the only other one."""
+        if not self._view.has_synced:
+            self._problems["updater"] = "waiting for the caches"
+            return None
+        began = self._clock.monotonic()
+        observation = await self._view.observation(serves_resize=await self._serves_resize())
+        performer = Performer(self._client, self._rate, self._proof, self._dry_run)
+        loop = recorded_loop(
+            observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.compat
+        )
+        try:
+            action = next(loop)
+            while True:
+                action = loop.send(await performer.perform(action))
+        except StopIteration as end:
+            found: RecordedResult = end.value
+        finally:
+            loop.close()
+        self._take(found, performer)
+        self._metrics.steps.labels("total").observe(self._clock.monotonic() - began)
+        return found.record
+
+    def _take(self, found: RecordedResult, performer: Performer) -> None:
+        if not self._dry_run:
+            self._state = found.result.state
+        self._record = found.record
+        self._verdicts = {verdict.pod: verdict for verdict in found.result.verdicts}
+        self._problems = {"admission": performer.unproved} if performer.unproved else {}
+        if performer.unproved:
+            self._metrics.admission_invalid.labels(self._settings.admission_check).inc()
+        for event in found.result.events:
+            self._tell(event)
+        self._count(performer.done)
+
+    async def _serves_resize(self) -> bool:
+        pods = await self._view.discovery.served("", "v1", "pods")
+        return pods is not None and "resize" in pods.subresources
+
+    def _tell(self, event: UpdateEvent) -> None:
+        if event.reason == CONFLICT_REASON:
+            return  # the recommender tells of conflicts; twice would be noise
+        namespace, _, name = event.object.partition("/")
+        if event.kind == "Pod":
+            pod = self._view.pods.get(name, namespace)
+            about = pod_reference(pod) if pod else None
+        else:
+            vpa = self._view.vpas.get(name, namespace)
+            about = vpa_reference(vpa) if vpa else None
+        if about is not None:
+            self._events.event(about, event.type, event.reason, event.message)
+
+    def _on_pod(self, delta: Delta[Pod]) -> None:
+        if delta.change is not Change.UPDATED or delta.old is None or delta.new is None:
+            return
+        old, new = delta.old.metadata, delta.new.metadata
+        if old.labels == new.labels:
+            return
+        for scope in self._view.scopes():
+            if scope.metadata.namespace == new.namespace and _tells_apart(
+                scope.spec.pod_selector, old.labels, new.labels
+            ):
+                self._wake.set()
+                return
+
+    def _count(self, done: list[Performed]) -> None:
+        metrics = self._metrics
+        sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
+        labels = {key: (size_log2(count), self._mode(key)) for key, count in sizes.items()}
+        metrics.controlled.clear()
+        for key, count in sizes.items():
+            if labels[key][1] in DRIVING_MODES:
+                metrics.controlled.labels(*labels[key]).inc(count)
+        for one in done:
+            vpa = one.action.vpa
+            where = (
+                *labels.get(vpa.key, ("0", self._mode(vpa.key))),
+                vpa.metadata.name,
+                vpa.metadata.namespace,
+            )
+            is_eviction = isinstance(one.action, Evict)
+            if one.outcome is Outcome.DONE:
+                (metrics.evicted if is_eviction else metrics.resized).labels(*where).inc()
+            elif one.outcome is Outcome.INFEASIBLE:
+                metrics.infeasible.labels(*where).inc()
+            else:
+                failed = metrics.failed if is_eviction else metrics.resize_failed
+                failed.labels(*where, one.outcome.value).inc()
+
+    def _mode(self, key: str) -> str:
+        namespace, _, name = key.partition("/")
+        vpa = self._view.vpas.get(name, namespace)
+        policy = vpa.spec.update_policy if vpa else None
+        return (policy.update_mode if policy else None) or "Recreate"
+
+
+def cautious(now: datetime, brake: BrakeSettings) -> BrakeState:
+    """Return what a fresh process assumes: that its predecessor used up this minute's evictions.
+
+    It cannot know, and a process that crashes after every eviction would otherwise have no limit at all.
+    """
+    return BrakeState(evictions=(now,) * (brake.max_evictions_per_minute or 0))
+
+
+def _tells_apart(selector: LabelSelector | None, old: dict[str, str], new: dict[str, str]) -> bool:
+    if selector is None:
+        return False
+    try:
+        compiled = Selector.from_label_selector(selector)
+    except SelectorError:
+        return False
+    return compiled.matches(old) != compiled.matches(new)
