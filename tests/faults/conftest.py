@@ -21,7 +21,7 @@ __all__ = ["api_server", "behind"]
 
 MAPS = CONFIG_MAPS.into(PartialObject)
 HASTE = 20.0
-PATIENCE_SECONDS = 8
+PATIENCE_SECONDS = 30
 PACE = WatchPace(shortest=1.0, longest=2.0, grace=0.5, short=2.0)
 
 
