@@ -113,20 +113,8 @@ def _stopped(draft: Draft, reason: str, message: str, error: str) -> Measured:
 
 def _combine(draft: Draft, scene: Scene) -> Measured:
     specs = draft.seen.hpa.spec.metrics
-    replicas, winner, name = 0, None, ""
-    failures: list[Failure] = []
-    for index, spec in enumerate(specs):
-        result = of_metric(spec, _reading(draft.seen, index), scene)
-        draft.proposals.append(result)
-        draft.computations.append(_computation(result, draft.seen.hpa.status.current_replicas))
-        if isinstance(result, Failure):
-            draft.warn(result.reason, result.message)
-            failures.append(result)
-        elif replicas == 0 or result.replicas > replicas:
-            replicas, winner, name = result.replicas, index, result.name
-    draft.metrics = tuple(
-        result.status if isinstance(result, Proposal) else FAILED_METRIC for result in draft.proposals
-    )
+    failures = _ask_every_metric(draft, scene)
+    winner, replicas, name = _largest(draft.proposals)
     error = ""
     if failures:
         error = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0].error}"
@@ -138,6 +126,34 @@ def _combine(draft: Draft, scene: Scene) -> Measured:
     message = f"the HPA was able to successfully calculate a replica count from {name}"
     draft.conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
     return Measured(replicas=replicas, winner=winner, name=name, error=error)
+
+
+def _ask_every_metric(draft: Draft, scene: Scene) -> list[Failure]:
+    """Let every metric propose, tell those that cannot, and return them."""
+    failures: list[Failure] = []
+    statuses: list[MetricStatus] = []
+    before = draft.seen.hpa.status.current_replicas
+    for index, spec in enumerate(draft.seen.hpa.spec.metrics):
+        result = of_metric(spec, _reading(draft.seen, index), scene)
+        draft.proposals.append(result)
+        draft.computations.append(_computation(result, before))
+        if isinstance(result, Failure):
+            draft.warn(result.reason, result.message)
+            failures.append(result)
+            statuses.append(FAILED_METRIC)
+        else:
+            statuses.append(result.status)
+    draft.metrics = tuple(statuses)
+    return failures
+
+
+def _largest(proposals: list[Proposal | Failure]) -> tuple[int | None, int, str]:
+    """Return the index, replicas and name of the proposal that asks for the most; the first of equals wins."""
+    winner, replicas, name = None, 0, ""
+    for index, one in enumerate(proposals):
+        if isinstance(one, Proposal) and (replicas == 0 or one.replicas > replicas):
+            winner, replicas, name = index, one.replicas, one.name
+    return winner, replicas, name
 
 
 def _reading(seen: Observation, index: int) -> Reading:

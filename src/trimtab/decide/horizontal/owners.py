@@ -107,27 +107,34 @@ class Chains:
     def _walk(self, first: OwnerReference) -> str:
         """Search upwards, breadth first, from one reference of a pod."""
         level, seen = [first], {owner_key(first)}
-        broken, unread = "", ""
+        ends: dict[type[Gone | Unread], str] = {}
         for _ in range(DEEPEST_CHAIN):
-            above: list[OwnerReference] = []
-            for reference in level:
-                if self._target.is_named_by(reference):
-                    return ""
-                found = self._found.get(owner_key(reference)) if _is_followed(reference) else None
-                if isinstance(found, Unread):
-                    unread = unread or f"{reference.kind}/{reference.name}: {found.error}"
-                elif isinstance(found, Gone):
-                    broken = broken or f"its owner {reference.kind}/{reference.name} is gone: {found.why}"
-                elif found is not None:
-                    above += _new_references(found, seen)
-            level = above
+            if any(self._target.is_named_by(reference) for reference in level):
+                return ""
+            level = self._above(level, seen, ends)
             if not level:
                 break
-        if unread:
-            raise OwnerError(unread)
+        if Unread in ends:
+            raise OwnerError(ends[Unread])
         if level:
             return f"its owners go more than {DEEPEST_CHAIN} levels up from {first.kind}/{first.name}"
-        return broken or f"it belongs to {first.kind}/{first.name}"
+        return ends.get(Gone, f"it belongs to {first.kind}/{first.name}")
+
+    def _above(
+        self, level: list[OwnerReference], seen: set[str], ends: dict[type[Gone | Unread], str]
+    ) -> list[OwnerReference]:
+        """Return the owners one level up, and note how the chains that go no further end."""
+        above: list[OwnerReference] = []
+        for reference in level:
+            found = self._found.get(owner_key(reference)) if _is_followed(reference) else None
+            name = f"{reference.kind}/{reference.name}"
+            if isinstance(found, Owner):
+                above += _new_references(found, seen)
+            elif isinstance(found, Unread):
+                ends.setdefault(Unread, f"{name}: {found.error}")
+            elif isinstance(found, Gone):
+                ends.setdefault(Gone, f"its owner {name} is gone: {found.why}")
+        return above
 
 
 def owner_key(reference: OwnerReference) -> str:

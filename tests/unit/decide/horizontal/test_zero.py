@@ -159,7 +159,7 @@ def test_a_metric_that_fails_at_zero_recovers_by_itself():
     assert run(back, now).desired == 2
 
 
-def test_pods_that_are_not_ready_yet_do_not_send_the_workload_back_to_sleep():
+def test_pods_that_are_not_ready_yet_do_not_send_the_workload_back_to_zero():
     """3.3-14, Z-N1."""
     chosen = pods(2, ready="False", age=5.0)
     seen = observe(hpa(external(value(50)), low=0), 2, series(400), pods=chosen, settings=NO_WINDOW)
@@ -384,7 +384,7 @@ def test_a_full_scale_down_tolerance_never_reaches_zero():
 
 
 def test_memory_of_replicas_above_zero_does_not_wake_it():
-    """A recommendation inside the window holds a shrinking workload, not a sleeping one."""
+    """A recommendation inside the window holds a shrinking workload, not one at zero."""
     memory = Memory(uid="uid-of-hpa", recommendations=(Recommendation(5, T - 10),))
     autoscaler = stopped(behavior=behavior(rules(("Pods", 4, 15), window=0)))
     assert run(observe(autoscaler, 0, series(0), pods=(), memory=memory)).desired == 0
