@@ -46,6 +46,9 @@ COMMANDS = {
         "trimtab.cli.run:run",
         "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
     ),
+    "top": Lazy(
+        "trimtab.cli.top:top", "Show all autoscalers: what they want, what they have, and what holds them."
+    ),
     "validate": Lazy(
         "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."
     ),
