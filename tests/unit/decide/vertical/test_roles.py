@@ -80,8 +80,8 @@ def test_leadership_that_rotates_every_ten_minutes_for_a_day_leaves_the_leader_p
         pods, loads = roles(f"db-{turn % 3}")
         for recommender in (scoped, plain):
             recommender.observe(pods)
-            for _ in range(10):
-                recommender.scrape(loads)
+            for _ in range(5):
+                recommender.scrape(loads, minutes=2)
         now = scoped.buckets("leader")
         first_term = first_term or now
         assert all(abs(bucket - then) <= 1 for bucket, then in zip(now, first_term, strict=True)), turn
@@ -120,8 +120,8 @@ def test_scp_r1_a_restart_restores_the_roles_profile_from_its_checkpoints():
     recommender = Recommender(leader_and_base(), SCOPES)
     pods, loads = roles("db-0")
     recommender.observe(pods)
-    for _ in range(26 * 60):
-        recommender.scrape(loads)
+    for _ in range(26 * 4):
+        recommender.scrape(loads, minutes=15)
     before = recommender.targets()
     saved = [
         wire.decode(wire.encode(checkpoint), VerticalPodAutoscalerCheckpoint)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
 from trimtab.decide.vertical.attribution import attribute
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.intake import Intake, UsageBatch, add_usage
+from trimtab.decide.vertical.intake import Capacity, Intake, UsageBatch, add_usage
 from trimtab.decide.vertical.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_all
@@ -50,17 +50,18 @@ class Recommender:
             self.state.add_or_update_pod(who, one.metadata.labels, one.status.phase, self.now_ns, owner)
             self.state.add_or_update_container(ContainerId(who, "app"), 100, 2**30, self.now_ns)
 
-    def scrape(self, loads: dict[str, Load], **more) -> tuple[Intake, Intake]:
-        """Add one sample per pod, a minute after the last."""
-        self.now_ns += MINUTE_NS
+    def scrape(
+        self, loads: dict[str, Load], *, minutes: int = 1, capacity: Capacity | None = None
+    ) -> tuple[Intake, Intake]:
+        """Add one sample per pod, some minutes after the last."""
+        self.now_ns += minutes * MINUTE_NS
         names = [ContainerId(PodId("shop", name), "app") for name in loads]
         moments = [self.now_ns] * len(names)
         cpu = UsageBatch(names, [load.millicores for load in loads.values()], moments)
         memory = UsageBatch(names, [load.memory for load in loads.values()], moments)
-        most = more.get("capacity")
-        if most is not None:
-            cpu = replace(cpu, most=[most.millicores] * len(names))
-            memory = replace(memory, most=[most.memory_bytes] * len(names))
+        if capacity is not None:
+            cpu = replace(cpu, most=[capacity.millicores] * len(names))
+            memory = replace(memory, most=[capacity.memory_bytes] * len(names))
         return (
             add_usage(self.state, "cpu", cpu, self.now_ns),
             add_usage(self.state, "memory", memory, self.now_ns),
