@@ -84,6 +84,49 @@ class VirtualClock:
             return runner.run(main)
 
 
+class FastClock:
+    """The machine's clock, `speed` times as fast, for watching an hour go by in a minute.
+
+    Inside `run` every timer of asyncio follows it, as with `VirtualClock`; sockets work as usual.
+    """
+
+    def __init__(self, speed: float) -> None:
+        if speed <= 0:
+            raise ValueError(f"a clock cannot run {speed} times as fast")
+        self.speed = speed
+        self._start = datetime.now(UTC)
+        self._began = time.monotonic()
+
+    def now(self) -> datetime:
+        """Return the fast date and time in UTC."""
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        """Return the fast seconds since the start."""
+        return (time.monotonic() - self._began) * self.speed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in fast time; only valid inside `run`."""
+        await asyncio.sleep(seconds)
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run `main` to its end in fast time and return its result."""
+        with asyncio.Runner(loop_factory=lambda: FastLoop(self)) as runner:
+            return runner.run(main)
+
+
+class FastLoop(asyncio.SelectorEventLoop):
+    """An event loop whose timers run fast."""
+
+    def __init__(self, clock: FastClock) -> None:
+        super().__init__(_FastSelector(clock.speed))
+        self._fast = clock
+
+    def time(self) -> float:
+        """Return fast seconds, so that every timer of asyncio is fast."""
+        return self._fast.monotonic()
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose timers fire as soon as nothing else is left to do."""
 
@@ -96,20 +139,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual.monotonic()
 
 
-class _JumpingSelector(selectors.BaseSelector):
-    """A selector that answers "nothing for you" at once and moves the clock instead of waiting."""
+class _Selector(selectors.BaseSelector):
+    """The machine's selector, with another idea of how long to wait."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._inner = selectors.DefaultSelector()
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready now; otherwise jump by `timeout`."""
-        # With no timer at all only another thread or a signal can wake the loop, so really wait for it.
-        ready = self._inner.select(None if timeout is None else 0)
-        if not ready and timeout:
-            self._clock.advance(timeout)
-        return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """Watch a file object."""
@@ -126,3 +160,31 @@ class _JumpingSelector(selectors.BaseSelector):
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         """Return what is being watched."""
         return self._inner.get_map()
+
+
+class _JumpingSelector(_Selector):
+    """A selector that answers "nothing for you" at once and moves the clock instead of waiting."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return what is ready now; otherwise jump by `timeout`."""
+        # With no timer at all only another thread or a signal can wake the loop, so really wait for it.
+        ready = self._inner.select(None if timeout is None else 0)
+        if not ready and timeout:
+            self._clock.advance(timeout)
+        return ready
+
+
+class _FastSelector(_Selector):
+    """A selector that waits a fraction of what it is asked to."""
+
+    def __init__(self, speed: float) -> None:
+        super().__init__()
+        self._speed = speed
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait `timeout` fast seconds."""
+        return self._inner.select(None if timeout is None else timeout / self._speed)

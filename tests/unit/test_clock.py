@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trimtab.clock import SystemClock, VirtualClock
+from trimtab.clock import FastClock, SystemClock, VirtualClock
 
 
 def test_a_virtual_day_passes_without_sleeping():
@@ -59,3 +59,19 @@ def test_time_never_moves_back():
 
 def test_the_system_clock_is_in_utc():
     assert SystemClock().now().utcoffset() == timedelta(0)
+
+
+def test_a_fast_hour_is_an_hour_on_its_own_clock():
+    clock = FastClock(1_000_000)
+    began = clock.now()
+
+    async def main() -> None:
+        await asyncio.sleep(3600)
+
+    clock.run(main())
+    assert clock.now() - began >= timedelta(hours=1)
+
+
+def test_a_clock_that_stands_still_is_refused():
+    with pytest.raises(ValueError, match="0 times as fast"):
+        FastClock(0)
