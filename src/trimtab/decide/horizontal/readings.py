@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.horizontal.arithmetic import fold64, saturated
+from trimtab.decide.horizontal.arithmetic import INT64_MAX, fold64, saturated
 from trimtab.decide.horizontal.timing import NEVER, seconds
 from trimtab.model.durations import parse_duration
 from trimtab.model.metrics_api import (
@@ -18,7 +18,6 @@ from trimtab.model.metrics_api import (
     ExternalMetricValueList,
     MetricValue,
     MetricValueList,
-    PodMetrics,
     PodMetricsList,
 )
 from trimtab.model.quantity import QuantityError, milli_value_of
@@ -73,36 +72,41 @@ def read_resource(
 ) -> PodSamples | Failed:
     """Read the usage of a resource by each pod, or by one container of each pod, from metrics.k8s.io.
 
-    `wraps` lets the sum over a pod's containers wrap around, as upstream's does.
+    A pod whose usage is no number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
+    upstream's does.
     """
     if not answer.items:
         return Failed(message="no metrics returned from resource metrics API")
     samples: dict[str, Sample] = {}
-    try:
-        for item in answer.items:
-            used = (
-                _container_usage(item.containers, resource, container)
-                if container
-                else _usage(item, resource, wraps=wraps)
-            )
+    unusable = ""
+    for item in answer.items:
+        try:
+            if container:
+                used = _container_usage(item.containers, resource, container)
+            else:
+                used = _usage(item.containers, resource, wraps=wraps)
             if used is not None:
                 samples[item.metadata.name] = Sample(used, seconds(item.timestamp), _window(item.window))
-    except (QuantityError, ValueError) as error:
-        return Failed(
-            message=f"unusable answer of resource metrics API for pod {item.metadata.name}: {error}"
-        )
+        except ValueError as error:
+            # The list is shared by all workloads of the namespace: one odd pod must not cost them theirs.
+            unusable = unusable or f"for pod {item.metadata.name}: {error}"
+    if unusable and not samples:
+        return Failed(message=f"unusable answer of resource metrics API {unusable}")
     return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
 
 
-def _usage(item: PodMetrics, resource: str, *, wraps: bool) -> int | None:
+def _usage(containers: tuple[ContainerMetrics, ...], resource: str, *, wraps: bool) -> int | None:
     """Sum up a pod's containers; a pod without containers, or with one that lacks the resource, has no sample."""
+    if len(containers) == 1:
+        text = containers[0].usage.get(resource)
+        return None if text is None else _milli(text)
     total = 0
-    for container in item.containers:
+    for container in containers:
         text = container.usage.get(resource)
         if text is None:
             return None
         total += _milli(text)
-    if not item.containers:
+    if not containers:
         return None
     return fold64(total, saturate=False) if wraps else saturated(total)
 
@@ -197,7 +201,8 @@ def read_external_metric(answer: ExternalMetricValueList, asked: Asked | None = 
 
 
 def _milli(text: str) -> int:
-    return saturated(milli_value_of(text))
+    value = milli_value_of(text)
+    return value if -INT64_MAX <= value <= INT64_MAX else saturated(value)
 
 
 @lru_cache(maxsize=256)

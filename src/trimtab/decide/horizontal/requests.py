@@ -40,6 +40,8 @@ def running_containers(pod: Pod) -> Iterator[Container]:
 
 def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]:
     """Sum up the resources that all the containers ask for; one that leaves a resource out leaves no sum."""
+    if len(containers) == 1:
+        return containers[0].requests
     if not containers:
         return {}
     common = set(containers[0].requests).intersection(*(container.requests for container in containers))
@@ -48,17 +50,15 @@ def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]
 
 def pod_level_requests(pod: Pod) -> dict[str, int] | None:
     """Return the pod's effective requests if it sets any at pod level, else None."""
-    own = {name: amount for name, amount in _own_requests(pod).items() if _is_pod_level(name)}
+    if pod.spec.resources is None:
+        return None
+    own = {name: amount for name, amount in pod.spec.resources.requests.items() if _is_pod_level(name)}
     if not own:
         return None
     requests = _aggregated(pod) | _in_milli(own)
     for name, amount in pod.spec.overhead.items():
         requests[name] = requests.get(name, 0) + amount.milli_value()
     return requests
-
-
-def _own_requests(pod: Pod) -> ResourceList:
-    return pod.spec.resources.requests if pod.spec.resources else {}
 
 
 def _is_pod_level(resource: str) -> bool:

@@ -88,7 +88,18 @@ def test_what_is_not_a_number_fails_the_metric(text):
     assert held(run(observe(hpa(external(average(10))), 5, reading)), 5)
 
 
-def test_a_container_usage_that_is_not_a_number_fails_the_metric():
+def test_a_pod_whose_usage_is_not_a_number_has_no_sample():
+    """F34: the list is shared by all workloads of a namespace."""
+    items = [
+        {"metadata": {"name": name}, "containers": [{"name": "main", "usage": {"cpu": used}}]}
+        for name, used in (("web-1", "NaN"), ("web-2", "10m"))
+    ]
+    reading = readings.read_resource(wire.convert({"items": items}, PodMetricsList), "cpu")
+    assert isinstance(reading, readings.PodSamples)
+    assert list(reading.samples) == ["web-2"]
+
+
+def test_a_list_without_any_number_fails_the_metric():
     """F34."""
     item = {"metadata": {"name": "web-1"}, "containers": [{"name": "main", "usage": {"cpu": "NaN"}}]}
     reading = readings.read_resource(wire.convert({"items": [item]}, PodMetricsList), "cpu")
