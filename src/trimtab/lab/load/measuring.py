@@ -50,7 +50,7 @@ class Load:
         self._values = values
         self._seed = plan.seed
         self._loads = {one.name: one for one in plan.workloads}
-        self._series = {one.name: one for one in plan.series}
+        self._series = {title_of(one): one for one in plan.series}
         self._factors: dict[str, float] = {}
         self._backlogs: dict[str, Backlog] = {}
         self._ready: dict[tuple[str, str], int] = {}
@@ -64,11 +64,11 @@ class Load:
     def set(self, load: WorkloadLoad | Series) -> None:
         """Add a load or a series, or replace the one of that name; its factor goes back to 1."""
         if isinstance(load, Series):
-            self._series[load.name] = load
+            self._series[title_of(load)] = load
         else:
             self._loads[load.name] = load
             self._backlogs.pop(load.name, None)
-        self._factors.pop(load.name, None)
+        self._factors.pop(title_of(load), None)
 
     def get(self, name: str) -> WorkloadLoad | None:
         """Return the load of that name."""
@@ -154,9 +154,9 @@ class Load:
                     labels=queue.labels,
                     namespace=one.namespace,
                 )
-        for series in self._series.values():
-            value = series.value.at(moment) * self.factor(series.name)
-            value *= 1 + series.noise * self._noise(series.name, moment)
+        for title, series in self._series.items():
+            value = series.value.at(moment) * self.factor(title)
+            value *= 1 + series.noise * self._noise(title, moment)
             self._values.set_series(series, value, moment.now)
 
     def _measure_workload(
@@ -187,6 +187,14 @@ class Load:
 
     def _noise(self, name: str, moment: Moment) -> float:
         return noise(self._seed, name, int(moment.since // NOISE_SECONDS))
+
+
+def title_of(load: WorkloadLoad | Series) -> str:
+    """Return what a person calls a load: its name, and for a series its labels too, as `backlog{queue=mail}`."""
+    if isinstance(load, WorkloadLoad) or not load.labels:
+        return load.name
+    labels = ",".join(f"{key}={value}" for key, value in sorted(load.labels.items()))
+    return f"{load.name}{{{labels}}}"
 
 
 def workload_of(pod: RunPod) -> tuple[str, str]:
