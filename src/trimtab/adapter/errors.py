@@ -6,6 +6,7 @@ AdapterError
 ├── Forbidden         403   the cluster says that this user may not
 ├── NotFound          404   no such path, metric or value
 ├── NotAllowed        405   only reading is served
+├── TooLarge          413   the body is too large
 ├── Invalid           422   a name in the path can be no name
 └── Unavailable       503   a source, a rule or the review API gives no usable answer now: try again
 
@@ -67,6 +68,13 @@ class NotAllowed(AdapterError):
 
     code = 405
     reason = "MethodNotAllowed"
+
+
+class TooLarge(AdapterError):
+    """The body is too large."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
 
 
 class Invalid(AdapterError):

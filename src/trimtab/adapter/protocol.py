@@ -30,7 +30,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._addresses = addresses
         self._address = ""
         self._head_bytes = 0
-        self._in_head = True
+        self._field_bytes = 0
+        self._in_head = False
+        self._began_now = False
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -54,37 +56,60 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; a head that grows beyond its limit ends the connection."""
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self.transport.write(_TOO_LARGE)
-                self.transport.close()
-                return
+        """Read on; a head that goes on beyond its limit ends the connection."""
+        self._began_now = False
         super().data_received(data)
+        if self._in_head:
+            self._head_bytes += 0 if self._began_now else len(data)
+            if max(self._head_bytes, self._field_bytes) > MAX_HEAD_BYTES:
+                self._refuse()
 
     def on_message_begin(self) -> None:
         """Start a request: its head must arrive in time."""
         super().on_message_begin()
-        self._in_head = True
+        self._in_head = self._began_now = True
+        self._head_bytes = self._field_bytes = 0
         self._await_head()
 
+    def on_url(self, url: bytes) -> None:
+        """Count the address."""
+        self._field_bytes += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a field."""
+        self._field_bytes += len(name) + len(value) + 4
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        """Hand the request over."""
+        """Hand the request over, unless its head is too large."""
         self._head_arrived()
-        super().on_headers_complete()
+        if self._field_bytes > MAX_HEAD_BYTES:
+            self._refuse()
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body of a request that was handed over."""
+        if not self.transport.is_closing():
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Expect the next head."""
-        super().on_message_complete()
-        self._in_head, self._head_bytes = True, 0
+        """End a request that was handed over."""
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def _refuse(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
 
     def _await_head(self) -> None:
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
     def _head_arrived(self) -> None:
-        self._in_head, self._head_bytes = False, 0
+        self._in_head = False
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 from trimtab.adapter.protocol import IDLE_SECONDS, BoundedProtocol
 
 HANDSHAKE_SECONDS = 10.0
-_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0
 _BACKLOG = 512
 
 
@@ -59,15 +59,15 @@ class HttpServer:
             backlog=_BACKLOG,
         )
 
-    async def stop(self) -> None:
-        """Take no more connections, let running requests end within a few seconds, close the rest."""
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Take no more connections, let running requests end within `grace` seconds, close the rest."""
         if self._server is None:
             return
         self._server.close()
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:
-            await asyncio.wait(self._state.tasks, timeout=_GRACE_SECONDS)
+            await asyncio.wait(self._state.tasks, timeout=grace)
         for task in list(self._state.tasks):
             task.cancel()
         for connection in list(self._state.connections):

@@ -20,9 +20,9 @@ from trimtab.adapter.errors import (
     AdapterError,
     BadRequest,
     ConfigurationError,
-    Invalid,
     NotAllowed,
     NotFound,
+    TooLarge,
     Unauthorized,
     status_body,
 )
@@ -149,6 +149,6 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
             raise BadRequest("the request was cut")
         body += message.get("body", b"")
         if len(body) > MAX_BODY:
-            raise Invalid(f"{scope['method']}: the body has more than {MAX_BODY} bytes")
+            raise TooLarge(f"the body has more than {MAX_BODY} bytes")
         if not message.get("more_body", False):
             return body

@@ -1,0 +1,1 @@
+"""The adapter from outside: the running server over loopback."""
