@@ -26,6 +26,10 @@ class MetricsStub:
     hang: set[str] = field(default_factory=set)
     raw: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    delay: dict[str, float] = field(default_factory=dict)
+    """Seconds that answers take, by the last part of the path."""
+    versions: tuple[str, ...] = ("v1beta2", "v1beta1")
+    """Versions of the custom metrics API that are served; the first is preferred."""
 
     def use(self, namespace: str, pod: str, *, container: str = "app", **amounts: str) -> None:
         """Set what a pod uses; what is not named stays as it was."""
@@ -51,6 +55,7 @@ class MetricsStub:
         self.asked.append(request.path)
         if group in self.hang or any(name in request.path for name in self.hang if "/" in name):
             await asyncio.Event().wait()
+        await asyncio.sleep(self.delay.get(parts[-1], 0.0))
         if group in self.fail:
             code = self.fail[group]
             return _json(
@@ -60,13 +65,16 @@ class MetricsStub:
             return _json(self.raw[request.path])
         query = dict(request.query)
         if len(parts) == 2:
-            versions = [{"version": "v1beta2"}, {"version": "v1beta1"}]
+            versions = [{"version": version} for version in self.versions]
             return _json({"versions": versions, "preferredVersion": versions[0]})
         if group == "metrics.k8s.io":
             return _json(self._pods(parts[4] if len(parts) > 4 else None))
         if group == "external.metrics.k8s.io":
             return _json(self._external(parts[4], parts[5], query.get("labelSelector", "")))
-        return _json(self._custom(parts[4], parts[5:], query.get("metricLabelSelector", "")))
+        if parts[2] not in self.versions:
+            return _json({"kind": "Status", "status": "Failure", "code": 404}, 404)
+        answer = self._custom(parts[4], parts[5:], query.get("metricLabelSelector", ""))
+        return _json(_as_v1beta1(answer) if parts[2] == "v1beta1" else answer)
 
     def _pods(self, namespace: str | None) -> Any:
         return {
@@ -129,6 +137,12 @@ class WithMetrics:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def _as_v1beta1(answer: Any) -> Any:
+    for item in answer["items"]:
+        item["metricName"] = item.pop("metric")["name"]
+    return answer
 
 
 def _json(body: Any, status: int = 200) -> Response:

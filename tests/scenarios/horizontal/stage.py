@@ -23,7 +23,7 @@ from trimtab.cluster.fence import Fence
 from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS, REPLICA_SETS
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.transport import Request, Transport
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.autoscalers import STRATEGY_ANNOTATION
@@ -122,6 +122,34 @@ class Stage:
         except errors.ApiError:
             return False
         return True
+
+    async def install(self, definition: Json, resource: Resource[Json]) -> Resource[Json]:
+        """Install a custom kind and wait until it is served."""
+        try:
+            await self.client.create(CRDS, definition)
+        except errors.AlreadyExists:
+            return resource
+
+        async def served() -> bool:
+            try:
+                await self.client.list(resource)
+            except errors.ApiError:
+                return False
+            return True
+
+        await self.wait_for(served)
+        return resource
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        query: list[tuple[str, str]],
+        headers: dict[str, str],
+        body: bytes = b"",
+    ) -> None:
+        """Send a request as it stands."""
+        await self.client.sender.send_once(method, Request(method, path, query, headers, body))
 
     async def pass_time(self, seconds: float) -> None:
         if isinstance(self.clock, ShiftedClock):
