@@ -20,11 +20,14 @@ from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.caches import Caches
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical import recommender, updater
+from trimtab.operator.vertical.admission.component import Admission
+from trimtab.operator.vertical.admission.keeping import Certificates
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.performing import Proof
 from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
+from trimtab.operator.vertical.roles import RoleKeeper
 from trimtab.operator.vertical.settings import VerticalSettings
-from trimtab.operator.vertical.telemetry import RecommenderMetrics, UpdaterMetrics
+from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
 from trimtab.operator.vertical.usage import UsageFeed
 
 
@@ -44,8 +47,10 @@ class Site:
     ) -> None:
         self.clock = clock
         self.client = client
-        self.writer = client.fenced(fence or NoFence())
+        self.fence = fence or NoFence()
+        self.writer = client.fenced(self.fence)
         self.settings = settings
+        self.instance = instance
         self.registry = registry or CollectorRegistry()
         self.caches = Caches(client, settings.watch_namespaces)
         gates = FeatureGates.parse(settings.feature_gates)
@@ -76,7 +81,7 @@ def make_recommender(site: Site, history: recommender.HistorySource | None = Non
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
     tools = recommender.Tools(
-        site.clock, site.writer, site.view, UsageFeed(site.reader, count), site.events, metrics
+        site.clock, site.writer, site.fence, site.view, UsageFeed(site.reader, count), site.events, metrics
     )
     return recommender.Recommender(
         tools, settings, recommending=_recommending(settings), post=_post(settings), history=history
@@ -89,12 +94,31 @@ def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
     tools = updater.Tools(
         site.clock,
         site.writer,
+        site.fence,
         site.view,
         proof or _proof(site, settings),
         site.events,
         UpdaterMetrics(site.registry),
     )
     return updater.Updater(tools, settings, dry_run=settings.dry_run)
+
+
+def make_admission(site: Site, certificates: Certificates | None = None) -> Admission:
+    """Return the admission webhooks; every copy serves, so nothing of it is fenced by the lease."""
+    return Admission(
+        site.clock,
+        site.client,
+        site.view,
+        site.settings,
+        AdmissionMetrics(site.registry),
+        instance=site.instance,
+        certificates=certificates,
+    )
+
+
+def make_roles(site: Site) -> RoleKeeper:
+    """Return the keeper of roles from Leases."""
+    return RoleKeeper(site.writer, site.fence, site.view, site.events)
 
 
 def _proof(site: Site, settings: VerticalSettings) -> Proof:

@@ -156,6 +156,14 @@ class Controllers(Mapping[ControllerKey, Controller]):
             )
         return found
 
+    def selector_keys(self, key: ControllerKey) -> set[str]:
+        """Return the label keys by which a controller knows its pods; changing one of them would orphan a pod."""
+        try:
+            found = self._selector(key)
+        except SelectorError:
+            return set()
+        return {requirement.key for requirement in found.requirements} if found else set()
+
     def _selector(self, key: ControllerKey) -> Selector | None:
         thing = self._watched(key)
         if isinstance(thing, SlimCronJob):

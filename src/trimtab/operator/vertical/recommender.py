@@ -15,6 +15,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.fence import Fence
 from trimtab.decide.vertical.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, new_conflicts
 from trimtab.decide.vertical.expiry import Collector
@@ -37,6 +38,8 @@ from trimtab.operator.vertical.usage import Bounds, UsageFeed, take_usage
 log = logging.getLogger(__name__)
 _GC_NS = 3600 * times.SECOND_NS
 COLLISION_REASON = "CheckpointCollision"
+STAND_BY_SECONDS = 1.0
+"""How often a copy that does not lead looks whether it does."""
 
 
 class HistorySource(Protocol):
@@ -53,6 +56,7 @@ class Tools:
 
     clock: Clock
     client: Client
+    fence: Fence
     view: ClusterView
     usage: UsageFeed
     events: EventRecorder
@@ -84,6 +88,7 @@ class Recommender:
         history: HistorySource | None = None,
     ) -> None:
         self._clock = tools.clock
+        self._fence = tools.fence
         self._view = tools.view
         self._usage = tools.usage
         self._events = tools.events
@@ -96,10 +101,7 @@ class Recommender:
         workers = settings.update_worker_count
         self._statuses = StatusWriter(tools.client, tools.view.vpas, workers)
         self._checkpoints = CheckpointStore(tools.clock, tools.client, workers)
-        self._follower = Follower(
-            ClusterState(compat=tools.view.compat, per_vpa_config=tools.view.gates.per_vpa_config),
-            settings.recommender_name,
-        )
+        self._follower = self._new_follower()
         self._collector = Collector(_GC_NS)
         self._told: frozenset[tuple[str, str, str]] = frozenset()
         self._without_past: set[str] = set()
@@ -126,6 +128,8 @@ class Recommender:
         try:
             await self._view.wait_synced()
             while True:
+                if not self._fence.may_write():
+                    await self._stand_by()
                 began = self._clock.monotonic()
                 await self._step_safely()
                 spent = self._clock.monotonic() - began
@@ -133,6 +137,19 @@ class Recommender:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+
+    async def _stand_by(self) -> None:
+        """Wait for the lease; whoever led meanwhile knows more than we did, so start from what it saved."""
+        self._problems = {}
+        while not self._fence.may_write():
+            await self._clock.sleep(STAND_BY_SECONDS)
+        self._follower = self._new_follower()
+        self._without_past = set()
+
+    def _new_follower(self) -> Follower:
+        view = self._view
+        model = ClusterState(compat=view.compat, per_vpa_config=view.gates.per_vpa_config)
+        return Follower(model, self._settings.recommender_name)
 
     async def _step_safely(self) -> None:
         try:

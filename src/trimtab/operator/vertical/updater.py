@@ -16,6 +16,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.fence import Fence
 from trimtab.decide.vertical.actions import Evict, Outcome, UpdateEvent, Verdict
 from trimtab.decide.vertical.brake import BrakeSettings, BrakeState
 from trimtab.decide.vertical.control import CONFLICT_REASON, DRIVING_MODES
@@ -32,6 +33,8 @@ from trimtab.operator.vertical.telemetry import UpdaterMetrics, size_log2
 log = logging.getLogger(__name__)
 SETTLE_SECONDS = 1.0
 """A role moves with two label changes; both should be seen before anything is done."""
+STAND_BY_SECONDS = 1.0
+"""How often a copy that does not lead looks whether it does."""
 SHORTEST_PAUSE = 5.0
 """Between two loops, however often roles move."""
 
@@ -56,6 +59,7 @@ class Tools:
 
     clock: Clock
     client: Client
+    fence: Fence
     view: ClusterView
     proof: Proof
     events: EventRecorder
@@ -70,6 +74,7 @@ class Updater:
     def __init__(self, tools: Tools, settings: VerticalSettings, *, dry_run: bool = False) -> None:
         self._clock = tools.clock
         self._client = tools.client
+        self._fence = tools.fence
         self._view = tools.view
         self._proof = tools.proof
         self._events = tools.events
@@ -102,10 +107,19 @@ class Updater:
         """Update pods until cancelled."""
         await self._view.wait_synced()
         while True:
+            if not self._fence.may_write():
+                await self._stand_by()
             self._wake.clear()
             await self._step_safely()
             await self._clock.sleep(SHORTEST_PAUSE)
             await self._wait(self._settings.updater_interval.total_seconds() - SHORTEST_PAUSE)
+
+    async def _stand_by(self) -> None:
+        """Wait for the lease, and then be as careful as any fresh process."""
+        self._problems = {}
+        while not self._fence.may_write():
+            await self._clock.sleep(STAND_BY_SECONDS)
+        self._state = UpdaterState(brake=cautious(self._clock.now(), self._updating.brake))
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -1,0 +1,70 @@
+"""The ASGI application: bounded bodies, our few paths, JSON in and out."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from trimtab.operator.vertical.admission.reviews import Reviewer
+
+Message = MutableMapping[str, Any]
+MOST_BYTES = 16 * 1024 * 1024
+"""Largest body that is read. An API server takes objects of 3 MiB and a review holds two of them, written out."""
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+class AdmissionApp:
+    """Answers webhooks and health checks."""
+
+    def __init__(self, reviewer: Reviewer, is_ready: Callable[[], bool] = lambda: True) -> None:
+        self._reviewer = reviewer
+        self._is_ready = is_ready
+
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        status, body = await self._answer(scope["method"], scope["path"], receive)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(
+        self, method: str, path: str, receive: Callable[[], Awaitable[Message]]
+    ) -> tuple[int, bytes]:
+        if path in HEALTH:
+            return (
+                (200, b'{"status":"ok"}')
+                if self._is_ready()
+                else (503, b'{"status":"caches are not complete"}')
+            )
+        if path not in self._reviewer.paths:
+            return 404, b'{"message":"no such webhook"}'
+        if method != "POST":
+            return 405, b'{"message":"reviews are sent with POST"}'
+        body = await _read(receive)
+        if body is None:
+            return 413, b'{"message":"the review is larger than 16 MiB"}'
+        if not self._is_ready():
+            # The API server goes on without us, which is right for pods: we could only guess.
+            return 503, b'{"message":"caches are not complete"}'
+        return 200, (await self._reviewer.review(path, body)).body
+
+
+async def _read(receive: Callable[[], Awaitable[Message]]) -> bytes | None:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return b"".join(parts)
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MOST_BYTES:
+            return None
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)

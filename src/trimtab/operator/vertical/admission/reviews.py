@@ -1,0 +1,194 @@
+"""Admission reviews: a request's bytes in, an answer's bytes out, whatever the bytes are.
+
+Pods are always allowed: one that we cannot read, or fail on, is created as it is. VPAs and VPAScopes are refused when
+they are wrong, with the field and what to do. Nothing is written here, so a dry run needs no special case.
+"""
+
+import base64
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from trimtab.clock import Clock
+from trimtab.decide.vertical.admit import admit_pod
+from trimtab.model import wire
+from trimtab.model.pod import Pod
+from trimtab.model.vpa.admission import Answer, Review, review_scope, review_vpa
+from trimtab.model.vpa.types import VPAScopeReference
+from trimtab.operator.vertical.admission.knowledge import Knowledge
+from trimtab.operator.vertical.probe import PROBE_ANSWER, PROBE_LABEL
+from trimtab.operator.vertical.telemetry import AdmissionMetrics
+
+log = logging.getLogger(__name__)
+API_VERSION = "admission.k8s.io/v1"
+MUTATE_PODS, PROBE, DEFAULT_VPAS = "/mutate-pods", "/probe", "/default-vpas"
+VALIDATE_VPAS, VALIDATE_SCOPES = "/validate-vpas", "/validate-scopes"
+Json = dict[str, Any]
+
+
+class _Request(wire.Wire):
+    uid: str = ""
+    name: str = ""
+    namespace: str = ""
+    operation: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _ScopedSpec(wire.Wire):
+    vpa_scope: VPAScopeReference = VPAScopeReference()
+
+
+class _Scoped(wire.Wire):
+    """Of a VPA only the scope that it names."""
+
+    spec: _ScopedSpec = _ScopedSpec()
+
+
+class _Review(wire.Wire):
+    request: _Request | None = None
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """An answer, and what metrics say about it."""
+
+    body: bytes
+    resource: str
+    status: str
+
+
+class Reviewer:
+    """Answers the reviews of all our webhooks."""
+
+    def __init__(self, clock: Clock, knowledge: Knowledge, metrics: AdmissionMetrics) -> None:
+        self._clock = clock
+        self._knowledge = knowledge
+        self._metrics = metrics
+        self._answers: dict[str, tuple[str, Callable[[_Request], Awaitable[Answer]]]] = {
+            MUTATE_PODS: ("Pod", self._mutate_pod),
+            PROBE: ("probe", _answer_probe),
+            DEFAULT_VPAS: ("VerticalPodAutoscaler", self._default_vpa),
+            VALIDATE_VPAS: ("VerticalPodAutoscaler", self._validate_vpa),
+            VALIDATE_SCOPES: ("VPAScope", self._validate_scope),
+        }
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Return the paths that are answered."""
+        return frozenset(self._answers)
+
+    async def review(self, path: str, body: bytes) -> Reviewed:
+        """Return the answer to one review; never raises."""
+        began = self._clock.monotonic()
+        resource, answering = self._answers[path]
+        uid = ""
+        try:
+            request = _read(body)
+            uid = request.uid
+            answer = await answering(request)
+            status = "applied" if answer.patch else "skipped" if answer.allowed else "refused"
+        except _UnreadableError as error:
+            answer, status = _unreadable(path, str(error)), "unreadable"
+        except Exception:  # whatever a body makes us do wrong, the object is created as it is
+            log.exception("reviewing a %s", resource)
+            answer, status = Answer(allowed=True), "error"
+        self._metrics.latency.labels(status, resource).observe(self._clock.monotonic() - began)
+        return Reviewed(_encode(uid, answer), resource, status)
+
+    async def _mutate_pod(self, request: _Request) -> Answer:
+        raw = _object(request.object)
+        try:
+            pod = wire.convert(raw, Pod)
+        except (wire.WireError, RecursionError) as error:
+            log.warning("a pod in namespace %s cannot be read: %s", request.namespace, error)
+            return Answer(allowed=True)
+        located = msgspec.structs.replace(
+            pod, metadata=msgspec.structs.replace(pod.metadata, namespace=request.namespace)
+        )
+        admission = admit_pod(raw, request.namespace, await self._knowledge.context_for(located))
+        self._metrics.pods.labels("true" if admission.operations else "false").inc()
+        if admission.error:
+            log.warning("a pod in namespace %s is left alone: %s", request.namespace, admission.error)
+        return Answer(allowed=True, patch=list(admission.operations))
+
+    async def _default_vpa(self, request: _Request) -> Answer:
+        found = review_vpa(self._review(request), self._knowledge.view.gates)
+        return Answer(allowed=True, patch=found.patch)
+
+    async def _validate_vpa(self, request: _Request) -> Answer:
+        review = self._review(request)
+        wanted = (
+            wire.convert(review.object, _Scoped).spec.vpa_scope.name
+            if isinstance(review.object, dict)
+            else ""
+        )
+        if wanted and review.scopes is not None and wanted not in review.scopes:
+            # Our cache may be a moment behind a bundle that has just been applied: the server knows.
+            review = replace(review, scopes=await self._knowledge.scopes_with(request.namespace, wanted))
+        found = review_vpa(review, self._knowledge.view.gates)
+        return Answer(allowed=found.allowed, warnings=found.warnings, status=found.status)
+
+    async def _validate_scope(self, request: _Request) -> Answer:
+        return review_scope(self._review(request))
+
+    def _review(self, request: _Request) -> Review:
+        return Review(
+            operation=request.operation,
+            name=request.name,
+            object=_object(request.object),
+            old_object=_object(request.old_object),
+            scopes=self._knowledge.view.scope_names(request.namespace),
+        )
+
+
+class _UnreadableError(ValueError):
+    """The body is no admission review."""
+
+
+def _read(body: bytes) -> _Request:
+    try:
+        review = wire.decode(body, _Review)
+    except (wire.WireError, RecursionError) as error:
+        raise _UnreadableError(f"the body is not an AdmissionReview: {error}") from error
+    if review.request is None:
+        raise _UnreadableError("the AdmissionReview has no request")
+    return review.request
+
+
+def _object(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _UnreadableError(f"the object cannot be read: {error}") from error
+
+
+def _unreadable(path: str, message: str) -> Answer:
+    """Let a pod pass whatever came; refuse anything else, since nobody could say what was allowed."""
+    if path == MUTATE_PODS:
+        return Answer(allowed=True)
+    status = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": message}
+    return Answer(allowed=False, status=status)
+
+
+async def _answer_probe(request: _Request) -> Answer:
+    """Write what the updater asked for into the annotation that it looks at."""
+    pod = _object(request.object)
+    labels = wire.convert(pod, Pod).metadata.labels
+    annotations = {PROBE_ANSWER: labels.get(PROBE_LABEL, "")}
+    return Answer(allowed=True, patch=[{"op": "add", "path": "/metadata/annotations", "value": annotations}])
+
+
+def _encode(uid: str, answer: Answer) -> bytes:
+    response: Json = {"uid": uid, "allowed": answer.allowed}
+    if answer.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(wire.encode(answer.patch)).decode()
+    if answer.warnings:
+        response["warnings"] = list(answer.warnings)
+    if answer.status is not None:
+        response["status"] = answer.status
+    return wire.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
