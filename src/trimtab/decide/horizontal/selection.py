@@ -42,15 +42,19 @@ def keep_owned(pods: tuple[PodFacts, ...], target: Target, found: Mapping[str, F
     chains = Chains(target, found)
     kept: list[PodFacts] = []
     left_out: list[LeftOut] = []
-    try:
-        for pod in pods:
+    unread: list[str] = []
+    for pod in pods:
+        try:
             why = chains.why_not_owned(pod)
-            if why:
-                left_out.append(LeftOut(pod=pod.name, why=why))
-            else:
-                kept.append(pod)
-    except OwnerError as error:
-        return Selection(pods=pods, fallback=str(error))
+        except OwnerError as error:
+            unread.append(str(error))
+            continue
+        if why:
+            left_out.append(LeftOut(pod=pod.name, why=why))
+        else:
+            kept.append(pod)
+    if unread:
+        return Selection(pods=pods, fallback=min(unread))
     return Selection(pods=tuple(kept), left_out=tuple(left_out))
 
 

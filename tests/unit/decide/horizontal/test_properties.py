@@ -29,6 +29,7 @@ from trimtab.decide.horizontal import (
     Memory,
     Owner,
     Record,
+    Series,
     Target,
     Unread,
     decide_again,
@@ -59,7 +60,7 @@ def some_pod(draw, name):
         age=draw(st.sampled_from([5.0, 100.0, 400.0, 3600.0])),
         is_deleted=draw(st.booleans()) and draw(st.booleans()),
         owners=draw(st.sampled_from([(REPLICA_SET,), (REPLICA_SET,), (JOB,), ()])),
-        cpu=draw(st.sampled_from([100, 100, 250, 0])),
+        cpu=draw(st.sampled_from([100, 100, 100, 250, 250, 0, None])),
     )
 
 
@@ -145,6 +146,72 @@ def usage_decision(usage):
     chosen = tuple(pod(f"web-{index}") for index in range(len(usage)))
     reading = samples({one.name: used for one, used in zip(chosen, usage, strict=True)})
     return run(observe(hpa(cpu(50), high=100), len(usage), reading, pods=chosen, settings=NO_WINDOW)).desired
+
+
+class TestMetamorphic:
+    """I22, I17: how a decision changes when what it is made from changes."""
+
+    @few
+    @given(st.lists(st.integers(0, 300), min_size=1, max_size=8))
+    def test_doubling_usage_never_lowers_the_replicas(self, usage):
+        assert usage_decision([2 * used for used in usage]) >= usage_decision(usage)
+
+    @few
+    @given(st.lists(st.integers(0, 300), min_size=1, max_size=8), st.integers(1, 9))
+    def test_an_idle_owned_pod_never_raises_the_replicas(self, usage, replicas):
+        chosen = tuple(pod(f"web-{index}", owners=(REPLICA_SET,)) for index in range(len(usage)))
+        idle = pod("idle", owners=(REPLICA_SET,))
+        reading = samples({one.name: used for one, used in zip(chosen, usage, strict=True)} | {"idle": 0})
+        autoscaler = hpa(cpu(50), high=100, selection_strategy="OwnerReference")
+        without = observe(autoscaler, replicas, reading, pods=chosen, owners=OWNED, settings=NO_WINDOW)
+        beside = msgspec.structs.replace(without, pods=(*chosen, idle))
+        ratios = [run(one).trail.proposals[0].ratio for one in (beside, without)]
+        assert ratios[0] <= ratios[1]
+
+    @few
+    @given(
+        st.integers(0, 500_000), st.integers(1, 500), st.integers(1, 9), st.sampled_from(["value", "average"])
+    )
+    def test_units_change_nothing(self, load, target, replicas, kind):
+        make = value if kind == "value" else average
+        small = observe(
+            hpa(external(make(target)), high=50), replicas, series(load / 1000), settings=NO_WINDOW
+        )
+        large = observe(
+            hpa(external(make(f"{target}k")), high=50), replicas, series(load), settings=NO_WINDOW
+        )
+        assert run(small).desired == run(large).desired
+
+    @few
+    @given(st.integers(0, 400), st.integers(1, 9), st.integers(0, 50), st.integers(0, 50))
+    def test_a_wider_tolerance_never_adds_a_change(self, load, replicas, narrow, more):
+        def decided(percent):
+            wide = behavior(
+                rules(("Pods", 100, 15), window=0, tolerance=percent / 100),
+                rules(("Pods", 100, 15), window=0, tolerance=percent / 100),
+            )
+            return run(observe(hpa(external(average(10)), high=50, behavior=wide), replicas, series(load)))
+
+        if decided(narrow).desired == replicas:
+            assert decided(narrow + more).desired == replicas
+
+    @few
+    @given(observations(), st.randoms(use_true_random=False))
+    def test_the_order_of_pods_and_series_does_not_matter(self, seen, random):
+        """I17, in the default setting; upstream names whichever pod comes first."""
+        seen = msgspec.structs.replace(seen, compat=DEFAULT)
+        shuffled = list(seen.pods)
+        random.shuffle(shuffled)
+        readings = tuple(
+            one
+            if not isinstance(one, Series)
+            else msgspec.structs.replace(one, samples=tuple(reversed(one.samples)))
+            for one in seen.readings
+        )
+        other = run(msgspec.structs.replace(seen, pods=tuple(shuffled), readings=readings))
+        first = run(seen)
+        assert (other.desired, other.status, other.events) == (first.desired, first.status, first.events)
+        assert other.memory == first.memory
 
 
 @few

@@ -87,14 +87,15 @@ class Average:
 
 def requests_of(pods: tuple[PodFacts, ...], resource: str, container: str, compat: Compat) -> dict[str, int]:
     """Return each pod's request; upstream wants one of every pod it lists, whatever state the pod is in."""
+    if compat.saturate and not container:
+        try:
+            return {pod.name: pod.requests[resource] for pod in pods}
+        except KeyError:
+            # A pod without containers, or one whose request is missing; the order of the list must not tell which.
+            pods = tuple(sorted(pods, key=lambda pod: pod.name))
     try:
-        if compat.saturate:
-            if container:
-                return {pod.name: pod.request_of(resource, container) for pod in pods}
-            try:
-                return {pod.name: pod.requests[resource] for pod in pods}
-            except KeyError:  # a pod without containers, or one whose request is missing: name it
-                return {pod.name: pod.request_of(resource) for pod in pods}
-        return {pod.name: fold64(pod.request_of(resource, container), saturate=False) for pod in pods}
+        return {
+            pod.name: fold64(pod.request_of(resource, container), saturate=compat.saturate) for pod in pods
+        }
     except MissingRequestError as error:
         raise Unusable(str(error)) from error

@@ -107,7 +107,7 @@ def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
         groups.stray = stray_values(scene.pods, found)
     if not groups.ready and not groups.stray:
         if groups.refused:
-            name, rule = groups.refused[0]
+            name, rule = min(groups.refused)
             raise Unusable(f"refused the samples of {len(groups.refused)} pods, first {name}: {rule}")
         raise Unusable(NO_SAMPLES)
     return groups
