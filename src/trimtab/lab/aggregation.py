@@ -1,6 +1,7 @@
 """Aggregation: groups that another server serves, found through APIService objects and reached by proxy."""
 
 import base64
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from trimtab.lab.codec import JsonObject, decode
@@ -45,11 +46,9 @@ class Aggregation:
             path = request.path + (f"?{query}" if query else "")
             headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
             headers["X-Remote-User"] = request.user.name
-            headers["X-Remote-Group"] = ",".join(request.user.groups)
             timeout = None if request.option("watch") else TIMEOUT_SECONDS
-            return await self._outbound.call(
-                endpoint, Call(request.method, path, headers, request.body), timeout
-            )
+            call = Call(request.method, path, headers, request.body, request.user.groups)
+            return await self._outbound.call(endpoint, call, timeout)
         except OutboundError as problem:
             message = f"error trying to reach service: {problem}"
             raise ApiError(503, "ServiceUnavailable", message) from problem
@@ -59,9 +58,8 @@ class Aggregation:
         found = self._outbound.endpoint_of_service(
             service["namespace"], service["name"], service.get("port", 443), ca_pem
         )
-        if spec.get("insecureSkipTLSVerify"):
-            return Endpoint(found.url, found.server_name, "", True, found.service)
-        return found
+        skips = bool(spec.get("insecureSkipTLSVerify"))
+        return replace(found, skips_verification=skips, shows_certificate=True)
 
     def _services(self) -> list[JsonObject]:
         found = [entry.decoded()["spec"] for entry in self._store.shelf(API_SERVICES).range("")]

@@ -7,7 +7,6 @@ from trimtab.lab.identities import Identities
 from trimtab.lab.registry import Registry
 from trimtab.lab.store import Store
 from trimtab.lab.strategies.base import Scene
-from trimtab.lab.writes import key_of_object
 
 RBAC = "rbac.authorization.k8s.io"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -107,13 +106,18 @@ def first_objects() -> list[JsonObject]:
 
 def create_first_objects(clock: Clock, store: Store, registry: Registry, identities: Identities) -> None:
     """Put the first objects into an empty store."""
-    scene = Scene(clock.now(), identities.uid, "system:apiserver")
     for obj in first_objects():
-        group = obj["apiVersion"].rpartition("/")[0]
-        resource = registry.by_kind(group, obj["kind"])
-        assert resource is not None, f"{obj['kind']} is built in"
-        resource.strategy.default(obj)
-        metadata.fill_on_create(obj, resource, scene)
-        resource.strategy.prepare_for_create(obj, scene)
-        if store.get(resource.storage, key_of_object(obj)) is None:
-            store.commit(resource.storage, obj, resource.strategy.fields(obj))
+        put_object(clock, store, registry, identities, obj)
+
+
+def put_object(
+    clock: Clock, store: Store, registry: Registry, identities: Identities, obj: JsonObject
+) -> None:
+    """Store a built-in object as the server itself, replacing one of the same name."""
+    scene = Scene(clock.now(), identities.uid, "system:apiserver")
+    resource = registry.by_kind(obj["apiVersion"].rpartition("/")[0], obj["kind"])
+    assert resource is not None, f"{obj['kind']} is built in"
+    resource.strategy.default(obj)
+    metadata.fill_on_create(obj, resource, scene)
+    resource.strategy.prepare_for_create(obj, scene)
+    store.commit(resource.storage, obj, resource.strategy.fields(obj))

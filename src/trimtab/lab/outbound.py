@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from trimtab.lab.certificates import Certificate
 from trimtab.lab.request import Response
 from trimtab.lab.store import Store
 
 Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
 #: Bytes of an answer that is not a stream; bigger ones are refused.
 MAX_ANSWER = 64 * 1024 * 1024
+#: Endpoints whose TLS settings are remembered.
+MAX_CONTEXTS = 100
 
 
 class OutboundError(Exception):
@@ -32,6 +35,8 @@ class Endpoint:
     ca_pem: str = ""
     skips_verification: bool = False
     service: tuple[str, str] = ("", "")
+    #: Whether the server shows its front-proxy certificate, which vouches for the user it names.
+    shows_certificate: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Call:
     path_and_query: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    #: The user's groups; each is a header of its own on the wire.
+    groups: tuple[str, ...] = ()
 
 
 class Outbound:
@@ -51,6 +58,9 @@ class Outbound:
         self._store = store
         self._backends: dict[tuple[str, str], Backend] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._contexts: dict[Endpoint, ssl.SSLContext] = {}
+        #: What the server shows to aggregated servers; set when it listens on a socket.
+        self.client_certificate: Certificate | None = None
 
     def register(self, namespace: str, name: str, backend: Backend) -> None:
         """Answer calls to a service in this process: `backend(method, path, headers, body)`."""
@@ -86,9 +96,9 @@ class Outbound:
             answer = await self._session.request(
                 call.method,
                 endpoint.url + call.path_and_query,
-                headers=dict(call.headers),
+                headers=[*call.headers.items(), *(("X-Remote-Group", one) for one in call.groups)],
                 data=call.body or None,
-                ssl=_trust(endpoint) if endpoint.url.startswith("https") else True,
+                ssl=self._context(endpoint) if endpoint.url.startswith("https") else True,
                 server_hostname=endpoint.server_name or None if endpoint.url.startswith("https") else None,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=timeout_seconds, connect=5),
@@ -98,19 +108,27 @@ class Outbound:
             text = str(problem) or type(problem).__name__
             raise OutboundError(f"{call.method} {endpoint.url}{call.path_and_query}: {text}") from problem
 
+    def _context(self, endpoint: Endpoint) -> ssl.SSLContext:
+        """Return the TLS settings of an endpoint, made once."""
+        known = self._contexts.get(endpoint)
+        if known is not None:
+            return known
+        context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
+        if endpoint.skips_verification:
+            # Only an APIService that says insecureSkipTLSVerify comes here, as on a real server.
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if endpoint.shows_certificate and self.client_certificate is not None:
+            self.client_certificate.load_into(context)
+        if len(self._contexts) >= MAX_CONTEXTS:
+            self._contexts.clear()
+        self._contexts[endpoint] = context
+        return context
+
     async def close(self) -> None:
         """Close what is open."""
         if self._session is not None:
             await self._session.close()
-
-
-def _trust(endpoint: Endpoint) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
-    if endpoint.skips_verification:
-        # Only an APIService that says insecureSkipTLSVerify comes here, as on a real server.
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 async def _read(answer: aiohttp.ClientResponse) -> Response:

@@ -15,9 +15,10 @@ from trimtab.lab.admission import Admission
 from trimtab.lab.admission.webhooks import Webhooks
 from trimtab.lab.aggregation import Aggregation
 from trimtab.lab.auth import Tokens, impersonated
-from trimtab.lab.bootstrap import create_first_objects
+from trimtab.lab.bootstrap import create_first_objects, put_object
 from trimtab.lab.budgets import Budgets
 from trimtab.lab.builtin import builtin_resources
+from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.keeper import DefinitionKeeper
 from trimtab.lab.deletion import Deletion
 from trimtab.lab.errors import ApiError, internal, too_large_body
@@ -98,6 +99,10 @@ class Server:
         self._others = NonResourceRoutes(self.registry, self.aggregation)
         self._tasks: list[asyncio.Task[None]] = []
         create_first_objects(clock, self.store, self.registry, self.identities)
+
+    def put(self, obj: JsonObject) -> None:
+        """Store an object as the server itself, past admission: what a cluster publishes about itself."""
+        put_object(self.clock, self.store, self.registry, self.identities, obj)
 
     async def __aenter__(self) -> "Server":
         self._tasks = [asyncio.create_task(self._collector.run()), asyncio.create_task(self._budgets.run())]

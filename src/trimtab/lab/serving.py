@@ -14,12 +14,14 @@ import uvicorn
 import yaml
 
 from trimtab.lab.asgi import MAX_HEADERS, App
-from trimtab.lab.certificates import ServerCertificate, make_certificate
+from trimtab.lab.certificates import Certificate, make_certificate, make_client_certificate
 from trimtab.lab.codec import JsonObject
+from trimtab.lab.guarded import GuardedProtocol
 from trimtab.lab.server import Server
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
+FRONT_PROXY = "front-proxy-client"
 #: Connections held at once; each costs about 10 KiB.
 MAX_CONNECTIONS = 4096
 #: Seconds an idle connection is kept.
@@ -49,7 +51,7 @@ class ServedLab:
         self._socket: socket.socket | None = None
         self._uvicorn: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
-        self._certificate: ServerCertificate | None = None
+        self._certificate: Certificate | None = None
 
     @property
     def url(self) -> str:
@@ -70,6 +72,7 @@ class ServedLab:
         host, port = self._socket.getsockname()[:2]
         names = [host, "localhost", LOOPBACK]
         self._certificate = make_certificate(list(dict.fromkeys(names)), self._server.clock.now())
+        self._become_front_proxy()
         hosts = frozenset(f"{name}:{port}" for name in names)
         config = uvicorn.Config(
             App(self._server, hosts),
@@ -78,7 +81,7 @@ class ServedLab:
             lifespan="off",
             server_header=False,
             date_header=True,
-            http="httptools",
+            http=GuardedProtocol,
             ws="none",
             timeout_keep_alive=KEEP_ALIVE,
             limit_concurrency=MAX_CONNECTIONS,
@@ -95,6 +98,12 @@ class ServedLab:
                 raise RuntimeError(f"the lab could not start on {host}:{port}")
             await asyncio.sleep(0.01)
         return self
+
+    def _become_front_proxy(self) -> None:
+        """Make the certificate that aggregated servers ask for, and publish who signed it."""
+        certificate = make_client_certificate(FRONT_PROXY, self._server.clock.now())
+        self._server.outbound.client_certificate = certificate
+        self._server.put(front_proxy_config_map(certificate, self.ca_pem))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -128,16 +137,30 @@ class QuietUvicorn(uvicorn.Server):
         """Leave signals alone."""
 
 
-def tls_context(certificate: ServerCertificate) -> ssl.SSLContext:
-    """Return a server context; the standard library reads certificates from files only, so one exists for a moment."""
+def tls_context(certificate: Certificate) -> ssl.SSLContext:
+    """Return what a TLS server needs to show a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pair.pem"
-        write_private(path, (certificate.certificate_pem + certificate.key_pem).decode())
-        context.load_cert_chain(path)
+    certificate.load_into(context)
     return context
+
+
+def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> JsonObject:
+    """Return the object in which aggregated servers look up whose word about users they may take."""
+    return {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": client_ca_pem,
+            "requestheader-client-ca-file": certificate.ca_pem.decode(),
+            "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        },
+    }
 
 
 def write_private(path: Path, text: str) -> None:

@@ -91,7 +91,7 @@ class Writes:
         attempt = Attempt("CREATE", resource, target, obj, None, request)
         obj = await self._admission.mutate(attempt)
         metadata.fill_on_create(obj, resource, scene)
-        if resource.has_status and not resource.strategy.status_writes_metadata:
+        if resource.has_status and not resource.strategy.keeps_status_on_create:
             obj.pop("status", None)
         resource.strategy.prepare_for_create(obj, scene)
         request.warnings.extend(resource.strategy.warnings(obj))

@@ -2,7 +2,7 @@
 
 from tests.lab.scripts.access import ACCESS, EVICTION, RESIZE
 from tests.lab.scripts.custom import CUSTOM
-from tests.lab.scripts.kinds import EVENTS, HPAS, OTHERS, TABLES, WORKLOADS
+from tests.lab.scripts.kinds import EVENTS, HPAS, OTHERS, STATUS_METADATA, TABLES, WORKLOADS
 from tests.lab.scripts.objects import APPLY_SCRIPT, CRUD, FIELD_VALIDATION, FINALIZERS, LISTS, OWNERS, WATCHES
 
 SCRIPTS = (
@@ -22,4 +22,5 @@ SCRIPTS = (
     WATCHES,
     OWNERS,
     TABLES,
+    STATUS_METADATA,
 )

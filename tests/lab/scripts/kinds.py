@@ -230,6 +230,22 @@ NAMESPACED_TABLES = (
     f"{RBAC_PATH}/roles",
     f"{RBAC_PATH}/rolebindings",
 )
+NOTED = {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "1"}}}
+STATUS_METADATA = Script(
+    "what a status write may change besides the status",
+    (
+        Step("POST", DEPLOY, deployment("d")),
+        Step("PATCH", f"{DEPLOY}/d/status", NOTED, media=MERGE),
+        Step("POST", f"{APPS}/replicasets", {**deployment("r"), "kind": "ReplicaSet"}),
+        Step("PATCH", f"{APPS}/replicasets/r/status", NOTED, media=MERGE),
+        Step("POST", f"{CORE}/pods", pod("p")),
+        Step("PATCH", f"{CORE}/pods/p/status", NOTED, media=MERGE),
+        Step("POST", V2, hpa("h")),
+        Step("PATCH", f"{V2}/h/status", NOTED, media=MERGE),
+        Step("PATCH", f"{V2}/h/status", {"status": {"currentReplicas": -1}}, media=MERGE),
+        Step("PATCH", "/api/v1/namespaces/{ns}/status", NOTED, media=MERGE),
+    ),
+)
 TABLES = Script(
     "the columns of every built-in kind",
     (

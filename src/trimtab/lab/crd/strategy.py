@@ -26,6 +26,8 @@ SKIPPED = (
 class CustomStrategy(Strategy):
     """Custom objects in any of their versions; all versions have one form (conversion None)."""
 
+    status_writes_metadata = False
+
     def __init__(self, schemas: dict[str, JsonObject]) -> None:
         self._schemas = schemas
 

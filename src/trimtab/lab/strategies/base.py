@@ -34,8 +34,10 @@ class Strategy:
     creates_on_update = False
     #: Whether a PUT must carry the version it was read at.
     needs_version_on_update = False
-    #: Whether writes to `status` may also change labels and annotations.
-    status_writes_metadata = False
+    #: Whether writes to `status` may also change labels and annotations; those of custom resources may not.
+    status_writes_metadata = True
+    #: Whether an object may be created with a status, as nodes register themselves whole.
+    keeps_status_on_create = False
 
     def default(self, obj: JsonObject) -> None:
         """Fill in defaults; called on every decoded object, so it must be idempotent."""

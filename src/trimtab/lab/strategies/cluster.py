@@ -46,7 +46,7 @@ class NamespaceStrategy(Strategy):
 class NodeStrategy(Strategy):
     """Nodes, whose status may be given on create: an agent registers itself whole."""
 
-    status_writes_metadata = True
+    keeps_status_on_create = True
 
     def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
         """Have a spec and a status."""

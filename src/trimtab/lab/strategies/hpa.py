@@ -15,8 +15,6 @@ ZEROS = {"currentMetrics": None, "desiredReplicas": 0}
 class HpaStrategy(Strategy):
     """Autoscalers of every served version, under the server's feature gates."""
 
-    status_writes_metadata = True
-
     def __init__(self, gates: FeatureGates) -> None:
         self._gates = gates
 

@@ -32,7 +32,6 @@ class PodStrategy(Strategy):
 
     is_graceful = True
     returns_deleted = True
-    status_writes_metadata = True
 
     def default(self, obj: JsonObject) -> None:
         """Fill in the spec."""

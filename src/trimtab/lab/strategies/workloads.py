@@ -5,7 +5,7 @@ from typing import Any
 
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import forbidden_field, invalid_value, required, unsupported_value
-from trimtab.lab.strategies.base import Scene, Strategy, text_at
+from trimtab.lab.strategies.base import Scene, Strategy, keep_from, text_at
 from trimtab.lab.strategies.labels import validate_labels
 from trimtab.lab.strategies.podspec import default_pod_spec, validate_pod_spec
 from trimtab.model.fielderror import FieldError
@@ -115,6 +115,11 @@ class DeploymentStrategy(WorkloadStrategy):
             rolling.setdefault("maxSurge", QUARTER)
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
+
+    def prepare_for_status(self, obj: JsonObject, old: JsonObject) -> None:
+        """Keep the labels, which a status write may not touch here."""
+        super().prepare_for_status(obj, old)
+        keep_from(obj["metadata"], old["metadata"], "labels")
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
         """Check the update strategy too."""
