@@ -52,6 +52,7 @@ def play_on_lab(scenario: Scenario, *, native: bool = False, gates: FeatureGates
         async with Server(clock, seed=1, gates=gates) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
             stage = Stage(clock, InProcessTransport(server, headers=headers), native=native)
+            stage.server = server
             await _on_stage(stage, scenario)
 
     clock.run(main())

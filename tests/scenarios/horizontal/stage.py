@@ -24,7 +24,10 @@ from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS, REPLICA_SETS
 from trimtab.cluster.transport import Request, Transport
+from trimtab.lab.builtin import builtin_resources
+from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
+from trimtab.model.gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.autoscalers import STRATEGY_ANNOTATION
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
@@ -79,6 +82,8 @@ class Stage:
         self.transport = WithMetrics(transport, self.metrics)
         self.client = Client(clock, self.transport, seed=1)
         self.namespace = f"s-{secrets.token_hex(3)}"
+        self.server: Server | None = None
+        """The lab, where it is the lab."""
 
     async def open(self) -> None:
         for crd in all_crds():
@@ -150,6 +155,13 @@ class Stage:
     ) -> None:
         """Send a request as it stands."""
         await self.client.sender.send_once(method, Request(method, path, query, headers, body))
+
+    def restart_server_with(self, gates: FeatureGates) -> None:
+        """Give the lab other feature gates, as a restart of its API server would; what is stored stays."""
+        assert self.server is not None
+        for resource in builtin_resources(gates):
+            if (resource.group, resource.plural) == (NATIVE_HPAS.group, NATIVE_HPAS.plural):
+                self.server.registry.add(resource)
 
     async def pass_time(self, seconds: float) -> None:
         if isinstance(self.clock, ShiftedClock):

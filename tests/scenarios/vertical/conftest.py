@@ -39,7 +39,8 @@ def play_on_lab(scenario: Scenario) -> None:
     async def main() -> None:
         async with Server(clock, seed=1) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            await _on_stage(Stage(clock, InProcessTransport(server, headers=headers)), scenario)
+            stage = Stage(clock, InProcessTransport(server, headers=headers), server.outbound)
+            await _on_stage(stage, scenario)
 
     clock.run(main())
 

@@ -4,9 +4,11 @@ The same scenario runs on the lab under the virtual clock and, marked `real`, on
 itself plays StatefulSet controller and kubelet: `heal` makes the pods that are missing and lets them run.
 """
 
+import asyncio
 import secrets
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -16,16 +18,24 @@ from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from trimtab.clock import Clock
 from trimtab.cluster import errors
+from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, NODES, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.transport import Request, Transport
+from trimtab.lab.outbound import Backend, Outbound
+from trimtab.lab.request import Response
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
+from trimtab.operator.vertical.admission.app import AdmissionApp
+from trimtab.operator.vertical.admission.component import Admission
+from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
+from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
+from trimtab.operator.vertical.assembly import Site, make_admission, make_recommender, make_updater
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
+from trimtab.operator.vertical.probe import AdmissionProbe
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 CRDS = Resource(
@@ -65,12 +75,15 @@ class Actor:
 class Stage:
     """One namespace on one API server."""
 
-    def __init__(self, clock: Clock, transport: Transport) -> None:
+    def __init__(self, clock: Clock, transport: Transport, outbound: Outbound | None = None) -> None:
         self.clock = clock
+        self.outbound = outbound
+        """How the lab calls webhooks; None on a real server, which needs a socket."""
         self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
         self.transport = WithMetrics(transport, self.metrics)
         self.client = Client(clock, self.transport, seed=1)
         self.namespace = f"v-{secrets.token_hex(3)}"
+        self.own_namespace = f"{self.namespace}-own"
         self._nodes: list[str] = []
 
     async def open(self) -> None:
@@ -79,27 +92,55 @@ class Stage:
                 await self.client.create(CRDS, crd)
             except errors.AlreadyExists:
                 continue
-        await self.client.create(NAMESPACES, {"metadata": {"name": self.namespace}})
+        for name in (self.namespace, self.own_namespace):
+            await self.client.create(NAMESPACES, {"metadata": {"name": name}})
         await self.wait_for(self._is_served)
         await self.node("big")
 
     async def close(self) -> None:
         for name in self._nodes:
             await self.client.delete(NODES, name)
-        await self.client.delete(NAMESPACES, self.namespace)
+        for name in (self.namespace, self.own_namespace):
+            await self.client.delete(NAMESPACES, name)
+        for resource in (MUTATING, VALIDATING):
+            with suppress(errors.NotFound):
+                await self.client.delete(resource, WEBHOOKS)
         await self.client.close()
 
     @asynccontextmanager
     async def running(self, **settings: Any) -> AsyncIterator[Actor]:
         """A fresh process, so to speak."""
         settings.setdefault("feature_gates", GATES)
-        settings.setdefault("namespace", self.namespace)
+        if self.outbound is None:
+            port = free_port()
+            settings |= {"webhook_url": f"https://127.0.0.1:{port}", "webhook_port": port}
+        settings.setdefault("namespace", self.own_namespace)
         actor = Actor(self, Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings))
         try:
             await actor.site.view.wait_synced()
             yield actor
         finally:
             await actor.site.close()
+
+    @asynccontextmanager
+    async def admitting(self, actor: Actor) -> AsyncIterator[Admission]:
+        """Our webhooks, reachable from the API server: in its process, or over TLS on a socket."""
+        admission = make_admission(actor.site)
+        if self.outbound is not None:
+            self.outbound.register(self.own_namespace, "trimtab-webhook", _backend(admission.app))
+            await admission.refresh()
+            yield admission
+            return
+        serving = asyncio.ensure_future(admission.run())
+        try:
+            await self.wait_for(lambda: self._is_admitting(actor))
+            yield admission
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    async def _is_admitting(self, actor: Actor) -> bool:
+        return await AdmissionProbe(self.clock, actor.site.client, self.own_namespace).problem() is None
 
     async def wait_for(self, condition: Any, seconds: float = 20) -> None:
         for _ in range(int(seconds / 0.05)):
@@ -260,6 +301,12 @@ class Stage:
                 name = pod["metadata"]["name"]
                 await self.client.patch(PODS.untyped(), name, self.namespace, body, subresource="status")
 
+    async def set_status(self, name: str, **status: Any) -> None:
+        """Play kubelet: change part of a pod's status."""
+        await self.client.patch(
+            PODS.untyped(), name, self.namespace, {"status": status}, subresource="status"
+        )
+
     async def delete_pod(self, name: str) -> None:
         await self.client.delete(PODS, name, self.namespace, options=DeleteOptions(grace_seconds=0))
 
@@ -369,3 +416,20 @@ def _owner(thing: Json, kind: str) -> Json:
         "controller": True,
         "blockOwnerDeletion": False,
     }
+
+
+def _backend(app: AdmissionApp) -> Backend:
+    """Let the lab call our application without a socket."""
+    transport = AsgiTransport(app)
+
+    async def answer(method: str, path: str, headers: Any, body: bytes) -> Response:
+        found = await transport.request(Request(method, path.partition("?")[0], headers=headers, body=body))
+        return Response(found.status, found.body)
+
+    return answer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
