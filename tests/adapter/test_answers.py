@@ -99,6 +99,18 @@ async def test_discovery_lists_groups_versions_and_metrics(proxy):
     assert [resource["name"] for resource in external["resources"]] == ["sqs_messages"]
 
 
+async def test_aggregated_discovery_has_metrics_as_subresources(proxy):
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+    _, body = await proxy.get("/apis", {**HPA, "Accept": accept})
+    assert body["kind"] == "APIGroupDiscoveryList"
+    custom, external = body["items"]
+    assert [one["version"] for one in custom["versions"]] == ["v1beta2", "v1beta1"]
+    objects = custom["versions"][0]["resources"][0]
+    assert (objects["resource"], objects["scope"]) == ("statefulsets.apps", "Namespaced")
+    assert [one["subresource"] for one in objects["subresources"]] == ["queue_length"]
+    assert [one["resource"] for one in external["versions"][0]["resources"]] == ["sqs_messages"]
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -44,6 +44,16 @@ async def test_the_front_proxy_says_who_asks(proxy, cluster):
     assert spec["extra"] == {"scopes/a": ["read"]}
 
 
+async def test_everybody_who_is_known_is_authenticated_also_where_the_front_proxy_names_no_group(
+    proxy, cluster
+):
+    await proxy.get("/apis/custom.metrics.k8s.io/v1beta2", {"X-Remote-User": "system:kube-aggregator"})
+    assert cluster.access_reviews[-1]["groups"] == ["system:authenticated"]
+    anonymous = {"X-Remote-User": "system:anonymous", "X-Remote-Group": "system:unauthenticated"}
+    await proxy.get("/apis/custom.metrics.k8s.io/v1beta2", anonymous)
+    assert cluster.access_reviews[-1]["groups"] == ["system:unauthenticated"]
+
+
 async def test_the_front_proxy_without_a_user_is_nobody(proxy):
     assert (await proxy.get(QUEUE))[0] == 401
 
@@ -51,7 +61,10 @@ async def test_the_front_proxy_without_a_user_is_nobody(proxy):
 async def test_a_token_that_the_cluster_knows_is_its_user(stranger, cluster):
     cluster.tokens["s3cret"] = {"username": "ann", "groups": ["dev"], "uid": "7"}
     assert (await stranger.get(QUEUE, {"Authorization": "Bearer s3cret", **ADMIN}))[0] == 200
-    assert (cluster.access_reviews[-1]["user"], cluster.access_reviews[-1]["groups"]) == ("ann", ["dev"])
+    assert (cluster.access_reviews[-1]["user"], cluster.access_reviews[-1]["groups"]) == (
+        "ann",
+        ["dev", "system:authenticated"],
+    )
 
 
 @pytest.mark.parametrize("value", ["Bearer wrong", "Bearer ", "Basic YWRtaW46YWRtaW4=", "s3cret"])

@@ -78,14 +78,15 @@ class App:
         probe = raw_path.strip(b"/").decode("latin-1")
         if probe in _PROBES:
             return self._probe(probe, is_verbose=b"verbose" in scope["query_string"])
-        user = await self._gates.authenticator.authenticate(scope["state"].get(CERTIFICATE), _headers(scope))
+        headers = _headers(scope)
+        user = await self._gates.authenticator.authenticate(scope["state"].get(CERTIFICATE), headers)
         if scope["method"] != "GET":
             raise NotAllowed(f"{scope['method']} is not served; metrics are read only")
         parts = split_path(raw_path)
         if is_metrics_path(parts):
             return await self._metric(user, parts, scope["query_string"])
         await self._gates.authorizer.authorize(user, Attributes("get", "/" + "/".join(parts)))
-        return self._document(parts)
+        return self._document(parts, accept=",".join(headers.get("accept", ())))
 
     async def _metric(self, user: User, parts: tuple[str, ...], query: bytes) -> Answer:
         found = route(parts, query)
@@ -97,8 +98,12 @@ class App:
             return Answer(answers.custom_list(question, found.version, kind, samples))
         return Answer(answers.external_list(question.metric, await self._router.external(question)))
 
-    def _document(self, parts: tuple[str, ...]) -> Answer:
+    def _document(self, parts: tuple[str, ...], accept: str) -> Answer:
         match parts:
+            case ("apis",) if discovery.is_aggregated(accept):
+                return Answer(
+                    discovery.aggregated(self._router.catalogue()), content_type=discovery.AGGREGATED
+                )
             case ("apis",):
                 return Answer(discovery.group_list())
             case ("apis", group) if versions_of(group):

@@ -6,7 +6,7 @@ signed, for an allowed name (S10). On any other they are not even looked at.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from trimtab.adapter.errors import Unauthorized
@@ -19,6 +19,8 @@ from trimtab.model.wire import Wire
 Headers = Mapping[str, Sequence[str]]
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
 _MAX_TOKEN = 16 * 1024
 
 
@@ -64,11 +66,11 @@ class Authenticator:
         if trust is not None and certificate is not None and self._is_front_proxy(trust, certificate):
             user = remote_user(trust, headers)
             if user is not None:
-                return user
+                return known(user)
         user = await self._bearer(headers)
         if user is None:
             raise Unauthorized("Unauthorized")
-        return user
+        return known(user)
 
     def _is_front_proxy(self, trust: Trust, certificate: bytes) -> bool:
         if self._vouched[0] is not trust:
@@ -100,6 +102,17 @@ class Authenticator:
             return None
         extra = tuple(sorted(status.user.extra.items()))
         return User(status.user.username, status.user.uid, status.user.groups, extra)
+
+
+def known(user: User) -> User:
+    """Return the user as a member of all authenticated ones.
+
+    kube-aggregator itself asks without any group; every aggregated API server adds this one, and the rights to read
+    discovery hang on it.
+    """
+    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
+        return user
+    return replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
 def remote_user(trust: Trust, headers: Headers) -> User | None:

@@ -9,12 +9,40 @@ from trimtab.model import wire
 
 Json = dict[str, Any]
 GROUPS = (CUSTOM_GROUP, EXTERNAL_GROUP)
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def group_list() -> bytes:
     """Return the APIGroupList of /apis."""
     return wire.encode(
         {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in GROUPS]}
+    )
+
+
+def is_aggregated(accept: str) -> bool:
+    """Return whether a client wants everything in one document, which kube-aggregator asks for first."""
+    return any(
+        "as=APIGroupDiscoveryList" in one and "v=v2;" in f"{one.replace(' ', '')};"
+        for one in accept.split(",")
+    )
+
+
+def aggregated(catalogue: Catalogue) -> bytes:
+    """Return the APIGroupDiscoveryList of /apis: both groups, their versions and metrics."""
+    items = []
+    for name in GROUPS:
+        versions = [
+            {"version": version, "freshness": "Current", "resources": _discovered(name, version, catalogue)}
+            for version in versions_of(name)
+        ]
+        items.append({"metadata": {"name": name}, "versions": versions})
+    return wire.encode(
+        {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
     )
 
 
@@ -53,6 +81,38 @@ def openapi_v2() -> bytes:
 def openapi_v3() -> bytes:
     """Return an empty OpenAPI v3 index."""
     return wire.encode({"paths": {}})
+
+
+def _discovered(name: str, version: str, catalogue: Catalogue) -> list[Json]:
+    if name == EXTERNAL_GROUP:
+        kind = {"group": name, "version": version, "kind": "ExternalMetricValueList"}
+        return [
+            {
+                "resource": metric,
+                "responseKind": kind,
+                "scope": "Namespaced",
+                "singularResource": "",
+                "verbs": ["get"],
+            }
+            for metric in sorted(catalogue.external)
+        ]
+    kind = {"group": name, "version": version, "kind": "MetricValueList"}
+    found: dict[tuple[str, bool], Json] = {}
+    for offer in sorted(catalogue.custom):
+        parent = found.setdefault(
+            (offer.resource, offer.is_namespaced),
+            {
+                "resource": offer.resource,
+                # The resource itself cannot be read here, only its metrics, which are its subresources.
+                "responseKind": {"group": "", "version": "", "kind": ""},
+                "scope": "Namespaced" if offer.is_namespaced else "Cluster",
+                "singularResource": "",
+                "verbs": [],
+                "subresources": [],
+            },
+        )
+        parent["subresources"].append({"subresource": offer.metric, "responseKind": kind, "verbs": ["get"]})
+    return list(found.values())
 
 
 def _group(name: str) -> Json:
