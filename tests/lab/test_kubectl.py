@@ -183,7 +183,8 @@ def test_api_resources_and_versions(kubectl):
 
 
 def test_wait_for_a_field(kubectl, app):
-    kubectl("wait", f"deployment/{app}", "--for=jsonpath={.spec.replicas}=2", "--timeout=20s")
+    met = kubectl("wait", f"deployment/{app}", "--for=jsonpath={.spec.replicas}=2", "--timeout=20s")
+    assert "condition met" in met
 
 
 def test_auth_can_i_and_whoami(kubectl):

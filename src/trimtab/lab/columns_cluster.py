@@ -60,35 +60,35 @@ def service_cells(obj: JsonObject, now: datetime) -> list[Any]:
 
 
 def event_cells(obj: JsonObject, now: datetime) -> list[Any]:
-    """Return the cells of an Event of either group."""
-    # Rows are made from whichever of the two event kinds was asked for; both name the same things.
-    about = obj.get("involvedObject") or obj.get("regarding") or {}
-    first = obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime")
+    """Return the cells of an Event of either group; both name the same things."""
+    about = _first(obj, "involvedObject", "regarding") or {}
     series = obj.get("series") or {}
-    last = (
-        series.get("lastObservedTime")
-        or obj.get("lastTimestamp")
-        or obj.get("deprecatedLastTimestamp")
-        or first
-    )
-    source = obj.get("source") or obj.get("deprecatedSource") or {}
-    component = (
-        source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
-    )
+    first = _first(obj, "firstTimestamp", "deprecatedFirstTimestamp", "eventTime")
+    last = series.get("lastObservedTime") or _first(obj, "lastTimestamp", "deprecatedLastTimestamp") or first
+    source = _first(obj, "source", "deprecatedSource") or {}
+    component = source.get("component") or _first(obj, "reportingComponent", "reportingController")
     reporter = ", ".join(filter(None, (component, source.get("host") or obj.get("reportingInstance"))))
-    count = series.get("count") or obj.get("count") or obj.get("deprecatedCount") or 1
     return [
-        age(parse_time(last), now) if last else "<unknown>",
+        _since(last, now),
         obj.get("type", ""),
         obj.get("reason", ""),
         f"{about.get('kind', '').lower()}/{about.get('name', '')}",
         about.get("fieldPath", ""),
         reporter,
-        (obj.get("message") or obj.get("note") or "").strip(),
-        age(parse_time(first), now) if first else "<unknown>",
-        count,
+        (_first(obj, "message", "note") or "").strip(),
+        _since(first, now),
+        series.get("count") or _first(obj, "count", "deprecatedCount") or 1,
         name_of(obj),
     ]
+
+
+def _first(obj: JsonObject, *names: str) -> Any:
+    """Return the first of some fields that is set."""
+    return next((obj[name] for name in names if obj.get(name)), None)
+
+
+def _since(moment: str | None, now: datetime) -> str:
+    return age(parse_time(moment), now) if moment else "<unknown>"
 
 
 def budget_cells(obj: JsonObject, now: datetime) -> list[Any]:

@@ -32,28 +32,28 @@ def pod_cells(obj: JsonObject, now: datetime) -> list[Any]:
 
 def _state(meta: JsonObject, spec: JsonObject, status: JsonObject) -> str:
     """Return the word that describes the pod best: a container's trouble before the phase."""
-    reason: str = status.get("reason") or status.get("phase", "Unknown")
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
-            reason = "SchedulingGated"
-    initializing = _init_state(spec, status)
-    if initializing:
-        reason = initializing
-    else:
-        is_running = False
-        for one in reversed(status.get("containerStatuses") or []):
-            reason = _container_reason(one.get("state") or {}) or reason
-            is_running = is_running or (one.get("ready") and "running" in (one.get("state") or {}))
-        if reason == "Completed" and is_running:
-            is_ready = any(
-                c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ()
-            )
-            reason = "Running" if is_ready else "NotReady"
-    if "deletionTimestamp" in meta:
-        if status.get("reason") == "NodeLost":
-            return "Unknown"
-        return reason if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
-    return reason
+    reason = _init_state(spec, status) or _running_state(status)
+    if "deletionTimestamp" not in meta:
+        return reason
+    if status.get("reason") == "NodeLost":
+        return "Unknown"
+    return reason if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
+
+
+def _running_state(status: JsonObject) -> str:
+    conditions = status.get("conditions") or ()
+    if any(one.get("reason") == "SchedulingGated" for one in conditions):
+        return "SchedulingGated"
+    statuses = status.get("containerStatuses") or []
+    # The first container's trouble wins.
+    reasons = [reason for one in statuses if (reason := _container_reason(one.get("state") or {}))]
+    reason = reasons[0] if reasons else status.get("reason") or status.get("phase", "Unknown")
+    if reason == "Completed" and any(
+        one.get("ready") and "running" in (one.get("state") or {}) for one in statuses
+    ):
+        is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+        return "Running" if is_ready else "NotReady"
+    return str(reason)
 
 
 def _container_reason(state: JsonObject) -> str:

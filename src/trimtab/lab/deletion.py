@@ -32,30 +32,43 @@ class DeleteOptions:
     @classmethod
     def parse(cls, request: Request) -> "DeleteOptions":
         """Read the options from the body, or else from the query."""
-        body: JsonObject = {}
-        if request.body:
-            body = decode_any(request)
-            if body.get("kind", "DeleteOptions") != "DeleteOptions":
-                raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
-        grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
-        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
-            raise bad_request("gracePeriodSeconds must be a whole number")
-        if grace is not None and grace < 0:
-            grace = 1  # upstream's reading of a negative grace: as short as can be
-        policy = body.get("propagationPolicy") or request.option("propagationPolicy")
-        orphans = body.get(
-            "orphanDependents",
-            request.flag("orphanDependents") if "orphanDependents" in request.query else None,
-        )
-        if policy and policy not in POLICIES:
-            cause = unsupported_value("propagationPolicy", policy, (*POLICIES, "nil"))
-            raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
-        if orphans is not None and not policy:
-            policy = "Orphan" if orphans else "Background"
+        body = _read_body(request)
         conditions: Any = body.get("preconditions") or {}
-        for one in body.get("dryRun") or ():
-            request.query.setdefault("dryRun", []).append(one)
-        return cls(grace, policy or "", conditions.get("uid", ""), conditions.get("resourceVersion", ""))
+        request.query.setdefault("dryRun", []).extend(body.get("dryRun") or ())
+        return cls(
+            _grace(body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))),
+            _propagation(request, body),
+            conditions.get("uid", ""),
+            conditions.get("resourceVersion", ""),
+        )
+
+
+def _read_body(request: Request) -> JsonObject:
+    body = decode_any(request) if request.body else {}
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
+    return body
+
+
+def _grace(seconds: Any) -> int | None:
+    if seconds is None:
+        return None
+    if not isinstance(seconds, int) or isinstance(seconds, bool):
+        raise bad_request("gracePeriodSeconds must be a whole number")
+    return max(seconds, 1) if seconds else 0  # upstream reads a negative grace as 1: as short as can be
+
+
+def _propagation(request: Request, body: JsonObject) -> str:
+    policy = body.get("propagationPolicy") or request.option("propagationPolicy")
+    if policy and policy not in POLICIES:
+        cause = unsupported_value("propagationPolicy", policy, (*POLICIES, "nil"))
+        raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if policy:
+        return str(policy)
+    orphans = body.get("orphanDependents")
+    if orphans is None and "orphanDependents" in request.query:
+        orphans = request.flag("orphanDependents")
+    return "" if orphans is None else "Orphan" if orphans else "Background"
 
 
 class Deletion:

@@ -192,44 +192,33 @@ class Reads:
         return Response(200, stream=watch.lines(shelf, stream, plan))
 
     def _plan_watch(self, request: Request, shelf: Shelf, namespace: str, wanted: Filter) -> "WatchPlan":
-        text = request.option("resourceVersion")
-        asked = parse_version(text)
-        sends_initial = request.flag("sendInitialEvents")
-        match = request.option("resourceVersionMatch")
-        if "sendInitialEvents" in request.query and match != "NotOlderThan":
-            raise _list_option(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )
-        if match and "sendInitialEvents" not in request.query:
-            raise _list_option(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )
+        _check_watch_options(request)
+        asked = parse_version(request.option("resourceVersion"))
+        names_initial, sends_initial = "sendInitialEvents" in request.query, request.flag("sendInitialEvents")
         if sends_initial and asked > self._store.version:
             raise too_large_version(asked, self._store.version)
-        seconds = request.number("timeoutSeconds")
         problem: ApiError | None = None
         initial: list[Entry] = []
         missed: list[Change] = []
-        if sends_initial or (asked == 0 and "sendInitialEvents" not in request.query):
+        if sends_initial or (asked == 0 and not names_initial):
             initial = [entry for entry in shelf.range(namespace) if wanted.matches(entry)]
         elif asked and asked < shelf.history.oldest:
             problem = expired(f"too old resource version: {asked} ({shelf.history.oldest})")
         elif asked:
-            missed = [
-                c for c in shelf.history.since(asked) if not namespace or c.entry.namespace == namespace
-            ]
+            missed = [c for c in shelf.history.since(asked) if namespace in ("", c.entry.namespace)]
+        seconds = float(request.number("timeoutSeconds") or WATCH_SECONDS)
         bookmarks = request.flag("allowWatchBookmarks")
-        return WatchPlan(
-            initial,
-            missed,
-            problem,
-            asked,
-            bookmarks,
-            sends_initial,
-            float(seconds) if seconds else WATCH_SECONDS,
-        )
+        return WatchPlan(initial, missed, problem, asked, bookmarks, sends_initial, seconds)
+
+
+def _check_watch_options(request: Request) -> None:
+    match, names_initial = request.option("resourceVersionMatch"), "sendInitialEvents" in request.query
+    if names_initial and match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise _list_option("resourceVersionMatch", detail)
+    if match and not names_initial:
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        raise _list_option("resourceVersionMatch", detail)
 
 
 def _list_option(name: str, detail: str) -> ApiError:

@@ -44,18 +44,11 @@ class ResourceRoutes:
         resource = self.registry.find(target.group, target.version, target.resource)
         if resource is None and not self.registry.in_version(target.group, target.version):
             return Response.text("404 page not found\n", 404)
-        if resource is None or target.rest:
-            raise no_such_resource()
-        if resource.is_namespaced and target.name and not target.namespace:
-            raise no_such_resource()
-        if not resource.is_namespaced and target.namespace and resource.plural != "namespaces":
+        if resource is None or target.rest or _is_misplaced(resource, target):
             raise no_such_resource()
         if target.subresource:
             return await self._subresource(request, resource, target, verb)
-        has_wrong_path = bool(target.name) is (verb == "create") or (
-            verb in ("update", "patch") and not target.name
-        )
-        if verb not in resource.verbs or (verb in WRITES and has_wrong_path):
+        if verb not in resource.verbs or (verb in WRITES and bool(target.name) is (verb == "create")):
             raise method_not_allowed()
         if resource.group in REVIEWS:
             return self.reviews.answer(request, resource, target)
@@ -111,6 +104,13 @@ class ResourceRoutes:
         body.setdefault("metadata", {"name": target.name, "namespace": target.namespace})
         body["status"] = {"token": self.tokens.issue(user), "expirationTimestamp": "2999-12-31T00:00:00Z"}
         return Response.of(body, 201)
+
+
+def _is_misplaced(resource: Resource, target: Target) -> bool:
+    """Tell whether a path has a namespace where there is none, or lacks the one of a named object."""
+    if resource.is_namespaced:
+        return bool(target.name) and not target.namespace
+    return bool(target.namespace) and resource.plural != "namespaces"
 
 
 class NonResourceRoutes:

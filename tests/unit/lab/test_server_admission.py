@@ -176,3 +176,4 @@ async def test_webhooks_cannot_lock_their_own_configuration():
         await api.create(HOOKS.format("validating"), configuration(rules=[everything]))
         await api.delete(HOOKS.format("validating") + "/guard")
         await api.create(CONFIG_MAPS, config_map("a"))
+        assert await api.exists(f"{CONFIG_MAPS}/a")

@@ -150,26 +150,24 @@ def _structural(schema: Any, path: str, *, is_root: bool = False) -> list[FieldE
     """Return what makes a schema not structural, or its rules unusable."""
     if not isinstance(schema, dict):
         return []
-    found: list[FieldError] = []
-    kind = schema.get("type")
-    is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if kind is None and not is_free and not is_root:
-        found.append(required(f"{path}.type", "must not be empty for specified object fields"))
-    if kind is not None and kind not in TYPES:
-        found.append(unsupported_value(f"{path}.type", kind, TYPES))
+    found = _validate_node(schema, path, is_root=is_root)
+    for name, child in (schema.get("properties") or {}).items():
+        found += _structural(child, f"{path}.properties[{name}]")
+    found += _structural(schema.get("items"), f"{path}.items")
+    return found + _structural(schema.get("additionalProperties"), f"{path}.additionalProperties")
+
+
+def _validate_node(schema: JsonObject, path: str, *, is_root: bool) -> list[FieldError]:
+    """Return what is wrong with one level of a schema."""
+    found = _validate_type(schema, path, is_root=is_root)
     found += [
         forbidden_field(f"{path}.{word}", "must not be used in a structural schema")
         for word in FORBIDDEN
         if word in schema
     ]
-    if kind == "array" and "items" not in schema:
-        found.append(required(f"{path}.items", "must be specified"))
     if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):
-        found.append(
-            forbidden_field(
-                f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive"
-            )
-        )
+        detail = "additionalProperties and properties are mutual exclusive"
+        found.append(forbidden_field(f"{path}.additionalProperties", detail))
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
         detail = "must not be empty if x-kubernetes-list-type is map"
         found.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
@@ -178,10 +176,19 @@ def _structural(schema: Any, path: str, *, is_root: bool = False) -> list[FieldE
         if problem:
             where = f"{path}.{RULES}[{index}].rule"
             found.append(invalid_value(where, rule.get("rule", ""), f"compilation failed: {problem}"))
-    for name, child in (schema.get("properties") or {}).items():
-        found += _structural(child, f"{path}.properties[{name}]")
-    found += _structural(schema.get("items"), f"{path}.items")
-    return found + _structural(schema.get("additionalProperties"), f"{path}.additionalProperties")
+    return found
+
+
+def _validate_type(schema: JsonObject, path: str, *, is_root: bool) -> list[FieldError]:
+    kind = schema.get("type")
+    is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if kind is None and not is_free and not is_root:
+        return [required(f"{path}.type", "must not be empty for specified object fields")]
+    if kind is not None and kind not in TYPES:
+        return [unsupported_value(f"{path}.type", kind, TYPES)]
+    if kind == "array" and "items" not in schema:
+        return [required(f"{path}.items", "must be specified")]
+    return []
 
 
 def resource_of(definition: JsonObject) -> Resource | None:
@@ -195,11 +202,6 @@ def resource_of(definition: JsonObject) -> Resource | None:
     schemas = {
         one["name"]: (one.get("schema") or {}).get("openAPIV3Schema") or {} for one in spec["versions"]
     }
-    shapes: dict[str, Shape] = {name: custom_shape(schema) for name, schema in schemas.items()}
-    storage = next(one["name"] for one in spec["versions"] if one.get("storage"))
-    keeps_all = bool(spec.get("preserveUnknownFields"))
-    for shape in shapes.values():
-        shape.keeps_unknown = shape.keeps_unknown or keeps_all
     subresources = {name for one in served for name in one.get("subresources") or {}}
     return Resource(
         spec["group"],
@@ -214,13 +216,20 @@ def resource_of(definition: JsonObject) -> Resource | None:
         strategy=CustomStrategy(schemas),
         singular_name=names.get("singular", ""),
         list_kind_name=names.get("listKind", ""),
-        storage_version_name=storage,
-        shapes=shapes,
+        storage_version_name=next(one["name"] for one in spec["versions"] if one.get("storage")),
+        shapes=_shapes(schemas, keeps_all=bool(spec.get("preserveUnknownFields"))),
         schemas=schemas,
         columns={one["name"]: _columns(one) for one in served},
         scales={one["name"]: _scale(one) for one in served if "scale" in (one.get("subresources") or {})},
         is_custom=True,
     )
+
+
+def _shapes(schemas: dict[str, JsonObject], *, keeps_all: bool) -> dict[str, Shape]:
+    shapes = {name: custom_shape(schema) for name, schema in schemas.items()}
+    for shape in shapes.values():
+        shape.keeps_unknown = shape.keeps_unknown or keeps_all
+    return shapes
 
 
 def _columns(version: JsonObject) -> tuple[Column, ...]:
