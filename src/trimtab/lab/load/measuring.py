@@ -4,35 +4,17 @@ A person can turn any load up or down while it runs (`Load.scale`), or replace i
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from zlib import crc32
 
 from trimtab.lab.load.backlog import Backlog
 from trimtab.lab.load.curves import Moment
+from trimtab.lab.load.members import Member
 from trimtab.lab.load.noise import noise
 from trimtab.lab.load.plan import NO_LOAD, LoadPlan, Queue, Series, WorkloadLoad
 from trimtab.lab.load.sharing import LeaseHolder, nobody, weights
+from trimtab.lab.load.usage import NOISE_SECONDS, Arithmetic, PodUse
 from trimtab.lab.metric_values import MetricValues
-from trimtab.lab.workloads.kinds import RunPod
-from trimtab.lab.workloads.podstate import is_active, is_ready
-from trimtab.lab.workloads.templates import HASH_LABEL
-
-#: Seconds for which one drawing of noise holds.
-NOISE_SECONDS = 15
-HOUR = 3600.0
-_SECOND = timedelta(seconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """What one container uses: millicores, and bytes of memory."""
-
-    cpu_millicores: int
-    memory_bytes: int
-
-
-PodUse = Mapping[str, Use]
-_IDLE = WorkloadLoad(name="")
 
 
 class Load:
@@ -49,7 +31,8 @@ class Load:
         self._start = start
         self._values = values
         self._seed = plan.seed
-        self._loads = {one.name: one for one in plan.workloads}
+        self._loads = {one.name: Arithmetic(one, plan.seed) for one in plan.workloads}
+        self._idle = Arithmetic(WorkloadLoad(name=""), plan.seed)
         self._series = {title_of(one): one for one in plan.series}
         self._factors: dict[str, float] = {}
         self._backlogs: dict[str, Backlog] = {}
@@ -66,13 +49,14 @@ class Load:
         if isinstance(load, Series):
             self._series[title_of(load)] = load
         else:
-            self._loads[load.name] = load
+            self._loads[load.name] = Arithmetic(load, self._seed)
             self._backlogs.pop(load.name, None)
         self._factors.pop(title_of(load), None)
 
     def get(self, name: str) -> WorkloadLoad | None:
         """Return the load of that name."""
-        return self._loads.get(name)
+        found = self._loads.get(name)
+        return found.load if found is not None else None
 
     def remove(self, name: str) -> None:
         """End a load or a series."""
@@ -95,98 +79,83 @@ class Load:
     @property
     def has_queues(self) -> bool:
         """Tell whether it matters when a pod becomes ready: only queues go on between samples."""
-        return any(one.queue is not None for one in self._loads.values())
+        return any(one.load.queue is not None for one in self._loads.values())
 
     def backlog(self, name: str) -> float:
         """Return how many items wait in the queue of a load."""
         found = self._backlogs.get(name)
         return found.items if found is not None else 0.0
 
-    def measure(self, pods: Iterable[RunPod], now: datetime) -> dict[str, PodUse]:
+    def measure(self, members: Sequence[Member], now: datetime) -> dict[str, PodUse]:
         """Return what each running pod uses now, by uid; queues and series move on to now, too."""
         moment = Moment((now - self._start).total_seconds(), now)
-        groups: dict[tuple[str, str], list[RunPod]] = {}
-        for pod in pods:
-            groups.setdefault(workload_of(pod), []).append(pod)
-        by_target = {one.target: one for one in self._loads.values()}
+        groups = _by_workload(members)
         self._advance(groups, moment)
         self._publish(moment)
+        by_target = {one.load.target: one for one in self._loads.values()}
         found: dict[str, PodUse] = {}
-        for target, members in groups.items():
-            found.update(self._measure_workload(by_target.get(target, _IDLE), members, moment))
+        for target, group in groups.items():
+            found.update(self._measure_workload(by_target.get(target, self._idle), group, moment))
         return found
 
-    def observe(self, pods: Iterable[RunPod], now: datetime) -> None:
+    def observe(self, members: Sequence[Member], now: datetime) -> None:
         """Take note of who is ready from now on, and let queues catch up with who was until now."""
-        moment = Moment((now - self._start).total_seconds(), now)
-        groups: dict[tuple[str, str], list[RunPod]] = {}
-        for pod in pods:
-            groups.setdefault(workload_of(pod), []).append(pod)
-        self._advance(groups, moment)
+        self._advance(_by_workload(members), Moment((now - self._start).total_seconds(), now))
 
-    def _advance(self, groups: Mapping[tuple[str, str], Sequence[RunPod]], moment: Moment) -> None:
-        for one in self._loads.values():
+    def _advance(self, groups: Mapping[tuple[str, str], Sequence[Member]], moment: Moment) -> None:
+        for name, running in self._loads.items():
+            one = running.load
             if one.queue is None:
                 continue
-            backlog = self._backlogs.get(one.name)
+            backlog = self._backlogs.get(name)
             if backlog is None:
-                backlog = self._backlogs[one.name] = Backlog(one.queue.backlog, moment.since)
+                backlog = self._backlogs[name] = Backlog(one.queue.backlog, moment.since)
             before = self._ready.get(one.target, 0)
-            backlog.advance(moment.since, self._arrivals(one, one.queue), before * one.queue.rate.as_float())
-            self._ready[one.target] = sum(map(_serves, groups.get(one.target, ())))
+            backlog.advance(moment.since, self._arrivals(name, one.queue), before * one.queue.rate.as_float())
+            self._ready[one.target] = sum(member.serves for member in groups.get(one.target, ()))
 
-    def _arrivals(self, one: WorkloadLoad, queue: Queue) -> Callable[[float], float]:
-        factor, start = self.factor(one.name), self._start
+    def _arrivals(self, name: str, queue: Queue) -> Callable[[float], float]:
+        factor, start = self.factor(name), self._start
 
         def at(since: float) -> float:
-            return queue.arrivals.at(Moment(since, start + (since * _SECOND))) * factor
+            return queue.arrivals.at(Moment(since, start + timedelta(seconds=since))) * factor
 
         return at
 
     def _publish(self, moment: Moment) -> None:
-        for one in self._loads.values():
-            if one.queue is not None:
-                queue = one.queue
+        for name, running in self._loads.items():
+            queue = running.load.queue
+            if queue is not None:
                 self._values.set_external(
                     queue.metric,
-                    round(self.backlog(one.name)),
+                    round(self.backlog(name)),
                     moment.now,
                     labels=queue.labels,
-                    namespace=one.namespace,
+                    namespace=running.load.namespace,
                 )
+        tick = int(moment.since // NOISE_SECONDS)
         for title, series in self._series.items():
             value = series.value.at(moment) * self.factor(title)
-            value *= 1 + series.noise * self._noise(title, moment)
+            value *= 1 + series.noise * noise(self._seed, crc32(title.encode()), tick)
             self._values.set_series(series, value, moment.now)
 
     def _measure_workload(
-        self, one: WorkloadLoad, pods: Sequence[RunPod], moment: Moment
+        self, running: Arithmetic, members: Sequence[Member], moment: Moment
     ) -> Iterable[tuple[str, PodUse]]:
-        serving = [pod for pod in pods if _serves(pod)]
-        parts = dict(
-            zip((pod.metadata.uid for pod in serving), weights(one.share, serving, self._holder), strict=True)
-        )
-        total = self._total_cores(one, moment)
-        for pod in pods:
-            part = parts.get(pod.metadata.uid)
-            cores = one.idle_cpu.as_float()
-            if part is not None:
-                per_pod = (
-                    one.cpu_per_pod.at(moment) * self.factor(one.name) if one.cpu_per_pod is not None else 0.0
-                )
-                cores = max(total * part + per_pod, cores)
-                cores *= 1 + one.noise * self._noise(f"{one.name}/{pod.metadata.name}", moment)
-            yield pod.metadata.uid, _pod_use(one, pod, cores, part or 0.0, moment)
+        one = running.load
+        serving = [member for member in members if member.serves]
+        shares = weights(one.share, [member.pod for member in serving], self._holder)
+        parts = {member.uid: share for member, share in zip(serving, shares, strict=True)}
+        factor = self.factor(one.name)
+        each = one.cpu_per_pod.at(moment) * factor if one.cpu_per_pod is not None else 0.0
+        return running.uses(members, parts, self._total_cores(one, factor, moment), each, moment)
 
-    def _total_cores(self, one: WorkloadLoad, moment: Moment) -> float:
-        total = one.cpu.at(moment) * self.factor(one.name) if one.cpu is not None else 0.0
+    def _total_cores(self, one: WorkloadLoad, factor: float, moment: Moment) -> float:
+        total = one.cpu.at(moment) * factor if one.cpu is not None else 0.0
         backlog = self._backlogs.get(one.name)
         if one.queue is not None and backlog is not None:
             total += backlog.done_per_second * one.queue.cpu_per_item.as_float()
         return total
-
-    def _noise(self, name: str, moment: Moment) -> float:
-        return noise(self._seed, name, int(moment.since // NOISE_SECONDS))
 
 
 def title_of(load: WorkloadLoad | Series) -> str:
@@ -197,43 +166,8 @@ def title_of(load: WorkloadLoad | Series) -> str:
     return f"{load.name}{{{labels}}}"
 
 
-def workload_of(pod: RunPod) -> tuple[str, str]:
-    """Return namespace and name of the workload that a pod belongs to; for a ReplicaSet, its Deployment's."""
-    owner = next((one for one in pod.metadata.owner_references if one.controller), None)
-    if owner is None:
-        return (pod.metadata.namespace, pod.metadata.name)
-    suffix = pod.metadata.labels.get(HASH_LABEL)
-    name = owner.name
-    if owner.kind == "ReplicaSet" and suffix:
-        name = name.removesuffix(f"-{suffix}")
-    return (pod.metadata.namespace, name)
-
-
-def _serves(pod: RunPod) -> bool:
-    return is_ready(pod) and is_active(pod)
-
-
-def _pod_use(one: WorkloadLoad, pod: RunPod, cores: float, part: float, moment: Moment) -> PodUse:
-    used: dict[str, Use] = {}
-    for place, status in enumerate(pod.status.container_statuses):
-        if status.state.running is None:
-            continue
-        other = one.others.get(status.name)
-        if status.name == one.container or (not one.container and place == 0 and other is None):
-            begun = status.state.running.started_at or moment.now
-            used[status.name] = Use(round(cores * 1000), _memory(one, cores, part, begun, moment))
-        elif other is not None:
-            used[status.name] = Use(other.cpu.milli_value(), other.memory.value())
-        else:
-            used[status.name] = Use(1, one.memory.base.value())
-    return used
-
-
-def _memory(one: WorkloadLoad, cores: float, part: float, begun: datetime, moment: Moment) -> int:
-    model = one.memory
-    hours = max((moment.now - begun).total_seconds(), 0.0) / HOUR
-    shared = model.total.at(moment) * part if model.total is not None else 0.0
-    size = (
-        model.base.as_float() + model.per_core.as_float() * cores + model.growth_per_hour.as_float() * hours
-    )
-    return round(size + shared)
+def _by_workload(members: Iterable[Member]) -> dict[tuple[str, str], list[Member]]:
+    groups: dict[tuple[str, str], list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.workload, []).append(member)
+    return groups

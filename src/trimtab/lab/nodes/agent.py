@@ -10,6 +10,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache import Change, Delta
 from trimtab.lab.load.measuring import Load
+from trimtab.lab.load.members import Members
 from trimtab.lab.nodes.lifecycle import Step, Timing, next_step
 from trimtab.lab.nodes.pool import NodePool, register_nodes
 from trimtab.lab.nodes.resize import PENDING, Surroundings, resize_step, wants_resize
@@ -47,6 +48,7 @@ class NodeAgent:
         self._timing = timing
         self._sample_seconds = sample_seconds
         self._killed: dict[str, list[str]] = {}
+        self._members = Members(lambda pod: self._runs(pod) and pod.status.phase == "Running")
         self.samples = Samples(sample_seconds)
         self.scheduler = Scheduler(clock, pods, nodes)
         self.queue = WorkQueue("pods", clock, self.reconcile)
@@ -75,12 +77,12 @@ class NodeAgent:
 
     def sample(self) -> None:
         """Measure every running pod now; those over their memory limit are killed."""
-        pods = [pod for pod in self._pods.all() if self._runs(pod) and pod.status.phase == "Running"]
-        uses = self._load.measure(pods, self._clock.now())
-        self._killed = self.samples.take(pods, uses, self._clock.now())
-        for pod in pods:
-            if pod.metadata.uid in self._killed:
-                self.queue.add((pod.metadata.namespace, pod.metadata.name))
+        members = self._members.of(self._pods.all())
+        now = self._clock.now()
+        self._killed = self.samples.take(members, self._load.measure(members, now), now)
+        for member in members:
+            if member.uid in self._killed:
+                self.queue.add((member.pod.metadata.namespace, member.pod.metadata.name))
 
     def _runs(self, pod: RunPod) -> bool:
         """Tell whether a pod is on one of our nodes; other nodes have agents of their own."""
@@ -97,7 +99,7 @@ class NodeAgent:
             self.queue.add((pod.metadata.namespace, pod.metadata.name))
         was_ready = delta.old is not None and is_ready(delta.old)
         if self._load.has_queues and was_ready != (delta.new is not None and is_ready(delta.new)):
-            self._load.observe(self._pods.all(), self._clock.now())
+            self._load.observe(self._members.of(self._pods.all()), self._clock.now())
         if delta.old is not None and (
             delta.new is None or allocated_to(delta.new) != allocated_to(delta.old)
         ):
