@@ -104,7 +104,7 @@ class RealCluster:
     def start_controllers(self, controllers: Sequence[str], *arguments: str) -> str:
         """Start kube-controller-manager with these controllers and return its url."""
         build.ensure(["kube-controller-manager"])
-        port = _free_port()
+        port = free_port()
         config = self.directory / "controller-manager.kubeconfig"
         flags = [
             f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}",
@@ -163,7 +163,7 @@ class RealCluster:
             path.write_text(json.dumps(config))
 
     def _start_etcd(self) -> None:
-        client, peer = f"http://{HOST}:{_free_port()}", f"http://{HOST}:{_free_port()}"
+        client, peer = f"http://{HOST}:{free_port()}", f"http://{HOST}:{free_port()}"
         self._etcd = client
         flags = [
             f"--data-dir={self.directory / 'etcd'}", f"--listen-client-urls={client}",
@@ -174,7 +174,7 @@ class RealCluster:
         self._start("etcd", flags, lambda: self._answers(f"{client}/health"))
 
     def _start_apiserver(self, port: int | None = None) -> None:
-        port = port or _free_port()
+        port = port or free_port()
         self.url = f"https://{HOST}:{port}"
         self._write_kubeconfigs()
         flags = [
@@ -236,7 +236,8 @@ def available() -> str | None:
     return f"{', '.join(missing)} not built; run `make test-real`" if missing else None
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a loopback port that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
