@@ -77,7 +77,7 @@ def test_scp_e2_the_role_moves_and_its_profile_stays(play):
             assert await stage.target("base") == FOLLOWER_TARGET
             uids = [(await stage.read_pod(f"db-{index}"))["metadata"]["uid"] for index in range(3)]
             # The old leader keeps its size until the base VPA's bounds, wide while it is young, exclude it.
-            await stage.recommend(actor, 200 if stage.outbound else 30, after=600)
+            await stage.recommend(actor, 80, after=600)
             await stage.update(actor, 3)
             assert await requests_of(stage, "db", 3) == [FOLLOWER_TARGET, LEADER_TARGET, FOLLOWER_TARGET]
             after = [(await stage.read_pod(f"db-{index}"))["metadata"]["uid"] for index in range(3)]
