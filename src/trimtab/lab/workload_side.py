@@ -11,6 +11,7 @@ from types import TracebackType
 
 from trimtab.cluster.client import Client
 from trimtab.cluster.watch import WatchPace
+from trimtab.lab.elections import Elections
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.plan import LoadPlan
 from trimtab.lab.metric_values import MetricValues
@@ -57,7 +58,12 @@ class WorkloadSide:
             timing=setting.timing,
             sample_seconds=setting.sample_seconds,
         )
-        queues = [*(controller_queues(self.mirrors) if setting.has_controllers else ()), *self.agent.queues]
+        self.elections = Elections(client.clock, self.mirrors.pods, self.mirrors.leases, self.load)
+        queues = [
+            *(controller_queues(self.mirrors) if setting.has_controllers else ()),
+            *self.agent.queues,
+            self.elections.queue,
+        ]
         self._loops = Loops(self.mirrors.running(has_controllers=setting.has_controllers), queues)
         self._stack = AsyncExitStack()
 

@@ -11,7 +11,7 @@ from trimtab.lab.load.backlog import Backlog
 from trimtab.lab.load.curves import Moment
 from trimtab.lab.load.members import Member
 from trimtab.lab.load.noise import noise
-from trimtab.lab.load.plan import NO_LOAD, LoadPlan, Queue, Series, WorkloadLoad
+from trimtab.lab.load.plan import NO_LOAD, Election, LoadPlan, Queue, Series, WorkloadLoad
 from trimtab.lab.load.sharing import LeaseHolder, nobody, weights
 from trimtab.lab.load.usage import NOISE_SECONDS, Arithmetic, PodUse
 from trimtab.lab.metric_values import MetricValues
@@ -75,6 +75,10 @@ class Load:
     def factor(self, name: str) -> float:
         """Return what a load is multiplied by."""
         return self._factors.get(name, 1.0)
+
+    def election_of(self, target: tuple[str, str]) -> Election | None:
+        """Return how a workload's leader is chosen, by namespace and name; None if it has none."""
+        return next((one.load.election for one in self._loads.values() if one.load.target == target), None)
 
     @property
     def has_queues(self) -> bool:

@@ -10,6 +10,10 @@ A plan is a JSON or YAML document:
       cpu: {type: daily, low: 200m, high: "4", peakHour: 14}
       memory: {base: 64Mi, perCore: 128Mi}
       noise: 0.05
+    - name: db
+      cpu: {type: constant, value: "2"}
+      share: {type: leader, share: 0.8}
+      election: {every: 600}
     - name: worker
       queue: {metric: queue_length, labels: {queue: mail}, arrivals: {type: constant, value: "20"}, rate: "5"}
     series:
@@ -94,6 +98,19 @@ class OtherContainer(Wire, frozen=True):
     memory: Quantity = _NONE
 
 
+class Election(Wire, frozen=True):
+    """Which pod leads, shown in a label of each pod and, if `lease` is set, in a Lease.
+
+    The leader changes when it is no longer ready, and every `every` seconds if that is not 0.
+    """
+
+    label: str = "role"
+    leader: str = "leader"
+    follower: str = "follower"
+    lease: str = ""
+    every: float = 0.0
+
+
 class WorkloadLoad(Wire, frozen=True):
     """The load of one workload: `cpu` is the total over its ready pods, `cpu_per_pod` that of each."""
 
@@ -107,6 +124,7 @@ class WorkloadLoad(Wire, frozen=True):
     share: Share = Even()
     memory: Memory = Memory()
     queue: Queue | None = None
+    election: Election | None = None
     noise: float = 0.0
     others: dict[str, OtherContainer] = {}
 
