@@ -49,6 +49,10 @@ COMMANDS = {
     "top": Lazy(
         "trimtab.cli.top:top", "Show all autoscalers: what they want, what they have, and what holds them."
     ),
+    "up": Lazy(
+        "trimtab.cli.up:up",
+        "Try Trimtab: a cluster in this process, five small stories, and kubectl to look at them.",
+    ),
     "validate": Lazy(
         "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."
     ),

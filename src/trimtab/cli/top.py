@@ -16,6 +16,7 @@ from trimtab.cluster.errors import NotFound
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 
+_NUMBERS = {"min", "max", "current", "desired"}
 _COLUMNS = ("namespace", "name", "target", "min", "max", "current", "desired", "active", "reason")
 
 
@@ -34,22 +35,23 @@ def top(namespace: str, period: float, output: str, kubeconfig: str, context: st
 
     async def act(client: Client, _namespace: str) -> None:
         if output != "table":
-            rows = await _rows(client, namespace)
+            rows = await rows_of(client, namespace)
             click.echo(to_json(rows) if output == "json" else to_yaml(rows), nl=False)
             return
         console = Console()
         if not period:
-            console.print(_table(await _rows(client, namespace)))
+            console.print(_table(await rows_of(client, namespace)))
             return
         with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
             while True:
-                live.update(_table(await _rows(client, namespace)), refresh=True)
+                live.update(_table(await rows_of(client, namespace)), refresh=True)
                 await asyncio.sleep(period)
 
     with_client(kubeconfig, context, act)
 
 
-async def _rows(client: Client, namespace: str) -> list[dict[str, Any]]:
+async def rows_of(client: Client, namespace: str) -> list[dict[str, Any]]:
+    """Return one row of facts per HPA, own and native."""
     rows = []
     for resource in (OWN_HPAS, NATIVE_HPAS):
         try:

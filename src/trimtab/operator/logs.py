@@ -42,11 +42,12 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def set_up(form: str, *, verbose: bool = False) -> None:
-    """Send log lines to standard error."""
+def set_up(form: str, *, quiet: bool = False) -> None:
+    """Send log lines to standard error; `quiet` leaves only warnings."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""The stories of `trimtab up`: a file each, with the objects and the load, and the words that go with it."""
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from trimtab.lab.load.plan import KIND as LOAD_PLAN
+from trimtab.lab.load.plan import LoadPlan, parse_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One thing to look at."""
+
+    name: str
+    """What `--scenario` calls it; also its namespace."""
+    title: str
+    look: str
+    """What there is to see."""
+    try_this: str
+    """A command for the person who has seen it."""
+
+    @property
+    def file(self) -> str:
+        """Return the name of the story's file."""
+        return f"{STORIES.index(self) + 1}-{self.name}.yaml"
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Return the objects to apply."""
+        return [one for one in self._documents() if one["kind"] != LOAD_PLAN]
+
+    def load(self) -> LoadPlan:
+        """Return what loads them."""
+        plan = next(one for one in self._documents() if one["kind"] == LOAD_PLAN)
+        return parse_plan(yaml.safe_dump(plan))
+
+    def _documents(self) -> list[dict[str, Any]]:
+        text = resources.files(__name__).joinpath(self.file).read_text(encoding="utf-8")
+        return [one for one in yaml.safe_load_all(text) if one]
+
+
+STORIES = (
+    Story(
+        "same-labels",
+        "A Job that shares its labels",
+        "shop-by-label scales up for a Job's CPU; shop-by-owner, with the same load, counts only its own pods",
+        "trimtab explain hpa/shop-by-owner -n same-labels",
+    ),
+    Story(
+        "tolerance",
+        "A tolerance of its own",
+        "after a minute both are 7 % over target: api-5-percent adds a pod, api-default stays within 10 %",
+        "kubectl get thpa -n tolerance -w",
+    ),
+    Story(
+        "to-zero",
+        "To zero and back",
+        "mailer goes to zero when its queue is empty and wakes up with the next burst, every five minutes",
+        "kubectl describe thpa mailer -n to-zero",
+    ),
+    Story(
+        "one-series",
+        "One series of a metric",
+        "the backlog of images grows, that of videos does not: one metric name, told apart by its label",
+        "trimtab explain hpa/images -n one-series",
+    ),
+)
+
+
+def chosen(names: tuple[str, ...]) -> tuple[Story, ...]:
+    """Return the stories of these names, or all; raise ValueError that names the known ones."""
+    known = {story.name: story for story in STORIES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"there is no story {unknown[0]!r}; there are: {', '.join(known)}")
+    return tuple(known[name] for name in names) or STORIES
