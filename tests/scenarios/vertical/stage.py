@@ -7,7 +7,7 @@ itself plays StatefulSet controller and kubelet: `heal` makes the pods that are 
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -20,7 +20,7 @@ from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.patching import DeleteOptions
+from trimtab.cluster.patching import DeleteOptions, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, NODES, PODS, STATEFUL_SETS
 from trimtab.cluster.transport import Request, Transport
@@ -57,11 +57,16 @@ class Actor:
         client = Client(stage.clock, self.line, seed=2)
         self.site = Site(stage.clock, client, settings, registry=self.registry)
         self.unproved: str | None = None
+        self._ask: Callable[[], Awaitable[str | None]] | None = None
         self.recommender = make_recommender(self.site)
         self.updater = make_updater(self.site, self._proof)
 
     async def _proof(self) -> str | None:
-        return self.unproved
+        return await self._ask() if self._ask else self.unproved
+
+    def prove_by(self, ask: Callable[[], Awaitable[str | None]]) -> None:
+        """Let the updater ask this before it evicts."""
+        self._ask = ask
 
     def count(self, name: str, **labels: str) -> float:
         """Return the value of one Prometheus metric."""
@@ -85,6 +90,7 @@ class Stage:
         self.namespace = f"v-{secrets.token_hex(3)}"
         self.own_namespace = f"{self.namespace}-own"
         self._nodes: list[str] = []
+        self._serving: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
         for crd in all_crds():
@@ -131,13 +137,31 @@ class Stage:
             await admission.refresh()
             yield admission
             return
-        serving = asyncio.ensure_future(admission.run())
+        self._serving = asyncio.ensure_future(admission.run())
         try:
             await self.wait_for(lambda: self._is_admitting(actor))
             yield admission
         finally:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+            await self.break_webhook(admission)
+
+    async def break_webhook(self, admission: Admission) -> None:
+        """The webhook dies without a word."""
+        if self.outbound is not None:
+            self.outbound.register(self.own_namespace, "trimtab-webhook", _dead)
+        elif self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+
+    async def mend_webhook(self, actor: Actor, admission: Admission) -> None:
+        """The webhook is back."""
+        if self.outbound is not None:
+            self.outbound.register(self.own_namespace, "trimtab-webhook", _backend(admission.app))
+        else:
+            self._serving = asyncio.ensure_future(admission.run())
+        await self.wait_for(lambda: self._is_admitting(actor))
+
+    async def patch_json(self, resource: Resource[Json], name: str, operations: list[Json]) -> None:
+        await self.client.patch(resource, name, None, operations, how=PatchType.JSON)
 
     async def _is_admitting(self, actor: Actor) -> bool:
         return await AdmissionProbe(self.clock, actor.site.client, self.own_namespace).problem() is None
@@ -258,6 +282,14 @@ class Stage:
         for index, node in enumerate(nodes):
             spec = {**pod_spec(None), "nodeName": node}
             await self.pod(f"{name}-{index}", labels, spec, _owner(made, "DaemonSet"))
+
+    async def daemon_pod(self, owner: str, name: str, node: str) -> None:
+        """Make a pod as the DaemonSet controller does: for a node that it names, but is not bound to yet."""
+        made = await self.client.get(DAEMON_SETS.untyped(), owner, self.namespace)
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        spec = {**pod_spec(None), "affinity": {"nodeAffinity": required}}
+        await self.pod(name, made["spec"]["template"]["metadata"]["labels"], spec, _owner(made, "DaemonSet"))
 
     async def pod(self, name: str, labels: Json, spec: Json | None = None, owner: Json | None = None) -> None:
         metadata = {"name": name, "labels": labels, "ownerReferences": [owner] if owner else []}
@@ -428,6 +460,10 @@ def _backend(app: AdmissionApp) -> Backend:
         return Response(found.status, found.body)
 
     return answer
+
+
+async def _dead(method: str, path: str, headers: Any, body: bytes) -> Response:
+    return Response(503, b"nobody is here")
 
 
 def free_port() -> int:

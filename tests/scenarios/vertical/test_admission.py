@@ -1,0 +1,196 @@
+"""The webhooks as the API server calls them: pods sized at creation, wrong objects refused, nothing ever blocked."""
+
+import pytest
+
+from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
+from trimtab.cluster import errors
+from trimtab.cluster.resources import LEASES
+from trimtab.operator.vertical.admission.registration import MUTATING, NAME, VALIDATING
+from trimtab.operator.vertical.kinds import SCOPES, VPAS
+from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
+
+
+def test_a_pod_is_created_with_the_size_of_its_role(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.statefulset("hot", 1, labels={"role": "leader"})
+        await stage.scope("leader", pods={"role": "leader"})
+        await stage.vpa("base", "db")
+        await stage.vpa("lead", "hot", scope="leader")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER, hot_0=LEADER)
+        async with stage.running() as actor, stage.admitting(actor):
+            await stage.recommend(actor, 2)
+            await stage.caught_up(actor)
+            await stage.delete_pod("db-1")
+            await stage.delete_pod("hot-0")
+            await stage.heal("db")
+            await stage.heal("hot")
+        assert await stage.memory("db-0") == "50Mi"
+        assert await stage.memory("db-1") == FOLLOWER_TARGET
+        assert await stage.memory("hot-0") == LEADER_TARGET, "the template carries the role's label"
+        notes = (await stage.read_pod("db-1"))["metadata"]["annotations"]
+        assert (
+            notes["vpaUpdates"] == "Pod resources updated by base: container 0: cpu request, memory request"
+        )
+        assert notes["vpaObservedContainers"] == "app"
+
+    play(scenario)
+
+
+def test_scp_s1_at_admission_a_daemonset_pod_gets_the_size_of_its_class_of_nodes(play):
+    async def scenario(stage: Stage) -> None:
+        nodes = [await stage.node("fast", size="large"), await stage.node("slow", size="small")]
+        await stage.daemonset("agent", nodes)
+        await stage.scope("large", nodes={"size": "large"})
+        await stage.vpa("base", "agent", kind="DaemonSet")
+        await stage.vpa("large", "agent", kind="DaemonSet", scope="large")
+        stage.use(agent_0=LEADER, agent_1=FOLLOWER)
+        async with stage.running() as actor, stage.admitting(actor):
+            await stage.recommend(actor, 2)
+            await stage.caught_up(actor)
+            for index, node in enumerate(nodes):
+                await stage.daemon_pod("agent", f"agent-new-{index}", node)
+        assert await stage.memory("agent-new-0") == LEADER_TARGET
+        assert await stage.memory("agent-new-1") == FOLLOWER_TARGET
+
+    play(scenario)
+
+
+def test_scp_u3_a_vpa_that_names_an_absent_scope_is_refused_and_an_existing_one_stays_editable(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 1)
+        async with stage.running() as actor, stage.admitting(actor):
+            with pytest.raises(errors.ApiError, match=r"spec\.vpaScope\.name"):
+                await stage.vpa("lead", "db", scope="absent")
+            await stage.scope("leader", pods={"role": "leader"})
+            await stage.vpa("lead", "db", scope="leader")
+            await stage.delete_scope("leader")
+            await stage.caught_up(actor)
+            unrelated = {"spec": {"updatePolicy": {"minReplicas": 3}}}
+            await stage.client.patch(VPAS, "lead", stage.namespace, unrelated)
+        assert (await stage.read_vpa("lead"))["spec"]["updatePolicy"]["minReplicas"] == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        pytest.param({"key": "role", "operator": "In", "values": []}, id="In without values"),
+        pytest.param({"key": "-bad-", "operator": "Exists"}, id="a key that is none"),
+        pytest.param({"key": "role", "operator": "Like", "values": ["x"]}, id="an unknown operator"),
+    ],
+)
+@pytest.mark.parametrize("webhook", [True, False], ids=["by the webhook", "by the definition alone"])
+def test_scp_u4_a_malformed_scope_is_refused(play, requirement, webhook):
+    body = {
+        "apiVersion": SCOPES.api_version,
+        "kind": SCOPES.kind,
+        "metadata": {"name": "bad"},
+        "spec": {"podSelector": {"matchExpressions": [requirement]}},
+    }
+
+    async def scenario(stage: Stage) -> None:
+        if not webhook:
+            with pytest.raises(errors.ApiError):
+                await stage.client.create(SCOPES, body, stage.namespace)
+            return
+        async with stage.running() as actor, stage.admitting(actor):
+            with pytest.raises(errors.ApiError, match="podSelector"):
+                await stage.client.create(SCOPES, body, stage.namespace)
+
+    play(scenario)
+
+
+def test_an_absent_update_policy_gets_its_default(play):
+    async def scenario(stage: Stage) -> None:
+        body = {
+            "apiVersion": VPAS.api_version,
+            "kind": VPAS.kind,
+            "metadata": {"name": "plain"},
+            "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+        }
+        async with stage.running() as actor, stage.admitting(actor):
+            await stage.client.create(VPAS, body, stage.namespace)
+        assert (await stage.read_vpa("plain"))["spec"]["updatePolicy"] == {"updateMode": "Recreate"}
+
+    play(scenario)
+
+
+def test_f55_without_the_webhook_pods_are_created_as_they_are_and_nothing_is_evicted(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3)
+        await stage.vpa("base", "db", mode="Recreate")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+        async with stage.running() as actor:
+            probe = AdmissionProbe(stage.clock, actor.site.client, stage.own_namespace)
+            actor.prove_by(probe.problem)
+            async with stage.admitting(actor) as admission:
+                await stage.recommend(actor, 2)
+                await stage.break_webhook(admission)
+                began = stage.clock.monotonic()
+                await stage.delete_pod("db-2")
+                await stage.heal("db")
+                assert stage.clock.monotonic() - began <= 3.5, "a dead webhook delays nobody"
+                assert await stage.memory("db-2") == "50Mi"
+                await stage.update(actor, 3)
+                assert not actor.wrote("/eviction")
+                assert "came back unchanged" in actor.updater.health()["admission"]
+                await stage.mend_webhook(actor, admission)
+                await stage.update(actor)
+                assert len(actor.wrote("/eviction")) == 1
+                await stage.heal("db")
+                assert FOLLOWER_TARGET in [await stage.memory(f"db-{index}") for index in range(3)]
+
+    play(scenario)
+
+
+def test_s5_the_configurations_are_narrow_and_come_back_when_somebody_breaks_them(play):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running() as actor, stage.admitting(actor) as admission:
+            pods = (await stage.client.get(MUTATING, NAME))["webhooks"][0]
+            excluded = pods["namespaceSelector"]["matchExpressions"][0]
+            assert excluded["operator"] == "NotIn"
+            assert set(excluded["values"]) == {"kube-system", stage.own_namespace}
+            for resource in (MUTATING, VALIDATING):
+                for hook in (await stage.client.get(resource, NAME))["webhooks"]:
+                    assert hook["timeoutSeconds"] <= 3
+                    assert hook["failurePolicy"] == "Ignore"
+                    assert hook["sideEffects"] == "None"
+            assert pods["matchConditions"][0]["name"] == "has-a-controller"
+            broken = [{"op": "remove", "path": "/webhooks/0"}]
+            await stage.patch_json(MUTATING, NAME, broken)
+            await admission.refresh()
+            assert len((await stage.client.get(MUTATING, NAME))["webhooks"]) == 3
+            await stage.client.delete(VALIDATING, NAME)
+            await admission.refresh()
+            assert len((await stage.client.get(VALIDATING, NAME))["webhooks"]) == 2
+            writes = len(actor.line.writes)
+            await admission.refresh()
+            assert len(actor.line.writes) == writes, "what is right already is not written"
+
+    play(scenario)
+
+
+def test_upstreams_updater_finds_the_lease_that_it_looks_for(play):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running() as actor, stage.admitting(actor) as admission:
+            await admission.refresh()
+            lease = await stage.client.get(LEASES, "vpa-admission-controller", "kube-system")
+            assert lease.spec.renew_time is not None
+            check = LeaseCheck(stage.clock, actor.site.client)
+            assert await check.problem() is None
+            await stage.pass_time(61)
+            assert "last renewed" in (await check.problem() or "")
+
+    play(scenario)
+
+
+def test_a_pod_without_a_controller_is_not_even_asked_about(play):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running() as actor, stage.admitting(actor):
+            await stage.pod("alone", {"app": "db"})
+            total = actor.count("vpa_admission_controller_admission_pods_total", applied="false")
+            assert total == 0
+
+    play(scenario)
