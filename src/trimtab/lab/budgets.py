@@ -4,6 +4,7 @@ After each change of a budget or of a pod that one covers, the budget's status i
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from math import ceil
 
@@ -13,6 +14,7 @@ from trimtab.lab.store import Store
 from trimtab.lab.strategies.workloads import selector_of
 
 OwnerReplicas = Callable[[str], int | None]
+LOG = logging.getLogger(__name__)
 BUDGETS = "poddisruptionbudgets.policy"
 
 
@@ -38,7 +40,10 @@ class Budgets:
             while self._namespaces:
                 namespace = next(iter(self._namespaces))
                 del self._namespaces[namespace]
-                self._count(namespace)
+                try:
+                    self._count(namespace)
+                except Exception:  # one odd object must not stop the counting of the others
+                    LOG.exception("counting the budgets of namespace %s", namespace)
 
     def _count(self, namespace: str) -> None:
         pods = [entry.decoded() for entry in self._store.shelf("pods").range(namespace)]
@@ -66,7 +71,7 @@ class Budgets:
 
 def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: OwnerReplicas) -> JsonObject:
     """Return what a budget allows now."""
-    spec, before = budget["spec"], budget.get("status") or {}
+    spec, before = budget.get("spec") or {}, budget.get("status") or {}
     selector = selector_of(spec["selector"]) if spec.get("selector") is not None else None
     covered = [
         pod

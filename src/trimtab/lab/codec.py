@@ -22,10 +22,6 @@ MAX_DEPTH = 100
 MAX_ALIASES = 100
 
 
-class DuplicateFieldError(ValueError):
-    """The same field appears twice in one JSON object."""
-
-
 def copy_of(value: Any) -> Any:
     """Return a deep copy of JSON data."""
     return decode(encode(value))

@@ -12,11 +12,15 @@ from trimtab.lab.errors import bad_request, conflict, invalid, not_found, unsupp
 from trimtab.lab.reads import Reads, key_of
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request, Response, Target
+from trimtab.lab.schemas import META, shape_of_type
+from trimtab.lab.schemas.prune import fit
 from trimtab.lab.store import Entry, Store
 from trimtab.lab.views import choose_view
 from trimtab.model.times import format_time
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+#: Seconds of grace beyond which nobody waits; a larger number would leave the calendar.
+LONGEST = 100 * 365 * 86_400
 POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -36,7 +40,7 @@ class DeleteOptions:
         conditions: Any = body.get("preconditions") or {}
         request.query.setdefault("dryRun", []).extend(body.get("dryRun") or ())
         return cls(
-            _grace(body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))),
+            read_grace(body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))),
             _propagation(request, body),
             conditions.get("uid", ""),
             conditions.get("resourceVersion", ""),
@@ -47,15 +51,17 @@ def _read_body(request: Request) -> JsonObject:
     body = decode_any(request) if request.body else {}
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
+    fit(body, shape_of_type(META + "DeleteOptions"), "DeleteOptions", "v1")
     return body
 
 
-def _grace(seconds: Any) -> int | None:
+def read_grace(seconds: int | None) -> int | None:
+    """Return a grace period within what can be waited for."""
     if seconds is None:
         return None
-    if not isinstance(seconds, int) or isinstance(seconds, bool):
-        raise bad_request("gracePeriodSeconds must be a whole number")
-    return max(seconds, 1) if seconds else 0  # upstream reads a negative grace as 1: as short as can be
+    return (
+        min(max(seconds, 1), LONGEST) if seconds else 0
+    )  # upstream reads a negative grace as 1: as short as can be
 
 
 def _propagation(request: Request, body: JsonObject) -> str:

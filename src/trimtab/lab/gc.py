@@ -5,6 +5,7 @@ foreground before it, orphaning cuts the tie. The same task empties namespaces t
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 from trimtab.lab.codec import JsonObject
@@ -17,6 +18,7 @@ from trimtab.lab.store import Entry, Store
 
 #: Seconds until a deletion that was refused is tried again.
 RETRY_SECONDS = 10.0
+LOG = logging.getLogger(__name__)
 USER = User("system:serviceaccount:kube-system:generic-garbage-collector", ("system:masters",))
 
 
@@ -65,7 +67,10 @@ class GarbageCollector:
             self._wake.clear()
             while self._jobs:
                 key = next(iter(self._jobs))
-                await self._jobs.pop(key)()
+                try:
+                    await self._jobs.pop(key)()
+                except Exception:  # one odd object must not stop the collection of the others
+                    LOG.exception("collecting %s %s", *key)
 
     async def _collect(self, uid: str) -> None:
         """Delete an object none of whose owners exists."""

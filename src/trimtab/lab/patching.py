@@ -102,7 +102,9 @@ class Patching:
         if not config.get("apiVersion") or not config.get("kind"):
             raise bad_request("an applied configuration must name its apiVersion and kind")
         check_type(config, resource.kind, resource.api_version(target.version))
-        if config.get("metadata", {}).get("managedFields"):
+        if not isinstance(config.setdefault("metadata", {}), dict):
+            raise bad_request("metadata must be an object")
+        if config["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         config = _without_defaults(config, request, resource, target)
         manager = Manager(manager_name, "Apply", resource.api_version(target.version), target.subresource)

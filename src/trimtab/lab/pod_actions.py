@@ -3,7 +3,7 @@
 from trimtab.clock import Clock
 from trimtab.lab.bodies import accept_object, read_typed
 from trimtab.lab.codec import JsonObject, copy_of
-from trimtab.lab.deletion import DeleteOptions, Deletion
+from trimtab.lab.deletion import DeleteOptions, Deletion, read_grace
 from trimtab.lab.errors import (
     ApiError,
     bad_request,
@@ -46,7 +46,7 @@ class PodActions:
         options = body.get("deleteOptions") or {}
         conditions = options.get("preconditions") or {}
         wanted = DeleteOptions(
-            options.get("gracePeriodSeconds"),
+            read_grace(options.get("gracePeriodSeconds")),
             options.get("propagationPolicy", ""),
             conditions.get("uid", ""),
             conditions.get("resourceVersion", ""),
@@ -70,7 +70,7 @@ class PodActions:
         budgets = [
             budget
             for budget in (one.decoded() for one in self._store.shelf(BUDGETS).range(target.namespace))
-            if "selector" in budget["spec"] and selector_of(budget["spec"]["selector"]).matches(entry.labels)
+            if _covers(budget, entry)
         ]
         if not budgets:
             return
@@ -172,6 +172,11 @@ def _goes_freely(pod: JsonObject) -> bool:
 def _is_ready(pod: JsonObject) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _covers(budget: JsonObject, pod: Entry) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    return selector is not None and selector_of(selector).matches(pod.labels)
 
 
 def _spares_unready(budget: JsonObject) -> bool:

@@ -3,19 +3,21 @@
 from typing import Any
 
 from trimtab.lab.bodies import check_place, read_typed
-from trimtab.lab.codec import JsonObject
-from trimtab.lab.errors import ApiError, bad_request, invalid, invalid_value, not_found
+from trimtab.lab.codec import JsonObject, copy_of
+from trimtab.lab.errors import ApiError, invalid, invalid_value, not_found
 from trimtab.lab.patching import Edit, read_edit
 from trimtab.lab.reads import key_of
 from trimtab.lab.registry import Resource, ScalePaths
 from trimtab.lab.request import Request, Response, Target
 from trimtab.lab.schemas import shape_of_kind
+from trimtab.lab.schemas.prune import fit
 from trimtab.lab.store import Store
 from trimtab.lab.strategies.workloads import selector_of
 from trimtab.lab.writes import Writes
 from trimtab.model.selector import Selector
 
 GROUP, VERSION, KIND = "autoscaling", "v1", "Scale"
+SHAPE = shape_of_kind(GROUP, VERSION, KIND)
 
 
 class Scales:
@@ -37,11 +39,12 @@ class Scales:
             check_place(wanted, resource, target)
             edit = _replace_by(wanted)
         else:
-            edit = read_edit(request, shape_of_kind(GROUP, VERSION, KIND), is_custom=False)
+            edit = read_edit(request, SHAPE, is_custom=False)
 
         def change(old: JsonObject) -> JsonObject:
             before = scale_of(resource, target, old)
-            after = edit(before)
+            after = edit(copy_of(before))
+            fit(after, SHAPE, KIND, VERSION)
             return _with_replicas(resource, target, old, before, after, is_whole=verb == "update")
 
         written = await self._writes.modify(request, resource, target, change)
@@ -63,8 +66,6 @@ def _with_replicas(
 ) -> JsonObject:
     """Return the object with the replicas of the written scale."""
     replicas = (after.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request("spec.replicas must be a whole number")
     if replicas < 0:
         cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid(KIND, GROUP, target.name, [cause])

@@ -93,10 +93,11 @@ class Filter:
             return entry.namespace
         return entry.fields.get(name, "")
 
-    @property
-    def single_name(self) -> str:
-        """Return the one name that `metadata.name=...` asks for, for authorisation."""
-        for one in self.fields:
-            if one.name == "metadata.name" and one.is_equal:
-                return one.value
+
+def selected_name(text: str) -> str:
+    """Return the one name that a field selector asks for, for authorisation; none when it cannot be read."""
+    try:
+        found = [one.value for one in parse_fields(text) if one.name == "metadata.name" and one.is_equal]
+    except ApiError:
         return ""
+    return found[0] if found else ""

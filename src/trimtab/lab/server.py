@@ -36,6 +36,7 @@ from trimtab.lab.request import MAX_BODY, Request, Response, Target, User, parse
 from trimtab.lab.reviews import Reviews
 from trimtab.lab.routes import NonResourceRoutes, ResourceRoutes
 from trimtab.lab.scale import Scales
+from trimtab.lab.selectors import selected_name
 from trimtab.lab.store import Store
 from trimtab.lab.writes import Writes
 from trimtab.model.gates import FeatureGates
@@ -167,11 +168,7 @@ class Server:
     def _authorize(self, call: Request, target: Target, verb: str) -> None:
         name = target.name
         if not name and verb in ("list", "watch", "deletecollection"):
-            name = (
-                call.option("fieldSelector").removeprefix("metadata.name=")
-                if "metadata.name=" in call.option("fieldSelector")
-                else ""
-            )
+            name = selected_name(call.option("fieldSelector"))
         question = Question(verb, target.group, target.resource, target.subresource, target.namespace, name)
         self.authorizer.check(call.user, question)
 

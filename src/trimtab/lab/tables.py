@@ -125,14 +125,3 @@ def _step(value: Any, step: re.Match[str]) -> list[Any]:
         return list(value)
     index = int(step["index"])
     return [value[index]] if index < len(value) else []
-
-
-def is_path(path: str) -> bool:
-    """Tell whether a printer column's JSON path is one that we can follow."""
-    at = 0
-    while at < len(path):
-        step = _STEP.match(path, at)
-        if step is None:
-            return False
-        at = step.end()
-    return bool(path)

@@ -7,8 +7,8 @@ from typing import Any
 
 from trimtab.lab.codec import JsonObject, encode
 from trimtab.lab.errors import duplicate_value, invalid_value, required, unsupported_value
+from trimtab.lab.schemas.times import is_time
 from trimtab.model.fielderror import ErrorType, FieldError
-from trimtab.model.times import parse_time
 
 #: Problems reported at most; one broken object must not answer with megabytes.
 MOST = 100
@@ -147,17 +147,9 @@ def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldEr
     pattern = schema.get("pattern")
     if pattern and not compile_pattern(pattern).search(value):
         yield invalid_value(path, value, f"{path} in body should match '{pattern}'")
-    if schema.get("format") == "date-time" and not _is_time(value):
+    if schema.get("format") == "date-time" and not is_time(value):
         detail = f"{path} in body must be of type date-time: {encode(value).decode()}"
         yield FieldError(ErrorType.TYPE_INVALID, path, value, detail)
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_time(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[FieldError]:

@@ -12,13 +12,27 @@ from typing import Literal
 
 from trimtab.lab.codec import JsonObject, decode
 
-Form = Literal["object", "map", "list", "string", "integer", "number", "boolean", "int-or-string", "any"]
+Form = Literal[
+    "object",
+    "map",
+    "list",
+    "string",
+    "integer",
+    "number",
+    "boolean",
+    "int-or-string",
+    "quantity",
+    "time",
+    "any",
+]
 PREFIX = "#/definitions/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 #: Types whose JSON is not what their Go struct says; the API lets any value of the named form through.
 SPECIAL: dict[str, Form] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": "int-or-string",
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    META + "Time": "time",
+    META + "MicroTime": "time",
     META + "FieldsV1": "any",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "any",

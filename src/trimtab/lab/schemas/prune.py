@@ -5,18 +5,21 @@ when empty. `fieldValidation` decides what the client hears about unknown fields
 a refusal (Strict).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import bad_request
 from trimtab.lab.schemas import Shape
+from trimtab.lab.schemas.times import is_time
 
-GO_NAMES = {"integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
+GO_NAMES = {"time": "Time", "integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
+EMPTY: dict[str, Any] = {"object": {}, "map": {}, "list": [], "string": ""}
 JSON_FORMS = {
     "string": ("string",),
     "boolean": ("bool",),
     "number": ("number",),
-    "int-or-string": ("number", "string"),
+    "quantity": ("number", "string"),
 }
 
 
@@ -75,18 +78,28 @@ class _Fitting:
             elif form == "object":
                 self._object(value, shape, path + ".", _short(shape))
             else:
+                self._fill_nulls(value, value.keys(), shape.values)
                 for child in value.values():
                     self._inner(child, shape.values, path)
         elif form == "list":
             if not isinstance(value, list):
                 self._refuse(value, path, f"[]{_short(shape.item()) or shape.item().form}")
                 return
+            self._fill_nulls(value, range(len(value)), shape.items)
             owner = self._owner
             for index, child in enumerate(value):
                 self._owner = owner
                 self._inner(child, shape.items, f"{path}[{index}]")
         elif not _is_scalar(value, form):
             self._refuse(value, path, GO_NAMES.get(form, form))
+
+    def _fill_nulls(self, container: Any, keys: Iterable[Any], shape: Shape | None) -> None:
+        """Read a null inside a list or map as the empty value of its type, as a typed decoder does."""
+        if not self._is_strict or shape is None or shape.form not in EMPTY:
+            return
+        for key in keys:
+            if container[key] is None:
+                container[key] = type(EMPTY[shape.form])()
 
     def _inner(self, value: Any, shape: Shape | None, path: str) -> None:
         if value is not None and shape is not None:
@@ -110,6 +123,10 @@ def _is_scalar(value: Any, form: str) -> bool:
     seen = _json_type(value)
     if form == "integer":
         return seen == "number" and float(value).is_integer()
+    if form == "int-or-string":
+        return seen == "string" or (seen == "number" and float(value).is_integer())
+    if form == "time":
+        return seen == "string" and is_time(value)
     return seen in JSON_FORMS[form]
 
 

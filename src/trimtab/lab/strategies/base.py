@@ -30,8 +30,6 @@ class Strategy:
     is_graceful = False
     #: Whether DELETE answers with the object even when it is gone at once.
     returns_deleted = False
-    #: Whether a PUT of a missing object creates it, as a few old kinds allow.
-    creates_on_update = False
     #: Whether a PUT must carry the version it was read at.
     needs_version_on_update = False
     #: Whether writes to `status` may also change labels and annotations; those of custom resources may not.

@@ -190,6 +190,7 @@ class ApiServiceStrategy(Strategy):
 
     def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
         """Report the service as reachable; the lab asks it only when a request comes."""
+        obj.setdefault("spec", {})
         condition = {
             "type": "Available",
             "status": "True",
@@ -205,7 +206,8 @@ class ApiServiceStrategy(Strategy):
         """Check that the name says what is served."""
         spec = obj.get("spec") or {}
         wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
-        if obj["metadata"]["name"] != wanted:
+        name = obj["metadata"].get("name", "")
+        if name != wanted:
             detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
-            return [invalid_value("metadata.name", obj["metadata"]["name"], detail)]
+            return [invalid_value("metadata.name", name, detail)]
         return []

@@ -1,5 +1,6 @@
 """The rules of workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, and the budgets that guard them."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,11 @@ from trimtab.model.wire import WireError, convert
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 QUARTER = "25%"
+PERCENT = re.compile(r"[0-9]+%\Z")
+PERCENT_RULE = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
@@ -272,7 +278,7 @@ class JobStrategy(WorkloadStrategy):
         spec, meta = obj["spec"], obj["metadata"]
         if spec.get("manualSelector"):
             return
-        uid, name = meta["uid"], meta["name"]
+        uid, name = meta["uid"], meta.get("name", "")
         labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
         for prefix in ("batch.kubernetes.io/", ""):
             labels[f"{prefix}controller-uid"] = uid
@@ -361,4 +367,6 @@ class BudgetStrategy(Strategy):
             value = spec.get(name)
             if isinstance(value, int) and value < 0:
                 found.append(invalid_value(f"spec.{name}", value, NOT_NEGATIVE))
+            elif isinstance(value, str) and not PERCENT.match(value):
+                found.append(invalid_value(f"spec.{name}", value, PERCENT_RULE))
         return found
