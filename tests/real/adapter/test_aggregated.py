@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.real.adapter.registered import RegisteredAdapter, apply, until, write
 from tools.peers.cluster import HPA_CONTROLLER, RealCluster
+
+Json = dict[str, Any]
 
 pytestmark = pytest.mark.real
 
@@ -14,7 +17,7 @@ NS = "adapter-queues"
 OBJECT = f"namespaces/{NS}/statefulsets.apps/foo/queue_length"
 
 
-def values(some_jobs: int, other_jobs: int, *, rps: int = 10, sqs: tuple[int, int] = (4, 5)) -> dict:
+def values(some_jobs: int, other_jobs: int, *, rps: int = 10, sqs: tuple[int, int] = (4, 5)) -> Json:
     queues = {"some-jobs": some_jobs, "other-jobs": other_jobs}
     return {
         "custom": [
@@ -35,7 +38,7 @@ def values(some_jobs: int, other_jobs: int, *, rps: int = 10, sqs: tuple[int, in
     }  # fmt: skip
 
 
-def deployment(name: str, replicas: int) -> dict:
+def deployment(name: str, replicas: int) -> Json:
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
     return {
@@ -44,7 +47,7 @@ def deployment(name: str, replicas: int) -> dict:
     }  # fmt: skip
 
 
-def hpa(name: str, metric: dict, most: int = 20) -> dict:
+def hpa(name: str, metric: Json, most: int = 20) -> Json:
     # Down as fast as up, so that both directions are seen within seconds.
     rules = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Pods", "value": 50, "periodSeconds": 1}]}
     return {
@@ -58,7 +61,7 @@ def hpa(name: str, metric: dict, most: int = 20) -> dict:
     }  # fmt: skip
 
 
-def queue_metric(queue: str, target: dict) -> dict:
+def queue_metric(queue: str, target: Json) -> Json:
     described = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "foo"}
     metric = {"name": "queue_length", "selector": {"matchLabels": {"queue": queue}}}
     return {"type": "Object", "object": {"describedObject": described, "metric": metric, "target": target}}
