@@ -69,7 +69,10 @@ class Line:
         """Called for every watch; what it returns sees each line and gives those that arrive."""
         self.is_silent: Callable[[Request], bool] = lambda _: False
         """Called for every watch and every line of it: a silent one stays open and says nothing."""
+        self.is_hanging: Callable[[Request], bool] = lambda _: False
+        """Called for every request: one that hangs is given up by its own deadline."""
         self.crashed = asyncio.Event()
+        self._dropped = asyncio.Event()
         self._number = 0
 
     async def request(self, request: Request) -> Response:
@@ -81,6 +84,9 @@ class Line:
         if instead is not None:
             self._note(request, instead.status)
             return instead
+        if self.is_hanging(request):
+            await asyncio.sleep(request.deadlines.total)
+            raise TransportError(f"{request}: not answered within {request.deadlines.total:g} s")
         if not _is_counted(request):
             return await self._inner.request(request)
         number, self._number = self._number, self._number + 1
@@ -97,7 +103,12 @@ class Line:
             yield _Said(instead)
             return
         async with self._inner.stream(request) as stream:
-            yield _Altered(stream, request, self.alter(request), self.is_silent)
+            yield _Altered(stream, request, self.alter(request), self.is_silent, self._dropped)
+
+    def drop_all(self) -> None:
+        """Drop every open watch at once, as the restart of a server does."""
+        self._dropped.set()
+        self._dropped = asyncio.Event()
 
     async def close(self) -> None:
         """Do nothing: the connections belong to the stage."""
@@ -150,16 +161,42 @@ class _Altered:
     """A watch whose lines pass through the test's hands."""
 
     def __init__(
-        self, inner: Stream, request: Request, alter: Alter | None, is_silent: Callable[[Request], bool]
+        self,
+        inner: Stream,
+        request: Request,
+        alter: Alter | None,
+        is_silent: Callable[[Request], bool],
+        dropped: asyncio.Event,
     ) -> None:
         self.status, self.headers = inner.status, inner.headers
         self._inner, self._request, self._alter, self._is_silent = inner, request, alter, is_silent
+        self._dropped = dropped
 
     async def chunks(self) -> AsyncIterator[bytes]:
+        incoming = lines(self._inner, self._request.max_line)
+        try:
+            while (line := await self._next(incoming)) is not None:
+                for passed in self._alter(line) if self._alter else [line]:
+                    yield passed + b"\n"
+        finally:
+            await incoming.aclose()
+
+    async def _next(self, incoming: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next line, or None at the end; a silent watch never comes to it, a dropped one raises."""
+        dropped = asyncio.ensure_future(self._dropped.wait())
+        line = asyncio.ensure_future(self._heard(incoming))
+        try:
+            await asyncio.wait([line, dropped], return_when=asyncio.FIRST_COMPLETED)
+            if self._dropped.is_set():
+                raise TransportError(f"{self._request}: the connection was dropped")
+            return line.result()
+        finally:
+            line.cancel()
+            dropped.cancel()
+            await asyncio.gather(line, dropped, return_exceptions=True)
+
+    async def _heard(self, incoming: AsyncIterator[bytes]) -> bytes | None:
+        line = None if self._is_silent(self._request) else await anext(incoming, None)
         if self._is_silent(self._request):
             await asyncio.Event().wait()
-        async for line in lines(self._inner, self._request.max_line):
-            if self._is_silent(self._request):
-                await asyncio.Event().wait()
-            for passed in self._alter(line) if self._alter else [line]:
-                yield passed + b"\n"
+        return line

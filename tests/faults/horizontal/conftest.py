@@ -1,5 +1,20 @@
 """The stages of the scenarios, for faults of the whole operator."""
 
-from tests.scenarios.horizontal.conftest import play, play_lab
+import pytest
 
-__all__ = ["play", "play_lab"]
+from tests.scenarios.horizontal.conftest import Play, play_on_lab, play_on_real
+
+
+@pytest.fixture
+def lab() -> Play:
+    """Play on the lab, in virtual time."""
+    return play_on_lab
+
+
+@pytest.fixture(params=["lab", pytest.param("real", marks=pytest.mark.real)])
+def both(request: pytest.FixtureRequest) -> Play:
+    """Play on the lab and, with `-m real`, on the real kube-apiserver."""
+    if request.param == "lab":
+        return play_on_lab
+    cluster = request.getfixturevalue("real_cluster")
+    return lambda scenario: play_on_real(cluster, scenario)

@@ -97,7 +97,12 @@ def test_cross_7_a_restart_keeps_all_four_features(play):
 def test_a_target_of_a_custom_kind(play):
     async def scenario(stage: Stage) -> None:
         farms = await _farms(stage)
-        body = {"metadata": {"name": "web"}, "spec": {"replicas": 1}, "status": {"replicas": 1}}
+        body = {
+            "apiVersion": "test.dev/v1",
+            "kind": "Farm",
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 1},
+        }
         await stage.client.create(farms, body, stage.namespace)
         status = {"status": {"replicas": 1, "selector": "app=web"}}
         await stage.client.patch(farms, "web", stage.namespace, status, subresource="status")

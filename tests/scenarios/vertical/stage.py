@@ -244,6 +244,14 @@ class Stage:
         )
         await self.heal(name)
 
+    async def delete_workload(self, name: str) -> None:
+        """Delete a StatefulSet with its pods."""
+        owner = await self.client.get(STATEFUL_SETS.untyped(), name, self.namespace)
+        await self.client.delete(STATEFUL_SETS, name, self.namespace)
+        for index in range(owner["spec"]["replicas"]):
+            with suppress(errors.NotFound):
+                await self.delete_pod(f"{name}-{index}")
+
     async def heal(self, name: str) -> list[str]:
         """Make the pods that a StatefulSet lacks, as its template has them, and let them run."""
         owner = await self.client.get(STATEFUL_SETS.untyped(), name, self.namespace)

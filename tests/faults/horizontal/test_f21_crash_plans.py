@@ -1,0 +1,72 @@
+"""F21 and I3: whatever happens to whichever write, the end is the same, and it is reached without a step too many."""
+
+import pytest
+
+from tests.faults.horizontal.plans import Story, Teller, Told, check_writes
+from tests.faults.horizontal.stories import STORIES
+from tests.scenarios.horizontal.conftest import play_on_lab, play_on_real
+from tests.scenarios.horizontal.stage import Stage
+from tests.scenarios.line import Break
+
+SAMPLED = ("to zero and back", "up by two pods per minute")
+PLAYED = [
+    pytest.param(story, native, id=f"{story.name}-{'native' if native else 'own'}")
+    for native in (False, True)
+    for story in STORIES
+    if not native or story.name in SAMPLED
+]
+
+
+def told_on_lab(story: Story, broken: tuple[int, Break] | None, *, native: bool) -> Told:
+    teller: list[Teller] = []
+
+    async def scenario(stage: Stage) -> None:
+        teller.append(Teller(stage, story, broken))
+        await teller[0].tell()
+
+    play_on_lab(scenario, native=native)
+    return teller[0].told
+
+
+def check_against(clean: Told, told: Told, plan: str) -> None:
+    assert told.is_broken, plan
+    assert told.end == clean.end, plan
+    assert told.way == clean.way, plan
+    assert told.late == 0, plan
+    assert told.accepted("/scale") == clean.accepted("/scale"), plan
+    assert told.accepted("/status") <= clean.accepted("/status") + 2, plan
+    check_writes(told, 0, 10)
+
+
+@pytest.mark.parametrize("how", list(Break), ids=lambda how: f"F21 {how.value}")
+@pytest.mark.parametrize(("story", "native"), PLAYED)
+def test_f21_every_write(story, how, native, record_property):
+    clean = told_on_lab(story, None, native=native)
+    assert clean.late == 0
+    check_writes(clean, 0, 10)
+    for number in range(len(clean.writes)):
+        told = told_on_lab(story, (number, how), native=native)
+        check_against(clean, told, f"{story.name}: {how.value} at write {number}")
+    record_property("plans", len(clean.writes))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("how", list(Break), ids=lambda how: f"F21 {how.value}")
+@pytest.mark.parametrize("name", SAMPLED)
+def test_f21_some_writes_on_the_real_server(name, how, real_cluster, record_property):
+    story = next(one for one in STORIES if one.name == name)
+    told: list[Told] = []
+
+    async def scenario(stage: Stage) -> None:
+        told.append(await Teller(stage, story, None).tell())
+        return
+
+    play_on_real(real_cluster, scenario)
+    for number in (0, 1, 2):
+
+        async def broken(stage: Stage, number: int = number) -> None:
+            told.append(await Teller(stage, story, (number, how)).tell())
+
+        play_on_real(real_cluster, broken)
+        check_against(told[0], told[-1], f"{name}: {how.value} at write {number}")
+    record_property("plans", 3)
