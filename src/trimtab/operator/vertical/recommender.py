@@ -282,7 +282,7 @@ class Recommender:
         if self._orphans_at is not None and now - self._orphans_at < interval:
             return
         self._orphans_at = now
-        if self._view.has_synced and not self._view.problems():
+        if self._view.vpas.has_synced and self._view.vpas.last_error() is None:
             await _tried(self._checkpoints.collect_orphans(frozenset(vpa.key for vpa in self._view.vpas)))
 
     def _collect(self, standings: Standings, now_ns: int) -> None:
