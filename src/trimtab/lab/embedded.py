@@ -45,7 +45,7 @@ class EmbeddedCluster:
     """A cluster for tests, for `trimtab up` and for simulations; use it as an async context manager.
 
     With an `address` it also listens on a socket; a `seed` makes runs repeatable and is then refused, because its
-    tokens could be guessed.
+    tokens could be guessed. `tracks_fields` keeps managedFields of plain writes; simulations do without and run faster.
     """
 
     def __init__(
@@ -56,9 +56,10 @@ class EmbeddedCluster:
         setting: Setting = Setting(pace=PACE),  # noqa: B008 - a frozen value
         gates: FeatureGates = LAB_GATES,
         address: Address | None = None,
+        tracks_fields: bool = True,
     ) -> None:
         self.clock = clock
-        self.server = Server(clock, seed=seed, gates=gates)
+        self.server = Server(clock, seed=seed, gates=gates, tracks_fields=tracks_fields)
         admin = {"authorization": f"Bearer {self.server.tokens.admin}", "user-agent": "trimtab-lab"}
         self.client = Client(clock, InProcessTransport(self.server, headers=admin), seed=seed)
         self.side = WorkloadSide(self.client, with_changes(setting, pace=PACE))

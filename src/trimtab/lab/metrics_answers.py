@@ -108,11 +108,13 @@ class MetricsAnswers:
             return self._nodes_usage(rest[1] if len(rest) > 1 else "", selector)
         namespace = rest[1] if rest[0] == "namespaces" and len(rest) > 2 else None
         rest = rest[2:] if namespace is not None else rest
-        if rest[0] != "pods" or self._pods is None:
+        if rest[0] != "pods":
             return failure(404, "NotFound", "metrics.k8s.io has pods and nodes")
-        name = rest[1] if len(rest) > 1 else ""
+        return self._pods_usage(namespace, rest[1] if len(rest) > 1 else "", selector)
+
+    def _pods_usage(self, namespace: str | None, name: str, selector: Selector) -> Answer:
         found: list[Json] = []
-        for pod in self._pods.all(namespace):
+        for pod in self._pods.all(namespace) if self._pods is not None else ():
             if name in ("", pod.metadata.name) and selector.matches(pod.metadata.labels):
                 usage = self._usage_of_pod(pod)
                 found += [_sample("PodMetrics", pod, usage)] if usage is not None else []

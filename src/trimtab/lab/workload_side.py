@@ -15,7 +15,7 @@ from trimtab.lab.elections import Elections
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.plan import LoadPlan
 from trimtab.lab.metric_values import MetricValues
-from trimtab.lab.nodes.agent import SAMPLE_SECONDS, NodeAgent
+from trimtab.lab.nodes.agent import SAMPLE_SECONDS, NodeAgent, NodeSetting
 from trimtab.lab.nodes.lifecycle import Timing
 from trimtab.lab.nodes.pool import NodePool
 from trimtab.lab.workloads.running import Loops, Mirrors, controller_queues
@@ -54,9 +54,7 @@ class WorkloadSide:
             self.mirrors.pods,
             self.mirrors.nodes,
             self.load,
-            pools=setting.pools,
-            timing=setting.timing,
-            sample_seconds=setting.sample_seconds,
+            NodeSetting(setting.pools, setting.timing, setting.sample_seconds),
         )
         self.elections = Elections(client.clock, self.mirrors.pods, self.mirrors.leases, self.load)
         queues = [

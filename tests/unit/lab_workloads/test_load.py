@@ -1,6 +1,7 @@
 """Load models: curves, sharing, queues, and what pods use because of them."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -267,3 +268,10 @@ async def test_series_are_served_as_external_metrics(cluster):
     assert [item["value"] for item in answer["items"]] == ["12"]
     answer = await cluster.client.read("reading rps", path, dict, query=[("labelSelector", "zone=b")])
     assert answer["items"] == []
+
+
+def test_the_plan_in_the_documentation_is_a_plan():
+    text = (Path(__file__).parents[3] / "docs" / "load-models.md").read_text(encoding="utf-8")
+    plan = parse_plan(text.split("```yaml\n")[1].split("```")[0])
+    assert [one.name for one in plan.workloads] == ["web", "db", "cache", "worker"]
+    assert isinstance(plan.series[1].value, Recorded)

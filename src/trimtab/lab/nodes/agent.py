@@ -5,6 +5,7 @@ use. No container ever runs.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -26,6 +27,15 @@ SAMPLE_SECONDS = 15.0
 """How often pods are measured: metrics-server's default resolution."""
 
 
+@dataclass(frozen=True)
+class NodeSetting:
+    """Which nodes there are, how long things take on them, and how often they are measured."""
+
+    pools: Sequence[NodePool] = (NodePool(),)
+    timing: Timing = field(default_factory=Timing)
+    sample_seconds: float = SAMPLE_SECONDS
+
+
 class NodeAgent:
     """Runs the pods of some nodes."""
 
@@ -35,21 +45,18 @@ class NodeAgent:
         pods: Mirror[RunPod],
         nodes: Mirror[RunNode],
         load: Load,
-        *,
-        pools: Sequence[NodePool] = (NodePool(),),
-        timing: Timing = Timing(),  # noqa: B008 - a frozen value
-        sample_seconds: float = SAMPLE_SECONDS,
+        setting: NodeSetting,
     ) -> None:
         self._clock = clock
         self._pods = pods
         self._nodes = nodes
         self._load = load
-        self._pools = {pool.name: pool for pool in pools}
-        self._timing = timing
-        self._sample_seconds = sample_seconds
+        self._pools = {pool.name: pool for pool in setting.pools}
+        self._timing = setting.timing
+        self._sample_seconds = setting.sample_seconds
         self._killed: dict[str, list[str]] = {}
         self._members = Members(lambda pod: self._runs(pod) and pod.status.phase == "Running")
-        self.samples = Samples(sample_seconds)
+        self.samples = Samples(setting.sample_seconds)
         self.scheduler = Scheduler(clock, pods, nodes)
         self.queue = WorkQueue("pods", clock, self.reconcile)
         pods.subscribe(self._pod_changed)

@@ -67,11 +67,18 @@ def next_step(pod: RunPod, timing: Timing, now: datetime, killed: Collection[str
         return NOTHING
     if pod.status.start_time is None or not pod.status.container_statuses:
         return Step(pod_status(pod, [_created(one) for one in pod.spec.containers], now))
-    doomed = [one for one in pod.status.container_statuses if one.name in killed and one.state.running]
-    if doomed:
-        ended = [_ended(one, KILLED, "OOMKilled", now) if one in doomed else one for one in _containers(pod)]
-        return Step(pod_status(pod, [_again(pod, one, timing, now) for one in ended], now))
-    if any(one.state.running is None and one.state.terminated is None for one in _containers(pod)):
+    doomed = [one for one in _containers(pod) if one.name in killed and one.state.running]
+    return _kill(pod, doomed, timing, now) if doomed else _go_on(pod, timing, now)
+
+
+def _kill(pod: RunPod, doomed: list[RunContainerStatus], timing: Timing, now: datetime) -> Step:
+    ended = [_ended(one, KILLED, "OOMKilled", now) if one in doomed else one for one in _containers(pod)]
+    return Step(pod_status(pod, [_again(pod, one, timing, now) for one in ended], now))
+
+
+def _go_on(pod: RunPod, timing: Timing, now: datetime) -> Step:
+    """Start what waits, make ready what runs, and end what has done its work, in this order."""
+    if any(_is_waiting(one) for one in _containers(pod)):
         return _start(pod, timing, now)
     if not all(one.ready for one in _containers(pod) if one.state.running):
         return _become_ready(pod, timing, now)

@@ -1,6 +1,6 @@
 """What a Job does next, given its pods (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,30 +33,24 @@ def count_pods(job: JobObject, pods: Sequence[RunPod]) -> Count:
     """
     by_uid = {pod.metadata.uid: pod for pod in pods}
     before = job.status.uncounted_terminated_pods
-    totals: dict[str, int] = {}
-    pending: dict[str, list[str]] = {}
-    for name, phase, number, uids in (
-        ("succeeded", "Succeeded", job.status.succeeded, before.succeeded),
-        ("failed", "Failed", job.status.failed, before.failed),
-    ):
-        held = [uid for uid in uids if uid in by_uid and FINALIZER in by_uid[uid].metadata.finalizers]
-        totals[name] = number + len(uids) - len(held)
-        new = [
-            uid for uid, pod in by_uid.items() if uid not in uids and _ended(pod) == phase and _is_held(pod)
-        ]
-        pending[name] = [*held, *new]
-    release = tuple(by_uid[uid] for uids in pending.values() for uid in uids)
+    succeeded, well = _tally(by_uid, "Succeeded", job.status.succeeded, before.succeeded)
+    failed, badly = _tally(by_uid, "Failed", job.status.failed, before.failed)
     status: Json = {
-        "succeeded": totals["succeeded"] or None,
-        "failed": totals["failed"] or None,
-        "uncountedTerminatedPods": {name: uids or None for name, uids in pending.items()},
+        "succeeded": succeeded or None,
+        "failed": failed or None,
+        "uncountedTerminatedPods": {"succeeded": well or None, "failed": badly or None},
     }
-    return Count(
-        totals["succeeded"] + len(pending["succeeded"]),
-        totals["failed"] + len(pending["failed"]),
-        release,
-        status,
-    )
+    release = tuple(by_uid[uid] for uid in (*well, *badly))
+    return Count(succeeded + len(well), failed + len(badly), release, status)
+
+
+def _tally(
+    by_uid: Mapping[str, RunPod], phase: str, number: int, uids: Sequence[str]
+) -> tuple[int, list[str]]:
+    """Return the number of pods that ended so and were released, and the uids of those still held."""
+    held = [uid for uid in uids if uid in by_uid and _is_held(by_uid[uid])]
+    new = [uid for uid, pod in by_uid.items() if uid not in uids and _ended(pod) == phase and _is_held(pod)]
+    return number + len(uids) - len(held), [*held, *new]
 
 
 def _ended(pod: RunPod) -> str:
@@ -80,20 +74,24 @@ def next_moves(job: JobObject, pods: Sequence[RunPod], count: Count, *, is_over:
     active = [pod for pod in pods if is_active(pod)]
     if is_over or job.spec.suspend:
         return JobMoves(delete=tuple(active))
-    wanted = job.spec.parallelism
-    if job.spec.completions is not None:
-        wanted = min(wanted, job.spec.completions - count.succeeded)
-    elif count.succeeded:
-        wanted = min(wanted, len(active))  # a work queue: one success means that no more are started
+    wanted = _wanted(job, len(active), count)
     if len(active) > wanted:
         return JobMoves(delete=tuple(in_deletion_order(active)[: len(active) - max(wanted, 0)]))
     # A pod that is going is not replaced before it is gone, or Jobs would run more at once than they may.
-    missing = wanted - len(active) - sum(is_going(pod) and not pod.is_finished for pod in pods)
+    missing = max(wanted - len(active) - sum(is_going(pod) and not pod.is_finished for pod in pods), 0)
     if job.spec.completion_mode != "Indexed":
-        return JobMoves((None,) * max(missing, 0))
+        return JobMoves((None,) * missing)
     taken = {index_of(pod) for pod in pods if is_active(pod) or pod.status.phase == "Succeeded"}
     free = [index for index in range(job.spec.completions or 0) if index not in taken]
-    return JobMoves(tuple(free[: max(missing, 0)]))
+    return JobMoves(tuple(free[:missing]))
+
+
+def _wanted(job: JobObject, active: int, count: Count) -> int:
+    """Return how many pods should run at once now."""
+    if job.spec.completions is not None:
+        return min(job.spec.parallelism, job.spec.completions - count.succeeded)
+    # A work queue without a number: one success means that no more are started.
+    return min(job.spec.parallelism, active) if count.succeeded else job.spec.parallelism
 
 
 def index_of(pod: RunPod) -> int | None:
@@ -119,23 +117,20 @@ def job_status(
 ) -> Json:
     """Return the status; the last word is said only when no pod is left running."""
     active = [pod for pod in pods if is_active(pod)]
+    begun = job.status.start_time or (None if job.spec.suspend else now)
     status: Json = {
         **count.status,
         "active": len(active) or None,
         "ready": sum(map(is_ready, active)),
         "terminating": sum(is_going(pod) and not pod.is_finished for pod in pods),
-        "startTime": None
-        if job.spec.suspend and not job.status.start_time
-        else format_time(job.status.start_time or now),
+        "startTime": format_time(begun) if begun is not None else None,
     }
-    conditions = [*_interim(job, now)]
-    if is_done or has_failed:
-        conditions += _final(job, now, has_failed=has_failed, is_over=not active and not count.release)
-        if is_done and not active and not count.release:
-            status["completionTime"] = format_time(now)
-    if conditions:
-        status["conditions"] = conditions
-    return status
+    is_over = (is_done or has_failed) and not active and not count.release
+    if is_over and is_done:
+        status["completionTime"] = format_time(now)
+    final = _final(job, now, has_failed=has_failed, is_over=is_over) if is_done or has_failed else []
+    conditions = [*_interim(job, now), *final]
+    return status | ({"conditions": conditions} if conditions else {})
 
 
 def _interim(job: JobObject, now: datetime) -> list[Json]:
