@@ -226,7 +226,13 @@ class Stage:
         return name
 
     async def statefulset(
-        self, name: str, replicas: int, *, labels: Json | None = None, requests: Json | None = None
+        self,
+        name: str,
+        replicas: int,
+        *,
+        labels: Json | None = None,
+        requests: Json | None = None,
+        annotations: Json | None = None,
     ) -> None:
         labels = {"app": name, **(labels or {})}
         await self.client.create(
@@ -237,7 +243,10 @@ class Stage:
                     "serviceName": name,
                     "replicas": replicas,
                     "selector": {"matchLabels": {"app": name}},
-                    "template": {"metadata": {"labels": labels}, "spec": pod_spec(requests)},
+                    "template": {
+                        "metadata": {"labels": labels, "annotations": annotations or {}},
+                        "spec": pod_spec(requests),
+                    },
                 },
             },
             self.namespace,
@@ -262,7 +271,11 @@ class Stage:
             pod = f"{name}-{index}"
             if pod not in present:
                 await self.pod(
-                    pod, template["metadata"]["labels"], template["spec"], _owner(owner, "StatefulSet")
+                    pod,
+                    template["metadata"]["labels"],
+                    template["spec"],
+                    _owner(owner, "StatefulSet"),
+                    annotations=template["metadata"].get("annotations"),
                 )
                 made.append(pod)
         return made
@@ -299,8 +312,21 @@ class Stage:
         spec = {**pod_spec(None), "affinity": {"nodeAffinity": required}}
         await self.pod(name, made["spec"]["template"]["metadata"]["labels"], spec, _owner(made, "DaemonSet"))
 
-    async def pod(self, name: str, labels: Json, spec: Json | None = None, owner: Json | None = None) -> None:
-        metadata = {"name": name, "labels": labels, "ownerReferences": [owner] if owner else []}
+    async def pod(
+        self,
+        name: str,
+        labels: Json,
+        spec: Json | None = None,
+        owner: Json | None = None,
+        *,
+        annotations: Json | None = None,
+    ) -> None:
+        metadata = {
+            "name": name,
+            "labels": labels,
+            "annotations": annotations or {},
+            "ownerReferences": [owner] if owner else [],
+        }
         body = {"metadata": metadata, "spec": spec or pod_spec(None)}
         await self.client.create(PODS.untyped(), body, self.namespace)
         await self.run_pod(name)

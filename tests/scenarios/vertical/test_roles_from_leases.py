@@ -1,0 +1,158 @@
+"""A Lease decides who leads; the label follows it, and the leader's size follows the label."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.scenarios.line import Break
+from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
+from trimtab.cluster.client import Selection
+from trimtab.cluster.resource import Json
+from trimtab.cluster.resources import LEASES
+from trimtab.decide.vertical.roles import LABEL_ANNOTATION, LEASE_ANNOTATION
+from trimtab.model.times import format_micro_time
+from trimtab.operator.vertical.assembly import make_roles
+from trimtab.operator.vertical.roles import RoleKeeper
+
+
+async def hold(stage: Stage, holder: str) -> None:
+    """What leader election does, once."""
+    spec: Json = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": 15,
+        "renewTime": format_micro_time(stage.clock.now()),
+    }
+    if any(
+        one.metadata.name == "db"
+        for one in (await stage.client.list(LEASES, Selection(stage.namespace))).items
+    ):
+        await stage.client.patch(LEASES, "db", stage.namespace, {"spec": spec})
+        return
+    body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": {"name": "db"}, "spec": spec}
+    await stage.client.create(LEASES, body, stage.namespace)
+
+
+async def roles(stage: Stage) -> list[str | None]:
+    return [(await stage.read_pod(f"db-{index}"))["metadata"]["labels"].get("role") for index in range(3)]
+
+
+@asynccontextmanager
+async def keeping(stage: Stage, actor: Actor) -> AsyncIterator[RoleKeeper]:
+    keeper = make_roles(actor.site)
+    try:
+        yield keeper
+    finally:
+        await keeper.close()
+
+
+async def settled(stage: Stage, actor: Actor, keeper: RoleKeeper) -> None:
+    """Let watches speak, then look."""
+    await stage.caught_up(actor)
+    await keeper.step()
+    await stage.clock.sleep(0.3)
+    await keeper.step()
+
+
+def test_the_label_follows_the_lease_and_the_size_follows_the_label(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await stage.scope("leader", pods={"role": "leader"})
+        await stage.vpa("base", "db")
+        await stage.vpa("lead", "db", scope="leader")
+        stage.use(db_0=LEADER, db_1=FOLLOWER, db_2=FOLLOWER)
+        await hold(stage, "db-0_1234")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == ["leader", None, None]
+            await stage.recommend(actor, 2)
+            await stage.update(actor, 4)
+            await hold(stage, "db-1_5678")
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == [None, "leader", None]
+            await stage.update(actor)
+            assert await stage.memory("db-1") == LEADER_TARGET
+            assert await stage.memory("db-2") == FOLLOWER_TARGET
+            assert not actor.wrote("/eviction")
+
+    play(scenario)
+
+
+def test_a_lease_that_runs_out_makes_nobody_the_leader(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await hold(stage, "db-2")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == [None, None, "leader"]
+            await stage.pass_time(10)
+            await hold(stage, "db-2")
+            await settled(stage, actor, keeper)
+            await stage.pass_time(10)
+            await keeper.step()
+            assert await roles(stage) == [None, None, "leader"], "it was renewed"
+            await stage.pass_time(16)
+            await keeper.step()
+            assert await roles(stage) == [None, None, None]
+
+    play(scenario)
+
+
+def test_if_the_old_leaders_label_cannot_be_taken_off_nobody_else_gets_it(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await hold(stage, "db-0")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            await hold(stage, "db-1")
+            actor.line.break_write = lambda _, request: (
+                Break.CONFLICT if request.path.endswith("/pods/db-0") else None
+            )
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == ["leader", None, None]
+            assert keeper.health()
+            actor.line.break_write = lambda _number, _request: None
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == [None, "leader", None]
+
+    play_lab(scenario)
+
+
+def test_a_role_label_that_the_workloads_selector_needs_is_refused_with_an_event(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db", LABEL_ANNOTATION: "app=leader"})
+        await hold(stage, "db-0")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            assert (await stage.read_pod("db-0"))["metadata"]["labels"]["app"] == "db"
+            assert "RoleNotAssigned" in [one[0] for one in await stage.events(actor)]
+
+    play(scenario)
+
+
+def test_a_role_that_moves_is_acted_on_at_once_not_at_the_next_minute(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await stage.scope("leader", pods={"role": "leader"})
+        await stage.vpa("base", "db")
+        await stage.vpa("lead", "db", scope="leader")
+        stage.use(db_0=LEADER, db_1=FOLLOWER, db_2=FOLLOWER)
+        await hold(stage, "db-0")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            await stage.recommend(actor, 2)
+            running = [asyncio.ensure_future(one.run()) for one in (actor.updater, keeper)]
+            for _ in range(40):
+                await hold(stage, "db-0")
+                await stage.clock.sleep(5)
+                await stage.actuate_resizes()
+            assert await stage.memory("db-0") == LEADER_TARGET
+            began = stage.clock.monotonic()
+            await hold(stage, "db-1")
+            while await stage.memory("db-1") != LEADER_TARGET:
+                await stage.clock.sleep(0.5)
+            assert stage.clock.monotonic() - began < 10, "the interval is a minute"
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    play_lab(scenario)
