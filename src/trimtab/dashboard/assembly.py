@@ -1,0 +1,60 @@
+"""Puts a dashboard beside a running operator, and serves it."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from trimtab.clock import Clock
+from trimtab.dashboard.access import Access
+from trimtab.dashboard.app import DashboardApp
+from trimtab.dashboard.horizontal import OperatorHorizontal
+from trimtab.dashboard.source import Controls
+from trimtab.dashboard.vertical import OperatorVertical, RecommenderView, UpdaterView
+from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.serving import served
+
+
+def dashboard_for(
+    clock: Clock,
+    autoscalers: Iterable[Autoscaler],
+    *,
+    vertical: OperatorVertical | None = None,
+    access: Access | None = None,
+    controls: Controls | None = None,
+    hosts: tuple[str, ...] = (),
+) -> DashboardApp:
+    """Return a dashboard of an operator's HPAs (`HorizontalAutoscaler.autoscalers`) and, if given, its VPAs.
+
+    Without `access` the app's own random `token` opens it. `hosts` are names besides loopback that it answers for.
+    """
+    return DashboardApp(
+        clock,
+        OperatorHorizontal(autoscalers),
+        vertical,
+        access=access,
+        controls=controls,
+        hosts=hosts,
+    )
+
+
+def vertical_of(
+    view: ClusterView, recommender: RecommenderView | None = None, updater: UpdaterView | None = None
+) -> OperatorVertical:
+    """Return the VPAs of an operator: `Site.view`, and the loops that run in this process."""
+    return OperatorVertical(view, recommender, updater)
+
+
+@asynccontextmanager
+async def serving(
+    app: DashboardApp, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """Serve a dashboard and keep it up to date while the context lasts; yield its port. OSError if it is taken."""
+    async with served(app, host, port, tls=tls) as bound:
+        looking = asyncio.ensure_future(app.run())
+        try:
+            yield bound
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)

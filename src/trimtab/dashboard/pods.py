@@ -1,0 +1,62 @@
+"""The pods behind a decision: which counted, which were left out and why, and what each was measured at."""
+
+from typing import Final
+
+from trimtab.dashboard.views import PodView
+from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Record
+from trimtab.decide.horizontal.proposals.proposal import Proposal
+from trimtab.model.hpa.types import MetricSpec
+from trimtab.model.quantity import Quantity
+from trimtab.model.resources import MEMORY
+
+MOST_PODS: Final = 500
+"""Pods that one page lists; the rest is counted."""
+
+
+def pods_of(record: Record) -> tuple[PodView, ...]:
+    """Return the pods, those that are left out first, for they are what people look for."""
+    seen, trail = record.observation, record.decision.trail
+    left_out = {one.pod: one.why for one in trail.left_out}
+    refused = {
+        pod: rule
+        for proposal in trail.proposals
+        if isinstance(proposal, Proposal)
+        for pod, rule in proposal.refused
+    }
+    ordered = sorted(seen.pods, key=lambda one: (one.name not in left_out, one.name))
+    return tuple(_pod(one, seen, left_out, refused) for one in ordered[:MOST_PODS])
+
+
+def _pod(pod: PodFacts, seen: Observation, left_out: dict[str, str], refused: dict[str, str]) -> PodView:
+    metrics = seen.hpa.spec.metrics
+    samples = tuple(
+        _sample(pod, reading, metric) for reading, metric in zip(seen.readings, metrics, strict=False)
+    )
+    return PodView(
+        name=pod.name,
+        phase="Terminating" if pod.is_deleted else pod.phase or "Unknown",
+        is_ready=pod.is_ready,
+        is_counted=pod.name not in left_out,
+        why=left_out.get(pod.name) or _doubt(pod, refused, seen.readings),
+        samples=samples,
+    )
+
+
+def _doubt(pod: PodFacts, refused: dict[str, str], readings: tuple[Reading, ...]) -> str:
+    """Say why a pod that counts is not measured like the others."""
+    if pod.name in refused:
+        return f"its sample is refused: {refused[pod.name]}"
+    if pod.is_deleted or pod.phase == "Failed":
+        return "going or failed: not part of the average"
+    if any(isinstance(one, PodSamples) and pod.name not in one.samples for one in readings):
+        return "no sample yet"
+    return "" if pod.is_ready else "not ready yet"
+
+
+def _sample(pod: PodFacts, reading: Reading, metric: MetricSpec) -> str:
+    if not isinstance(reading, PodSamples) or pod.name not in reading.samples:
+        return ""
+    milli = reading.samples[pod.name].value
+    source = metric.resource or metric.container_resource
+    is_memory = source is not None and source.name == MEMORY
+    return str(Quantity.from_milli(milli, "BinarySI" if is_memory else "DecimalSI"))

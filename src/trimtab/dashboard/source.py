@@ -1,0 +1,64 @@
+"""What the dashboard asks of the program it shows: a source of autoscalers and, where there are any, load controls."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from trimtab.dashboard.views import HorizontalPage, HorizontalRow, Load, VerticalPage, VerticalRow
+from trimtab.decide.horizontal import Record
+
+
+class HorizontalSource(Protocol):
+    """Knows the HPAs."""
+
+    def take(self) -> None:
+        """Note what was decided since the last call; called about once a second."""
+        ...
+
+    def rows(self) -> Sequence[HorizontalRow]:
+        """Return every HPA, by id."""
+        ...
+
+    def page(self, identity: str) -> HorizontalPage | None:
+        """Return everything about one HPA; None if there is none of that id."""
+        ...
+
+    def record(self, identity: str) -> Record | None:
+        """Return the last decision with its observation, for the what-if."""
+        ...
+
+
+class VerticalSource(Protocol):
+    """Knows the VPAs."""
+
+    def rows(self) -> Sequence[VerticalRow]:
+        """Return every VPA, by id."""
+        ...
+
+    async def page(self, identity: str) -> VerticalPage | None:
+        """Return everything about one VPA; None if there is none of that id."""
+        ...
+
+
+class Controls(Protocol):
+    """Loads that a person can turn up and down."""
+
+    def loads(self) -> Sequence[Load]:
+        """Return every load with its present factor."""
+        ...
+
+    async def set_factor(self, name: str, factor: float) -> None:
+        """Multiply a load by `factor` from now on; KeyError if there is none of that name."""
+        ...
+
+
+class NoVertical:
+    """A program without VPAs."""
+
+    def rows(self) -> Sequence[VerticalRow]:
+        """Return nothing."""
+        return ()
+
+    async def page(self, identity: str) -> VerticalPage | None:
+        """Return nothing."""
+        del identity
+        return None

@@ -1,0 +1,90 @@
+// Talks to the server: the session, JSON questions, and the stream that keeps the overview live.
+
+let csrf = "";
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function asked(path, options) {
+  const answer = await fetch(path, { credentials: "same-origin", ...options });
+  if (answer.status === 204) return null;
+  const body = await answer.json().catch(() => ({ message: `the server answered ${answer.status}` }));
+  if (!answer.ok) throw new Refused(answer.status, body.message);
+  return body;
+}
+
+export const get = (path) => asked(path, {});
+
+export const post = (path, body) =>
+  asked(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-trimtab-csrf": csrf },
+    body: JSON.stringify(body),
+  });
+
+export async function session() {
+  const found = await get("/api/session");
+  csrf = found.csrf;
+  return found;
+}
+
+export const login = (token) => post("/api/login", { token });
+export const logout = () => post("/api/logout", {});
+
+// Every row of the overview by id; pages listen for the ids that change.
+export const rows = new Map();
+const listeners = new Set();
+
+export function onRows(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function tell(changed, isLive) {
+  for (const listener of [...listeners]) listener(changed, isLive);
+}
+
+let isLive = false;
+
+async function loadAll() {
+  const all = await get("/api/overview");
+  rows.clear();
+  for (const row of [...all.horizontal, ...all.vertical]) rows.set(row.id, row);
+  tell(new Set(rows.keys()), isLive);
+}
+
+// Follows the stream; whenever it comes back after a break everything is read again, for changes were missed.
+export function follow(onLoggedOut) {
+  const source = new EventSource("/events");
+  source.addEventListener("open", () => {
+    isLive = true;
+    loadAll().catch(() => {});
+  });
+  source.addEventListener("rows", (event) => {
+    const news = JSON.parse(event.data);
+    const changed = new Set(news.gone);
+    for (const id of news.gone) rows.delete(id);
+    for (const row of [...news.horizontal, ...news.vertical]) {
+      rows.set(row.id, row);
+      changed.add(row.id);
+    }
+    tell(changed, isLive);
+  });
+  source.addEventListener("error", async () => {
+    isLive = false;
+    tell(new Set(), isLive);
+    if (source.readyState !== EventSource.CLOSED) return;
+    try {
+      await session();
+      setTimeout(() => follow(onLoggedOut), 2000);
+    } catch (error) {
+      if (error.status === 401) onLoggedOut();
+      else setTimeout(() => follow(onLoggedOut), 5000);
+    }
+  });
+  return () => source.close();
+}

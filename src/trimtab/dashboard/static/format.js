@@ -1,0 +1,47 @@
+// Numbers, amounts and moments as people read them.
+
+const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+
+export function amount(value, unit) {
+  if (value === null || value === undefined) return "–";
+  if (unit === "%") return `${plain(value)} %`;
+  if (unit === "bytes") return bytes(value);
+  if (unit === "cores") return value !== 0 && Math.abs(value) < 1 ? `${plain(value * 1000)}m` : plain(value);
+  return plain(value);
+}
+
+export function bytes(value) {
+  let step = 0;
+  while (Math.abs(value) >= 1024 && step < BINARY.length - 1) {
+    value /= 1024;
+    step += 1;
+  }
+  return `${plain(value)} ${BINARY[step]}B`.replace(" B", " B");
+}
+
+export function plain(value) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1000) return Math.round(value).toLocaleString("en-GB");
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return String(Number(value.toFixed(digits)) || Number(value.toPrecision(2)));
+}
+
+const two = (number) => String(number).padStart(2, "0");
+
+export function clock(seconds, withSeconds = true) {
+  const moment = new Date(seconds * 1000);
+  const text = `${two(moment.getHours())}:${two(moment.getMinutes())}`;
+  return withSeconds ? `${text}:${two(moment.getSeconds())}` : text;
+}
+
+export const iso = (seconds) => new Date(seconds * 1000).toISOString();
+
+export function duration(seconds) {
+  if (seconds < 120) return `${plain(seconds)} s`;
+  return seconds < 7200 ? `${plain(seconds / 60)} min` : `${plain(seconds / 3600)} h`;
+}
+
+export const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+
+export const link = (id) => `#/${id.split("/").map(encodeURIComponent).join("/")}`;

@@ -1,0 +1,152 @@
+// One HPA: the decision on a ruler, why not more or less, its metrics, its past, its pods, and the what-if.
+import { html, useEffect, useState } from "./lib.js";
+import { get, onRows } from "./api.js";
+import { amount, duration, many } from "./format.js";
+import { Badge, Card, Conditions, Empty, Time } from "./parts.js";
+import { Gauge, Ruler, outside } from "./ruler.js";
+import { MetricChart, ReplicasChart } from "./charts.js";
+import { WhatIf } from "./whatif.js";
+
+export function usePage(path, id) {
+  const [page, setPage] = useState(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let isHere = true;
+    const load = () =>
+      get(`${path}?id=${encodeURIComponent(id)}`).then(
+        (found) => isHere && (setPage(found), setProblem("")),
+        (error) => isHere && setProblem(error.message),
+      );
+    setPage(null);
+    load();
+    const stop = onRows((changed) => changed.has(id) && load());
+    return () => {
+      isHere = false;
+      stop();
+    };
+  }, [path, id]);
+  return [page, problem];
+}
+
+export function HorizontalPage({ id }) {
+  const [page, problem] = usePage("/api/hpa", id);
+  if (problem) return html`<main id="main" tabindex="-1"><${Back} /><${Empty}>${problem}<//></main>`;
+  if (!page) return html`<main id="main" tabindex="-1"><${Back} /><p class="quiet" role="status">Loading …</p></main>`;
+  const { row, story } = page;
+  return html`<main id="main" tabindex="-1">
+    <${Back} />
+    <div class="page-head">
+      <div><h1>${row.name}</h1>
+        <p class="quiet">${row.namespace} · scales ${row.target}${row.id.startsWith("native/") ? " · native autoscaling/v2" : ""}</p></div>
+      <div class="head-state"><${Badge} state=${row.state} />${row.isDryRun && html`<span class="tag">dry run</span>`}
+        <span class="quiet">decided <${Time} at=${row.at} /></span></div>
+    </div>
+    ${page.problem && html`<p class="alarm" role="alert">The spec cannot be decided on: ${page.problem}</p>`}
+    ${story ? html`<${Decided} page=${page} />` : html`<${Empty}>No decision has been made yet.<//>`}
+  </main>`;
+}
+
+export const Back = () => html`<p class="back"><a href="#/">‹ All autoscalers</a></p>`;
+
+const Decided = ({ page }) => {
+  const { story, track } = page;
+  return html`<div class="grid">
+    <${Card} id="decision" title="Decision" wide>
+      <p class="summary">${story.summary}</p>
+      <${Ruler} story=${story} />
+      <div class="whys">
+        <div><h3>Why not more?</h3><p>${story.more}</p></div>
+        <div><h3>Why not fewer?</h3><p>${story.less}</p></div>
+      </div>
+    <//>
+    <${Card} id="replicas" title="Replicas" wide aside=${html`<span class="quiet">shaded: scale-down window of ${duration(story.down.windowSeconds)}</span>`}>
+      <${ReplicasChart} track=${track} story=${story} />
+    <//>
+    ${story.metrics.map(
+      (metric, index) => html`<${Metric} key=${index} metric=${metric} index=${index} track=${track} only=${story.metrics.length === 1} story=${story} />`,
+    )}
+    <${Limits} story=${story} />
+    <${Card} id="whatif" title="What if …" wide>
+      <${WhatIf} page=${page} />
+    <//>
+    <${Pods} page=${page} />
+    <${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
+      ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
+    <//>
+    <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
+  </div>`;
+};
+
+function Metric({ metric, index, track, only, story }) {
+  const past = track.metrics[index];
+  const aside = metric.isWinner && story.metrics.length > 1 ? html`<span class="tag">asks for most</span>` : null;
+  if (metric.problem)
+    return html`<${Card} id=${`metric-${index}`} title=${metric.name} wide=${only}><p class="alarm">${metric.problem}</p><//>`;
+  const words = `${metric.valueText}, target ${metric.targetText}; scales up above ${metric.upText}, down below ${metric.downText}`;
+  return html`<${Card} id=${`metric-${index}`} title=${metric.name} wide=${only} aside=${aside}>
+    <dl class="facts">
+      <div><dt>now</dt><dd class=${outside(metric) ? "out" : ""}>${metric.valueText}</dd></div>
+      <div><dt>target</dt><dd>${metric.targetText}</dd></div>
+      <div><dt>up above</dt><dd>${metric.upText}</dd></div>
+      <div><dt>down below</dt><dd>${metric.downText}</dd></div>
+      <div><dt>asks for</dt><dd>${metric.replicas}</dd></div>
+    </dl>
+    <${Gauge} metric=${metric} text=${words} />
+    ${past && html`<${MetricChart} metric=${past} at=${track.at} />`}
+    ${metric.notes.length > 0 && html`<ul class="notes">${metric.notes.map((note) => html`<li>${note}</li>`)}</ul>`}
+  <//>`;
+}
+
+const Limits = ({ story }) =>
+  html`<${Card} id="limits" title="Windows and limits">
+    <div class="two">
+      <${Direction} title="Up" rules=${story.up} tolerance=${story.toleranceUp} now=${`to at most ${story.up.allowed} now`} />
+      <${Direction} title="Down" rules=${story.down} tolerance=${story.toleranceDown} now=${`to at least ${story.down.allowed} now`} />
+    </div>
+    ${story.window.length > 0 &&
+    html`<h3>Remembered recommendations</h3>
+      <ol class="window">${story.window.slice(-12).map(([at, replicas]) => html`<li><b>${replicas}</b> <${Time} at=${at} /></li>`)}</ol>`}
+  <//>`;
+
+const Direction = ({ title, rules, tolerance, now }) =>
+  html`<div><h3>${title}</h3><ul class="plain">
+    <li>tolerance ${amount(tolerance * 100, "%")}</li>
+    <li>window ${duration(rules.windowSeconds)}</li>
+    ${rules.select === "Disabled"
+      ? html`<li>disabled</li>`
+      : rules.policies.map((policy) => html`<li>${policy}</li>`)}
+    ${rules.policies.length > 1 && html`<li class="quiet">${rules.select === "Min" ? "the strictest counts" : "the most generous counts"}</li>`}
+    <li><b>${now}</b></li>
+  </ul></div>`;
+
+function Pods({ page }) {
+  const { pods, story } = page;
+  const aside = html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
+  const columns = story.metrics.map((metric, index) => [metric.name, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
+  return html`<${Card} id="pods" title="Pods" wide aside=${aside}>
+    ${story.fallback && html`<p class="alarm">All pods count, because their owners cannot be told: ${story.fallback}</p>`}
+    ${pods.length
+      ? html`<div class="scroll tall"><table class="pods">
+          <thead><tr><th scope="col">Pod</th><th scope="col">Phase</th><th scope="col">Counts</th>
+            ${columns.map(([name]) => html`<th scope="col" class="number">${name}</th>`)}</tr></thead>
+          <tbody>${pods.map(
+            (pod) => html`<tr key=${pod.name} class=${pod.isCounted ? "" : "left-out"}>
+              <td class="pod">${pod.name}</td>
+              <td>${pod.phase}${pod.phase === "Running" && !pod.isReady ? ", not ready" : ""}</td>
+              <td>${pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.why ? html`<span class="quiet"> – ${pod.why}</span>` : ""}</td>
+              ${columns.map(([, index]) => html`<td class="number">${pod.samples[index] || "–"}</td>`)}
+            </tr>`,
+          )}</tbody></table></div>`
+      : html`<${Empty}>No pod has the target's labels.<//>`}
+    ${page.podsTotal > pods.length && html`<p class="quiet">${page.podsTotal - pods.length} more are not listed.</p>`}
+  <//>`;
+}
+
+const Events = ({ events }) =>
+  html`<ul class="events">
+    ${events.map(
+      (event, index) => html`<li key=${`${event.at}-${index}`} class=${event.type === "Warning" ? "warning" : ""}>
+        <${Time} at=${event.at} /> <b>${event.reason}</b> <span>${event.message}</span>
+      </li>`,
+    )}
+  </ul>`;

@@ -1,0 +1,55 @@
+// Small pieces that several pages share.
+import { html } from "./lib.js";
+import { clock, iso } from "./format.js";
+
+export const STATES = {
+  scaling: "Scaling",
+  steady: "Steady",
+  held: "Held",
+  paused: "Paused",
+  problem: "Problem",
+  waiting: "Waiting",
+};
+
+export const Badge = ({ state }) =>
+  html`<span class="badge ${state}"><span class="dot" aria-hidden="true"></span>${STATES[state] || state}</span>`;
+
+export const Time = ({ at }) =>
+  at ? html`<time datetime=${iso(at)} title=${iso(at)}>${clock(at)}</time>` : html`<span>–</span>`;
+
+export const Card = ({ title, id, aside, children, wide }) =>
+  html`<section class="card ${wide ? "wide" : ""}" aria-labelledby=${id}>
+    <header class="card-head"><h2 id=${id}>${title}</h2>${aside}</header>
+    ${children}
+  </section>`;
+
+// Where the replicas stand between their bounds: a thin bar with a mark, told in words beside it.
+export function MiniBar({ row }) {
+  const width = 84;
+  const most = Math.max(row.high, row.current, row.desired, 1);
+  const place = (replicas) => 4 + (replicas / most) * (width - 8);
+  return html`<svg class="minibar" width=${width} height="14" viewBox="0 0 ${width} 14" aria-hidden="true">
+    <line class="rail" x1="4" x2=${width - 4} y1="7" y2="7" />
+    <line class="range" x1=${place(row.low)} x2=${place(row.high)} y1="7" y2="7" />
+    ${row.desired !== row.current && html`<circle class="desired" cx=${place(row.desired)} cy="7" r="4.2" />`}
+    <circle class="current" cx=${place(row.current)} cy="7" r="3.4" />
+  </svg>`;
+}
+
+export const Replicas = ({ row }) =>
+  row.desired !== row.current
+    ? html`<span class="figures"><b>${row.current}</b> <span aria-label="scales to">→</span> <b>${row.desired}</b></span>`
+    : html`<span class="figures"><b>${row.current}</b></span>`;
+
+export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+
+export const Conditions = ({ conditions }) =>
+  html`<ul class="conditions">
+    ${conditions.map(
+      (one) => html`<li key=${one.type}>
+        <span class="condition ${one.status === "True" ? "yes" : "no"}">${one.type}: ${one.status}</span>
+        <span class="reason">${one.reason}</span>
+        <span class="quiet">${one.message}</span>
+      </li>`,
+    )}
+  </ul>`;

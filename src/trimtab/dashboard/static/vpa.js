@@ -1,0 +1,98 @@
+// One VPA: usage history per container, target and bounds against requests, who controls which pod, and what comes next.
+import { html } from "./lib.js";
+import { amount, bytes, many } from "./format.js";
+import { Badge, Card, Conditions, Empty } from "./parts.js";
+import { Back, usePage } from "./hpa.js";
+
+export function VerticalPage({ id }) {
+  const [page, problem] = usePage("/api/vpa", id);
+  if (problem) return html`<main id="main" tabindex="-1"><${Back} /><${Empty}>${problem}<//></main>`;
+  if (!page) return html`<main id="main" tabindex="-1"><${Back} /><p class="quiet" role="status">Loading …</p></main>`;
+  const { row } = page;
+  return html`<main id="main" tabindex="-1">
+    <${Back} />
+    <div class="page-head">
+      <div><h1>${row.name}</h1><p class="quiet">${row.namespace} · sizes ${row.target} · mode ${row.mode}</p></div>
+      <div class="head-state"><${Badge} state=${row.state} /></div>
+    </div>
+    <div class="grid">
+      <${Card} id="role" title="Speaks for" wide>
+        <p class="summary">${row.scope}</p>
+        <p class="quiet">${page.level > 0 ? "A scope of its own: it goes before a VPA of the whole target." : "The whole target, where no VPA with a scope goes before it."}</p>
+      <//>
+      ${page.amounts.length
+        ? page.amounts.map((one) => html`<${Amount} key=${`${one.container}/${one.resource}`} one=${one} />`)
+        : html`<${Card} id="none" title="Recommendation" wide><${Empty}>${row.summary}<//><//>`}
+      <${Pods} page=${page} />
+      ${page.cuts.length > 0 &&
+      html`<${Card} id="cuts" title="Cut to policy"><ul class="plain">${page.cuts.map((cut) => html`<li>${cut}</li>`)}</ul><//>`}
+      <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
+    </div>
+  </main>`;
+}
+
+const said = (value, unit) => (unit === "bytes" ? bytes(value) : amount(value, unit));
+
+function Amount({ one }) {
+  const requested = [...new Set(one.requests.map(([, value]) => value))];
+  return html`<${Card} id=${`amount-${one.container}-${one.resource}`} title=${`${one.container}: ${one.resource}`}
+    aside=${html`<span class="quiet">${many(one.samples, "sample")}</span>`}>
+    <dl class="facts">
+      <div><dt>lower bound</dt><dd>${one.lowerText || "–"}</dd></div>
+      <div><dt>target</dt><dd class="strong">${one.targetText}</dd></div>
+      <div><dt>upper bound</dt><dd>${one.upperText || "–"}</dd></div>
+      <div><dt>requested now</dt><dd>${requested.map((value) => said(value, one.unit)).join(", ") || "–"}</dd></div>
+    </dl>
+    <${Histogram} one=${one} requested=${requested} />
+    ${one.reasons.length > 0 &&
+    html`<details><summary>How these numbers came about</summary><ul class="plain">${one.reasons.map((text) => html`<li>${text}</li>`)}</ul></details>`}
+  <//>`;
+}
+
+const WIDTH = 480;
+const HEIGHT = 150;
+
+function Histogram({ one, requested }) {
+  const bars = one.histogram;
+  const marks = [one.lower, one.target, one.upper, ...requested].filter((value) => value !== null);
+  const last = bars.length ? bars[bars.length - 1].end : 0;
+  const near = Math.max(one.target || 0, last, ...requested) * 1.15;
+  // An upper bound far out would press all bars against the left edge: it is told, not drawn, then.
+  const top = Math.max(near, ...marks.filter((value) => value <= near * 2)) || 1;
+  const place = (value) => 8 + (Math.min(value, top) / top) * (WIDTH - 16);
+  const most = Math.max(...bars.map((bar) => bar.weight), 1e-9);
+  const line = (value, name, text, y) =>
+    value !== null && value <= top &&
+    html`<line class=${name} x1=${place(value)} x2=${place(value)} y1="16" y2=${HEIGHT - 22} />
+      <text class="mark-text ${name}-text" x=${Math.min(Math.max(place(value), 28), WIDTH - 28)} y=${y} text-anchor="middle">${text}</text>`;
+  const words = `Usage history of ${one.container} ${one.resource}: target ${one.targetText}, from ${one.lowerText} to ${one.upperText}`;
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
+  return html`<svg class="histogram" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${words}>
+    ${one.lower !== null &&
+    html`<rect class="bounds" x=${place(one.lower)} y="16" width=${Math.max(place(one.upper ?? top) - place(one.lower), 1)} height=${HEIGHT - 38} />`}
+    ${bars.map((bar) => {
+      const height = Math.max((bar.weight / most) * (HEIGHT - 52), bar.weight > 0 ? 1 : 0);
+      return html`<rect class="bar" x=${place(bar.start)} y=${HEIGHT - 22 - height} width=${Math.max(place(bar.end) - place(bar.start) - 1, 1)} height=${height}>
+        <title>${said(bar.start, one.unit)} – ${said(bar.end, one.unit)}: ${(bar.weight * 100).toFixed(1)} %</title></rect>`;
+    })}
+    <line class="rail" x1="8" x2=${WIDTH - 8} y1=${HEIGHT - 22} y2=${HEIGHT - 22} />
+    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), WIDTH - 26)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
+    ${requested.map((value) => line(value, "request", "request", 28))} ${line(one.target, "target", "target", 12)}
+  </svg>`;
+}
+
+const Pods = ({ page }) =>
+  html`<${Card} id="pods" title="Pods" wide aside=${html`<span class="quiet">${many(page.podsTotal, "pod")}</span>`}>
+    ${page.pods.length
+      ? html`<div class="scroll tall"><table class="pods">
+          <thead><tr><th scope="col">Pod</th><th scope="col">Controlled by</th><th scope="col">Size now → wanted</th><th scope="col">Next</th></tr></thead>
+          <tbody>${page.pods.map(
+            (pod) => html`<tr key=${pod.name} class=${pod.isOurs ? "" : "left-out"}>
+              <td class="pod">${pod.name}</td>
+              <td>${pod.controlledBy || "no VPA"}<span class="quiet"> – ${pod.reason}</span></td>
+              <td>${pod.sizes.map((size) => html`<div>${size}</div>`)}</td>
+              <td>${pod.update || "–"}</td>
+            </tr>`,
+          )}</tbody></table></div>`
+      : html`<${Empty}>No pod of the target is known.<//>`}
+  <//>`;

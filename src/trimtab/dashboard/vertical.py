@@ -1,0 +1,197 @@
+"""Shows the VPAs of a running operator: what the recommender learned, who controls which pod, and what comes next."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from trimtab.dashboard import states
+from trimtab.dashboard.histograms import bars_of, samples_of
+from trimtab.dashboard.horizontal import conditions_of
+from trimtab.dashboard.views import AmountView, SizedPod, VerticalPage, VerticalRow
+from trimtab.decide.vertical.actions import Verdict
+from trimtab.decide.vertical.containers import requests_and_limits
+from trimtab.decide.vertical.control import Claim
+from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
+from trimtab.decide.vertical.recommender import VPARecommendation
+from trimtab.decide.vertical.state import ClusterState
+from trimtab.model.pod import Pod
+from trimtab.model.resources import CPU, MEMORY, ResourceList
+from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
+from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+
+MOST_PODS: Final = 300
+
+
+class RecommenderView(Protocol):
+    """What is asked of the recommender."""
+
+    @property
+    def state(self) -> ClusterState:
+        """Return its model."""
+        ...
+
+    def recommendation(self, vpa: str) -> VPARecommendation | None:
+        """Return the last recommendation for a VPA."""
+        ...
+
+
+class UpdaterView(Protocol):
+    """What is asked of the updater."""
+
+    def verdict(self, pod: str) -> Verdict | None:
+        """Return what the last loop did with a pod."""
+        ...
+
+
+@dataclass(frozen=True)
+class OperatorVertical:
+    """The source of VPAs for a dashboard beside an operator; a process may lack the recommender or the updater."""
+
+    view: ClusterView
+    recommender: RecommenderView | None = None
+    updater: UpdaterView | None = None
+
+    def rows(self) -> Sequence[VerticalRow]:
+        """Return every VPA, by id."""
+        return sorted((_row(vpa) for vpa in self.view.vpas), key=lambda row: row.id)
+
+    async def page(self, identity: str) -> VerticalPage | None:
+        """Return everything about one VPA."""
+        _, namespace, name = identity.split("/")
+        vpa = self.view.vpas.get(name, namespace)
+        if vpa is None:
+            return None
+        standings = await self.view.standings()
+        claim = standings.claims.get(vpa.key)
+        pods = [pod for pod in self.view.pods if pod.metadata.namespace == namespace]
+        explained = [self._pod(pod, standings) for pod in pods] if claim is not None else []
+        # A pod of another workload is of no interest; one of ours that somebody else controls is.
+        ours = [(pod, one) for pod, one in zip(pods, explained, strict=False) if _concerns(one, vpa.key)]
+        ours.sort(key=lambda pair: (pair[1].controlled_by != vpa.key, pair[1].pod))
+        controlled = [pod for pod, one in ours if one.controlled_by == vpa.key]
+        return VerticalPage(
+            row=_row(vpa, claim),
+            level=claim.level if claim is not None else 0,
+            amounts=tuple(self._amounts(vpa, controlled)),
+            pods=tuple(_sized(one, vpa.key) for _, one in ours[:MOST_PODS]),
+            pods_total=len(ours),
+            cuts=self._cuts(claim, pods, standings),
+            conditions=conditions_of(vpa.status.conditions),
+        )
+
+    def _pod(self, pod: Pod, standings: Standings) -> PodExplanation:
+        verdict = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
+        return explain_pod(
+            pod, standings.index, standings.owners, standings.nodes, verdict=verdict, compat=self.view.compat
+        )
+
+    def _cuts(self, claim: Claim | None, pods: Iterable[Pod], standings: Standings) -> tuple[str, ...]:
+        found = self.recommender.recommendation(claim.key) if self.recommender and claim else None
+        if claim is None or found is None:
+            return ()
+        return explain_vpa(
+            claim, pods, standings.index, standings.owners, standings.nodes, cuts=found.cuts
+        ).cuts
+
+    def _amounts(self, vpa: VerticalPodAutoscaler, pods: Sequence[Pod]) -> Iterable[AmountView]:
+        recommended = vpa.status.recommendation
+        for entry in recommended.container_recommendations if recommended else ():
+            for resource in (CPU, MEMORY):
+                if resource in entry.target:
+                    yield self._amount(vpa.key, entry, resource, pods)
+
+    def _amount(
+        self, vpa: str, entry: RecommendedContainerResources, resource: str, pods: Sequence[Pod]
+    ) -> AmountView:
+        state = self.recommender.state if self.recommender is not None else None
+        model = state.vpas.get(vpa) if state is not None else None
+        bounds = (entry.lower_bound, entry.target, entry.upper_bound, entry.uncapped_target)
+        lower, target, upper, uncapped = (
+            None if resource not in one else one[resource].as_float() for one in bounds
+        )
+        texts = [str(one[resource]) if resource in one else "" for one in bounds]
+        container = entry.container_name
+        return AmountView(
+            container=container,
+            resource=resource,
+            unit="cores" if resource == CPU else "bytes",
+            lower=lower,
+            target=target,
+            upper=upper,
+            uncapped=uncapped,
+            lower_text=texts[0],
+            target_text=texts[1],
+            upper_text=texts[2],
+            samples=samples_of(model, container) if model is not None else 0,
+            histogram=bars_of(state.table, model, container, resource) if state and model else (),
+            requests=tuple(_requests(pods, container, resource)),
+            reasons=tuple(self._reasons(vpa, container, resource)),
+        )
+
+    def _reasons(self, vpa: str, container: str, resource: str) -> Iterable[str]:
+        found = self.recommender.recommendation(vpa) if self.recommender is not None else None
+        for one in found.containers if found is not None else ():
+            if one.name == container:
+                for bound, amounts in one.reasons.items():
+                    if resource in amounts:
+                        yield f"{bound}: {amounts[resource]}"
+
+
+def _requests(pods: Iterable[Pod], container: str, resource: str) -> Iterable[tuple[str, float]]:
+    for pod in pods:
+        requests, _ = requests_and_limits(pod, container)
+        if resource in requests:
+            yield pod.metadata.name, requests[resource].as_float()
+
+
+def _concerns(explained: PodExplanation, key: str) -> bool:
+    return (
+        explained.controlled_by == key
+        or key in explained.teaches
+        or any(rival.vpa == key for rival in explained.lost)
+    )
+
+
+def _sized(explained: PodExplanation, key: str) -> SizedPod:
+    reasons = {rival.vpa: rival.reason for rival in explained.lost}
+    return SizedPod(
+        name=explained.pod.partition("/")[2],
+        controlled_by=explained.controlled_by or "",
+        reason=explained.reason if explained.controlled_by == key else reasons.get(key, explained.reason),
+        is_ours=explained.controlled_by == key,
+        teaches=explained.teaches,
+        sizes=tuple(
+            f"{one.name}: {_sizes(one.requests)} → {_sizes(one.wanted_requests)}"
+            for one in explained.containers
+        ),
+        update=explained.update,
+    )
+
+
+def _sizes(amounts: ResourceList) -> str:
+    return ", ".join(f"{resource} {amounts[resource]}" for resource in sorted(amounts)) or "nothing"
+
+
+def _row(vpa: VerticalPodAutoscaler, claim: Claim | None = None) -> VerticalRow:
+    target, policy, scope = vpa.spec.target_ref, vpa.spec.update_policy, vpa.spec.vpa_scope
+    trouble = next((one for one in vpa.status.conditions if one.type != "RecommendationProvided"), None)
+    recommended = vpa.status.recommendation
+    entries = recommended.container_recommendations if recommended else ()
+    amounts = "; ".join(f"{one.container_name}: {_sizes(one.target)}" for one in entries)
+    state, summary = states.WAITING, "no recommendation yet"
+    if trouble is not None and trouble.status == "True":
+        state, summary = states.PROBLEM, trouble.message or trouble.type
+    elif entries:
+        state, summary = states.STEADY, "recommends what its pods were seen to need"
+    named = f"scope {scope.name}" if scope is not None else "the whole target"
+    return VerticalRow(
+        id=f"vpa/{vpa.key}",
+        namespace=vpa.metadata.namespace,
+        name=vpa.metadata.name,
+        target=f"{target.kind}/{target.name}" if target is not None else "",
+        mode=(policy.update_mode if policy else None) or "Recreate",
+        scope=describe_scope(claim.scope) if claim is not None else named,
+        state=state,
+        summary=summary,
+        amounts=amounts,
+    )

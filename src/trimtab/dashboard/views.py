@@ -1,0 +1,259 @@
+"""What the pages show, as values: the JSON that the server sends and the scripts draw.
+
+Nothing here is decided; each value is put together from what `trimtab.decide` returned.
+"""
+
+from typing import dataclass_transform
+
+import msgspec
+
+
+# Tells type checkers that subclasses are frozen without each of them having to say so again.
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
+    """A value for the page: every field is sent, zeros included, because the scripts read them all."""
+
+
+class HorizontalRow(View):
+    """One HPA in the overview."""
+
+    id: str
+    """`hpa/namespace/name`, or `native/namespace/name` for an object of autoscaling/v2 itself."""
+    namespace: str
+    name: str
+    target: str
+    low: int
+    high: int
+    current: int = 0
+    desired: int = 0
+    state: str = "waiting"
+    """scaling, steady, held, paused, problem or waiting."""
+    verdict: str = ""
+    summary: str = "no decision yet"
+    at: float = 0.0
+    """When it was last decided about, in seconds since 1970."""
+    is_dry_run: bool = False
+
+
+class VerticalRow(View):
+    """One VPA in the overview."""
+
+    id: str
+    """`vpa/namespace/name`."""
+    namespace: str
+    name: str
+    target: str
+    mode: str
+    scope: str = ""
+    state: str = "waiting"
+    summary: str = "no recommendation yet"
+    amounts: str = ""
+    """The recommended targets, in short."""
+
+
+Row = HorizontalRow | VerticalRow
+
+
+class MetricView(View):
+    """What one metric said, in words and as numbers in its own unit."""
+
+    name: str
+    type: str
+    unit: str = ""
+    """`%`, `cores`, `bytes` or nothing."""
+    value: float | None = None
+    target: float | None = None
+    up: float | None = None
+    """It asks for more above this value."""
+    down: float | None = None
+    """It asks for less below this value."""
+    value_text: str = ""
+    target_text: str = ""
+    up_text: str = ""
+    down_text: str = ""
+    ratio: float | None = None
+    replicas: int | None = None
+    is_winner: bool = False
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class PolicyView(View):
+    """The rules of one direction and what they allow now."""
+
+    window_seconds: float
+    select: str
+    policies: tuple[str, ...]
+    allowed: int
+    """The farthest that one sync may go now, bounds included."""
+
+
+class Story(View):
+    """One decision, told."""
+
+    verdict: str
+    state: str
+    summary: str
+    next_step: str
+    more: str
+    """Why not more replicas, in words."""
+    less: str
+    """Why not fewer."""
+    current: int
+    desired: int
+    asked: int | None
+    low: int
+    high: int
+    strategy: str
+    counted: int
+    left_out: int
+    fallback: str
+    limit: str
+    tolerance_up: float
+    tolerance_down: float
+    metrics: tuple[MetricView, ...]
+    up: PolicyView
+    down: PolicyView
+    window: tuple[tuple[float, int], ...]
+    """Remembered recommendations: moment and replicas."""
+
+
+class PodView(View):
+    """A pod with the target's labels: whether it counts, and its samples."""
+
+    name: str
+    phase: str
+    is_ready: bool
+    is_counted: bool
+    why: str = ""
+    samples: tuple[str, ...] = ()
+    """One per metric; empty where the metric is not one of pods or has no sample."""
+
+
+class EventView(View):
+    """An event that was told about an autoscaler."""
+
+    at: float
+    type: str
+    reason: str
+    message: str
+
+
+class ConditionView(View):
+    """A condition of a status."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: float | None
+
+
+class MetricTrack(View):
+    """A metric over time; a gap is None."""
+
+    name: str
+    unit: str
+    value: tuple[float | None, ...]
+    target: tuple[float | None, ...]
+    up: tuple[float | None, ...]
+    down: tuple[float | None, ...]
+
+
+class Track(View):
+    """An HPA over time, one entry per decision."""
+
+    at: tuple[float, ...] = ()
+    current: tuple[int, ...] = ()
+    desired: tuple[int, ...] = ()
+    asked: tuple[int | None, ...] = ()
+    low: tuple[int, ...] = ()
+    high: tuple[int, ...] = ()
+    metrics: tuple[MetricTrack, ...] = ()
+
+
+class HorizontalPage(View):
+    """Everything about one HPA."""
+
+    row: HorizontalRow
+    story: Story | None
+    pods: tuple[PodView, ...] = ()
+    pods_total: int = 0
+    events: tuple[EventView, ...] = ()
+    conditions: tuple[ConditionView, ...] = ()
+    track: Track = Track()
+    problem: str = ""
+    """Why the spec cannot be decided on."""
+    spec: dict[str, object] = msgspec.field(default_factory=dict)
+    """The spec as JSON, from which the what-if form starts."""
+    honours_tolerance: bool = True
+    """Whether the gate is on under which `tolerance` counts."""
+
+
+class BucketView(View):
+    """A bar of a usage histogram."""
+
+    start: float
+    end: float
+    weight: float
+
+
+class AmountView(View):
+    """One resource of one container: history, recommendation and what led to it."""
+
+    container: str
+    resource: str
+    unit: str
+    lower: float | None = None
+    target: float | None = None
+    upper: float | None = None
+    uncapped: float | None = None
+    lower_text: str = ""
+    target_text: str = ""
+    upper_text: str = ""
+    samples: int = 0
+    histogram: tuple[BucketView, ...] = ()
+    requests: tuple[tuple[str, float], ...] = ()
+    """What each pod under its control requests now."""
+    reasons: tuple[str, ...] = ()
+
+
+class SizedPod(View):
+    """A pod of the target: who controls it, whom it teaches, and what comes next."""
+
+    name: str
+    controlled_by: str
+    reason: str
+    is_ours: bool
+    teaches: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    update: str = ""
+    """What the last update loop did with it, or why it left it alone."""
+
+
+class VerticalPage(View):
+    """Everything about one VPA."""
+
+    row: VerticalRow
+    level: int = 0
+    amounts: tuple[AmountView, ...] = ()
+    pods: tuple[SizedPod, ...] = ()
+    pods_total: int = 0
+    cuts: tuple[str, ...] = ()
+    conditions: tuple[ConditionView, ...] = ()
+
+
+class Overview(View):
+    """All autoscalers."""
+
+    horizontal: tuple[HorizontalRow, ...]
+    vertical: tuple[VerticalRow, ...]
+
+
+class Load(View):
+    """A load that a person can turn up and down."""
+
+    name: str
+    title: str
+    factor: float
+    detail: str = ""

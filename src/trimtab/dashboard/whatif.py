@@ -1,0 +1,123 @@
+"""What would be decided if something were different: the last observation, edited, through the same `decide`.
+
+Nothing is kept and nothing is written. The edited spec goes through the defaults and the rules of an API server first,
+so that only what could really be applied is tried.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from trimtab.dashboard.readings import Wanted, aimed, proposal_of
+from trimtab.dashboard.stories import story_of
+from trimtab.dashboard.views import Story
+from trimtab.decide.horizontal import Memory, Observation, Record, decide
+from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.decide.horizontal.units import is_percent
+from trimtab.model import hpa as hpa_rules
+from trimtab.model import wire
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+
+MOST_REPLICAS: Final = 100_000
+MOST_VALUE: Final = 1e15
+
+
+class MetricEdit(msgspec.Struct, frozen=True, rename="camel"):
+    """A metric set to another value, in the unit that the page shows it in."""
+
+    index: int
+    value: float
+
+
+class Edits(msgspec.Struct, frozen=True, rename="camel"):
+    """What is to be different; a field that is absent stays as it is."""
+
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    behavior: dict[str, Any] | None = None
+    """The whole of `spec.behavior`, tolerances included."""
+    selection_strategy: str | None = None
+    replicas: int | None = None
+    """The replicas that the target has now."""
+    forgets: bool = False
+    """Whether earlier recommendations and scale events are forgotten."""
+    metrics: tuple[MetricEdit, ...] = ()
+
+
+class RefusedEditsError(ValueError):
+    """The edits make no valid HPA; the text says which field and why."""
+
+
+def what_if(record: Record, edits: Edits) -> Story:
+    """Decide once more on the record's observation with the edits, at the record's own moment."""
+    seen = edited(record, edits)
+    return story_of(seen, decide(seen, moment_of(record)))
+
+
+def moment_of(record: Record) -> datetime:
+    """Return when the record was decided."""
+    return datetime.fromtimestamp(record.decision.now, UTC)
+
+
+def edited(record: Record, edits: Edits) -> Observation:
+    """Return the record's observation with the edits; raise RefusedEditsError if an API server would refuse them."""
+    seen = record.observation
+    changes: dict[str, Any] = {"hpa": _spec(seen, edits)}
+    if edits.replicas is not None:
+        changes |= _replicas(seen, edits.replicas)
+    if edits.forgets:
+        changes["memory"] = Memory(uid=seen.memory.uid, strategy=seen.memory.strategy, recommendations=())
+    return _with_metrics(msgspec.structs.replace(seen, **changes), moment_of(record), edits.metrics)
+
+
+def _spec(seen: Observation, edits: Edits) -> HorizontalPodAutoscaler:
+    fields = {
+        "minReplicas": edits.min_replicas,
+        "maxReplicas": edits.max_replicas,
+        "behavior": edits.behavior,
+        "selectionStrategy": edits.selection_strategy,
+    }
+    changes = {name: value for name, value in fields.items() if value is not None}
+    if not changes:
+        return seen.hpa
+    data = wire.to_builtins(seen.hpa)
+    data = {"apiVersion": seen.hpa.api_version, "kind": seen.hpa.kind, **data}
+    wanted = {**data, "spec": {**data["spec"], **changes}}
+    errors = hpa_rules.validate_update(wanted, data, seen.gates)
+    if errors:
+        raise RefusedEditsError("; ".join(str(error) for error in errors[:5]))
+    try:
+        spec = wire.convert(hpa_rules.default(wanted), HorizontalPodAutoscaler).spec
+    except ValueError as error:
+        raise RefusedEditsError(str(error)) from error
+    return msgspec.structs.replace(seen.hpa, spec=spec)
+
+
+def _replicas(seen: Observation, replicas: int) -> dict[str, Any]:
+    """Return the scale with other replicas; the recommendations begin with them, as for a workload found so."""
+    if seen.scale is None:
+        raise RefusedEditsError("replicas: the target's scale was not read, so it cannot be set")
+    if not 0 <= replicas <= MOST_REPLICAS:
+        raise RefusedEditsError(f"replicas: must be from 0 to {MOST_REPLICAS}")
+    spec = msgspec.structs.replace(seen.scale.spec, replicas=replicas)
+    begun = (Recommendation(replicas, 0.0),)
+    return {
+        "scale": msgspec.structs.replace(seen.scale, spec=spec),
+        "memory": msgspec.structs.replace(seen.memory, replicas=replicas, recommendations=begun),
+    }
+
+
+def _with_metrics(seen: Observation, now: datetime, edits: tuple[MetricEdit, ...]) -> Observation:
+    for edit in edits:
+        where = f"metrics[{edit.index}]"
+        if not 0 <= edit.index < min(len(seen.readings), len(seen.hpa.spec.metrics)):
+            raise RefusedEditsError(f"{where}: there is no such metric")
+        if not 0 <= edit.value <= MOST_VALUE:
+            raise RefusedEditsError(f"{where}.value: must be from 0 to {MOST_VALUE:g}")
+        found = proposal_of(seen, now, edit.index)
+        if found is None:
+            raise RefusedEditsError(f"{where}: it was not measured, so it cannot be changed")
+        value = edit.value if is_percent(found.status) else edit.value * 1000
+        seen = aimed(seen, now, Wanted(edit.index, value))
+    return seen
