@@ -11,7 +11,7 @@ from trimtab.adapter.health import Health, State
 from trimtab.adapter.objects import Objects
 from trimtab.adapter.questions import CustomQuestion, ExternalQuestion, Question
 from trimtab.adapter.source import Catalogue, Offer, Sample, Series
-from trimtab.adapter.testing.values import CustomValue, Labels, Point, Table, Value, read_values, table_of
+from trimtab.adapter.testing.values import Labels, Point, Table, Value, object_labels, read_values, table_of
 from trimtab.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class TestingSource:
         """Return the objects whose own labels match: those given with the values, else those that the cluster knows."""
         if question.objects.is_empty:
             return list(objects)
-        known = {name: _object_labels(points.values()) for name, points in objects.items()}
+        known = {name: object_labels(points) for name, points in objects.items()}
         from_cluster: frozenset[str] = frozenset()
         if any(labels is None for labels in known.values()):
             from_cluster = await self._objects.names(question.resource, question.namespace, question.objects)
@@ -122,9 +122,3 @@ class TestingSource:
             for name, labels in known.items()
             if (name in from_cluster if labels is None else question.objects.matches(labels))
         ]
-
-
-def _object_labels(points: Iterable[Point]) -> Mapping[str, str] | None:
-    settings = (point.setting for point in points)
-    given = (setting.object_labels for setting in settings if isinstance(setting, CustomValue))
-    return next((labels for labels in given if labels is not None), None)

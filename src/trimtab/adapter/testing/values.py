@@ -71,6 +71,14 @@ class Point:
         return self.setting.timestamp or now
 
 
+def object_labels(points: Mapping[Labels, Point]) -> Mapping[str, str] | None:
+    """Return the labels of an object that were given with its values, if any were."""
+    for point in points.values():
+        if isinstance(point.setting, CustomValue) and point.setting.object_labels is not None:
+            return point.setting.object_labels
+    return None
+
+
 @dataclass(slots=True)
 class Table:
     """All values, found by what questions name: metric and namespace, then the object."""
