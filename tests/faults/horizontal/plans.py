@@ -132,8 +132,11 @@ class Teller:
             end[f"deployment {name}"] = (found["spec"]["replicas"], found["metadata"]["generation"])
         for name in self._story.hpas:
             status = (await self._stage.read_hpa(name)).get("status", {})
+            conditions = await self._stage.conditions(name)
+            if conditions.get("ScaledToZero", ("", ""))[0] == "False":
+                del conditions["ScaledToZero"]  # absent and False mean the same
             end[f"hpa {name}"] = {
-                "conditions": await self._stage.conditions(name),
+                "conditions": conditions,
                 **{key: status.get(key) for key in ("desiredReplicas", "currentReplicas", "currentMetrics")},
             }
         return end

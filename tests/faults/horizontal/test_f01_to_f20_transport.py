@@ -99,7 +99,7 @@ def test_f04_a_silent_stall_is_noticed_and_nothing_is_scaled_down_meanwhile(lab)
             assert {HPAS, "pods"} & set(seen)
             actor.line.is_silent = lambda _: False
             await becomes(stage, 9, within=90)
-            await stage.pass_time(60)
+            await stage.pass_time(120)
             assert not actor.operator.health()
 
     lab(scenario)

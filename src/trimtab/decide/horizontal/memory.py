@@ -5,7 +5,7 @@ one outweighs in every window can never matter again (`remember`), and it can be
 status and the `SuccessfulRescale` events still show.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import msgspec
@@ -137,6 +137,18 @@ def recalled(uid: str, sizes: Iterable[tuple[float, int]], current: int, now: fl
         recommendations=remember(recommendations, current, now, LONGEST_WINDOW),
         scale_up=up,
         scale_down=down,
+    )
+
+
+def retimed(memory: Memory, new_time: Callable[[float], float]) -> Memory:
+    """Return the memory with every moment passed through `new_time`, for when the wall clock was set."""
+    known = memory.recommendations
+    return msgspec.structs.replace(
+        memory,
+        recommendations=known and tuple(Recommendation(one.replicas, new_time(one.at)) for one in known),
+        scale_up=tuple(ScaleEvent(one.change, new_time(one.at), one.outdated) for one in memory.scale_up),
+        scale_down=tuple(ScaleEvent(one.change, new_time(one.at), one.outdated) for one in memory.scale_down),
+        told={reason: new_time(at) for reason, at in memory.told.items()},
     )
 
 

@@ -10,11 +10,15 @@ counted as ours, because a rate policy must hold over all lives of the process.
 
 import msgspec
 
-from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, add_event, remember
+from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, add_event, remember, retimed
 
 
 def resumed(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return the memory as it was when the last decision was made, at about `last_alive`."""
+    """Return the memory as it was when the last decision was made, at about `last_alive`.
+
+    Moments after that were stored by a clock that was ahead (fault F27); they count as `last_alive`.
+    """
+    memory = retimed(memory, lambda at: min(at, last_alive))
     return _with_lost_change(_with_quiet_time(memory, current, last_alive), current, last_alive)
 
 
@@ -26,7 +30,8 @@ def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
     known = memory.recommendations
     if not known:
         return memory
-    latest = max(known, key=lambda one: one.at)
+    # Of two at one moment the later entry is the newer one.
+    latest = max(reversed(known), key=lambda one: one.at)
     if latest.replicas < current or last_alive <= latest.at:
         return memory
     longer = remember(known, current, last_alive, LONGEST_WINDOW)

@@ -41,6 +41,8 @@ class Autoscaler:
     memory: Memory = field(default_factory=Memory)
     is_resumed: bool = False
     """Whether `memory` is our own; until then it is as stored, and has to be taken up first."""
+    clock_offset: float | None = None
+    """By how much the wall clock was ahead of the monotonic one when `memory` was last used."""
     is_busy: bool = False
     is_gone: bool = False
     problem: str = ""

@@ -16,6 +16,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Decision, Failed, Observation, Record, decide
 from trimtab.decide.horizontal.dryrun import only_told
+from trimtab.decide.horizontal.memory import retimed
 from trimtab.decide.horizontal.resume import resumed
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 
 MOST_TRIES = 3
 """How often one round decides anew about an object that keeps changing; the next round comes soon enough."""
+
+CLOCK_JUMP_SECONDS = 1.0
+"""A wall clock that gains or loses more than this between two decisions was set; less is its usual drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ class Round:
     ) -> None:
         autoscaler = due.autoscaler
         self._resume(autoscaler, due.aim)
+        self._follow_wall_clock(autoscaler)
         seen = self._observer.observe(autoscaler, due.aim, sight, answers, owners)
         decision = decide(seen, self._clock.now())
         job = Job(due, seen, decision)
@@ -236,6 +241,14 @@ class Round:
         alive = self._clock.now().timestamp() if self.last_alive is None else self.last_alive
         autoscaler.memory = resumed(autoscaler.memory, aim.scale.spec.replicas, alive)
         autoscaler.is_resumed = True
+
+    def _follow_wall_clock(self, autoscaler: Autoscaler) -> None:
+        """Move what is remembered along when somebody sets the wall clock, so that no window moves (fault F27)."""
+        offset = self._clock.now().timestamp() - self._clock.monotonic()
+        jump = 0.0 if autoscaler.clock_offset is None else offset - autoscaler.clock_offset
+        if abs(jump) > CLOCK_JUMP_SECONDS:
+            autoscaler.memory = retimed(autoscaler.memory, lambda at: at + jump)
+        autoscaler.clock_offset = offset
 
     def _finish(self, job: Job, outcome: Outcome) -> None:
         autoscaler, decision = job.due.autoscaler, outcome.decision
