@@ -9,6 +9,7 @@ from trimtab.model.times import format_time
 from trimtab.model.wire import Wire
 
 KUBELET_VERSION = "v1.36.3"
+TRIES, RETRY_SECONDS = 5, 1.0
 
 
 class NodePool(Wire, frozen=True):
@@ -29,20 +30,31 @@ class NodePool(Wire, frozen=True):
 async def register_nodes(client: Client, pool: NodePool) -> None:
     """Create the nodes of a pool, or bring those that exist up to date."""
     for name in pool.node_names():
-        body = _node(pool, name, format_time(client.clock.now()))
-        nodes = NODES.untyped()
-        try:
-            made = await client.create(nodes, body)
-        except errors.AlreadyExists:
-            change = {"metadata": {"labels": body["metadata"]["labels"]}}
-            made = await client.patch(nodes, name, None, change)
-        if made.get("status", {}).get("capacity") != body["status"]["capacity"]:
-            await client.patch(
-                nodes, name, None, {"status": body["status"]}, how=PatchType.MERGE, subresource="status"
-            )
-        # A real API server taints new nodes until a node lifecycle controller sees them ready; none runs here.
-        if (made.get("spec") or {}).get("taints"):
-            await client.patch(nodes, name, None, {"spec": {"taints": None}})
+        for left in reversed(range(TRIES)):
+            try:
+                await _register(client, pool, name)
+                break
+            except (errors.TransportError, errors.ServerError):
+                # Whether it was made is not known; registering a node that is there already does no harm.
+                if not left:
+                    raise
+                await client.clock.sleep(RETRY_SECONDS)
+
+
+async def _register(client: Client, pool: NodePool, name: str) -> None:
+    body = _node(pool, name, format_time(client.clock.now()))
+    nodes = NODES.untyped()
+    try:
+        made = await client.create(nodes, body)
+    except errors.AlreadyExists:
+        change = {"metadata": {"labels": body["metadata"]["labels"]}}
+        made = await client.patch(nodes, name, None, change)
+    if made.get("status", {}).get("capacity") != body["status"]["capacity"]:
+        change = {"status": body["status"]}
+        await client.patch(nodes, name, None, change, how=PatchType.MERGE, subresource="status")
+    # A real API server taints new nodes until a node lifecycle controller sees them ready; none runs here.
+    if (made.get("spec") or {}).get("taints"):
+        await client.patch(nodes, name, None, {"spec": {"taints": None}})
 
 
 def _node(pool: NodePool, name: str, now: str) -> Json:
