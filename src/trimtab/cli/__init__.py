@@ -35,6 +35,9 @@ COMMANDS = {
         "trimtab.cli.explain:command",
         "Tell why an autoscaler scales or does not: `trimtab explain hpa/NAME`.",
     ),
+    "install": Lazy(
+        "trimtab.cli.install:install", "Print the manifests of an installation, for `kubectl apply`."
+    ),
     "lab": Lazy(
         "trimtab.cli.lab:lab", "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."
     ),

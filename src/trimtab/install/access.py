@@ -1,0 +1,144 @@
+"""Accounts, roles and bindings; and the policy that keeps the updater's hand off pod specs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from trimtab.install.names import ENABLED, UPDATER, ours, selector, thing, where_enabled
+from trimtab.install.rights import PEOPLE_READ, PEOPLE_WRITE, RIGHTS, Rights
+from trimtab.install.tree import NAMESPACE, Each, If, Item, Not, Text, Tree, Val
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_EVERYWHERE: Final = Not(Val("watchNamespaces"))
+
+
+def accounts() -> list[Tree]:
+    """Return one account per program; tokens are mounted by the pods that need them, not by default."""
+    return [
+        ours("v1", "ServiceAccount", component, component, automountServiceAccountToken=False)
+        for component in ENABLED
+    ]
+
+
+def roles() -> list[Tree]:
+    """Return the roles and bindings of every program, and those of people."""
+    found: list[Tree] = []
+    for component, rights in RIGHTS.items():
+        found += where_enabled(component, *_roles_of(component, rights))
+    return found + _roles_of_people()
+
+
+def _roles_of(component: str, rights: Rights) -> Iterator[Tree]:
+    name = f"trimtab-{component}"
+    yield _cluster_role(name, rights.namespaces)
+    yield If(_EVERYWHERE, _cluster_binding(name, name, component))
+    yield Each("watchNamespaces", _binding(name, "ClusterRole", component, Item()))
+    if rights.cluster:
+        whole = f"{name}-cluster"
+        yield _cluster_role(whole, rights.cluster)
+        yield _cluster_binding(whole, whole, component)
+    for where, rules in ((NAMESPACE, rights.home), ("kube-system", rights.system)):
+        if rules:
+            yield ours(f"{_RBAC}/v1", "Role", name, component, namespace=where, rules=list(rules))
+            yield _binding(name, "Role", component, where)
+
+
+def _cluster_role(name: str, rules: tuple[Tree, ...]) -> Tree:
+    return thing(f"{_RBAC}/v1", "ClusterRole", name, rules=list(rules))
+
+
+def _cluster_binding(name: str, role: str, component: str) -> Tree:
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}
+    return thing(f"{_RBAC}/v1", "ClusterRoleBinding", name, roleRef=reference, subjects=[_subject(component)])
+
+
+def _binding(name: str, kind: str, component: str, namespace: Tree) -> Tree:
+    # A ClusterRole bound in our own namespace must not meet the name of our own Role's binding.
+    bound = f"{name}-in-namespace" if kind == "ClusterRole" else name
+    return ours(
+        f"{_RBAC}/v1",
+        "RoleBinding",
+        bound,
+        component,
+        namespace=namespace,
+        roleRef={"apiGroup": _RBAC, "kind": kind, "name": name},
+        subjects=[_subject(component)],
+    )
+
+
+def _subject(component: str) -> Tree:
+    return {"kind": "ServiceAccount", "name": component, "namespace": NAMESPACE}
+
+
+def _roles_of_people() -> list[Tree]:
+    found = []
+    for name, rules, joins in (
+        ("trimtab-view", PEOPLE_READ, ("view", "edit", "admin")),
+        ("trimtab-edit", PEOPLE_WRITE, ("edit", "admin")),
+    ):
+        role = _cluster_role(name, rules)
+        role["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{join}": "true" for join in joins}
+        found.append(role)
+    return found
+
+
+def policies() -> list[Tree]:
+    """Return the policy that lets the updater change labels and annotations of pods, and no more (S4).
+
+    RBAC knows verbs and resources, not fields: `patch pods` alone would allow another image.
+    """
+    name = "trimtab-updater-pods"
+    registration = "admissionregistration.k8s.io/v1"
+    account = Text("request.userInfo.username == 'system:serviceaccount:", NAMESPACE, f":{UPDATER}'")
+    pods = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["UPDATE"],
+        "resources": ["pods"],
+        "scope": "Namespaced",
+    }
+    policy = thing(
+        registration,
+        "ValidatingAdmissionPolicy",
+        name,
+        spec={
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [pods]},
+            "matchConditions": [{"name": "by-the-updater", "expression": account}],
+            "validations": [
+                {
+                    "expression": "object.spec == oldObject.spec",
+                    "message": "Trimtab's updater may change a pod's size, labels and annotations only",
+                    "reason": "Forbidden",
+                }
+            ],
+        },
+    )
+    binding = thing(
+        registration,
+        "ValidatingAdmissionPolicyBinding",
+        name,
+        spec={"policyName": name, "validationActions": ["Deny"]},
+    )
+    return where_enabled(UPDATER, policy, binding)
+
+
+def disruption_budgets() -> list[Tree]:
+    """Return budgets that keep one copy of each program through node drains."""
+    return [
+        tree
+        for component in ENABLED
+        for tree in where_enabled(
+            component,
+            ours(
+                "policy/v1",
+                "PodDisruptionBudget",
+                f"trimtab-{component}",
+                component,
+                spec={
+                    "maxUnavailable": 1,
+                    "selector": {"matchLabels": selector(component)},
+                    "unhealthyPodEvictionPolicy": "AlwaysAllow",
+                },
+            ),
+        )
+    ]

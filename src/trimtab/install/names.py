@@ -1,0 +1,65 @@
+"""Names, labels and the frame of every object."""
+
+from typing import Any, Final
+
+from trimtab.install.tree import NAMESPACE, Condition, If, Not, Tree, Val
+
+HORIZONTAL: Final = "horizontal"
+RECOMMENDER: Final = "recommender"
+UPDATER: Final = "updater"
+ADMISSION: Final = "admission"
+ADAPTER: Final = "adapter"
+DASHBOARD: Final = "dashboard"
+
+ENABLED: Final[dict[str, Condition]] = {
+    HORIZONTAL: Val("horizontal.enabled"),
+    RECOMMENDER: Val("vertical.enabled"),
+    UPDATER: Val("vertical.enabled"),
+    ADMISSION: Val("vertical.enabled"),
+    ADAPTER: Val("adapter.enabled"),
+    DASHBOARD: Val("dashboard.enabled"),
+}
+"""The programs, each with an account of its own (S1), and when each is installed."""
+
+HEALTH_PORT: Final = 8080
+WEBHOOK_PORT: Final = 8000
+ADAPTER_PORT: Final = 6443
+DASHBOARD_PORT: Final = 8443
+WEBHOOK_SERVICE: Final = "trimtab-webhook"
+WEBHOOK_SECRET: Final = "trimtab-webhook-tls"  # noqa: S105 - a name
+OWN_CERTIFICATE: Final = Not(Val("vertical.admission.certificateSecret"))
+
+_APP: Final = {"app.kubernetes.io/name": "trimtab"}
+
+
+def selector(component: str) -> dict[str, str]:
+    """Return the labels that tell a program's pods from all others."""
+    return {**_APP, "app.kubernetes.io/component": component}
+
+
+def thing(api_version: str, kind: str, name: Tree, **rest: Tree) -> dict[str, Any]:
+    """Return an object of the whole cluster."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "labels": dict(_APP)},
+        **rest,
+    }
+
+
+def ours(
+    api_version: str, kind: str, name: str, component: str = "", *, namespace: Tree = NAMESPACE, **rest: Tree
+) -> dict[str, Any]:
+    """Return an object of our namespace, or of another."""
+    labels = selector(component) if component else dict(_APP)
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        **rest,
+    }
+
+
+def where_enabled(component: str, *trees: Tree) -> list[Tree]:
+    """Return the trees, each there only if the program is installed."""
+    return [If(ENABLED[component], tree) for tree in trees]

@@ -1,0 +1,179 @@
+"""Plain data with holes: what a manifest looks like before its values are known.
+
+    Val("image.tag")              a value
+    Text("--port=", Val(...))     text with values in it
+    Joined("watchNamespaces")     a list as `a,b`
+    Pairs("featureGates")         a map as `A=true,B=false`
+    If(condition, tree)           left out of its map, list or file where the condition does not hold
+    Each("watchNamespaces", tree) one item per entry of a list; `Item()` is the entry
+    NAMESPACE                     where it is installed
+
+A condition is a `Val`, `Not(condition)` or `Both(one, other)`. A value counts as false when it is empty, zero or false,
+in Helm as in Python.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Tree = Any
+"""Maps, lists and scalars, with the nodes of this module among them."""
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Val:
+    """The value at a path such as `image.tag`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The namespace that everything is installed into."""
+
+
+NAMESPACE: Final = Namespace()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """The entry of the enclosing `Each`, or one field of it."""
+
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A list of texts, joined by commas."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A map as `key=value` pairs, sorted and joined by commas."""
+
+    path: str
+
+
+Part = str | Val | Namespace | Item | Joined | Pairs
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Text:
+    """Parts put together to one text."""
+
+    parts: tuple[Part, ...]
+
+    def __init__(self, *parts: Part) -> None:
+        object.__setattr__(self, "parts", parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A condition that holds where the other does not."""
+
+    condition: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A condition that holds where both do."""
+
+    one: "Condition"
+    other: "Condition"
+
+
+Condition = Val | Not | Both
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """A tree that is there only where a condition holds."""
+
+    condition: Condition
+    then: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A tree once per entry of a list."""
+
+    path: str
+    item: Tree
+
+
+def look_up(values: Values, path: str) -> Any:
+    """Return the value at a path."""
+    found: Any = values
+    for name in path.split("."):
+        found = found[name]
+    return found
+
+
+def holds(condition: Condition, values: Values) -> bool:
+    """Return whether a condition holds."""
+    match condition:
+        case Not():
+            return not holds(condition.condition, values)
+        case Both():
+            return holds(condition.one, values) and holds(condition.other, values)
+        case Val():
+            return bool(look_up(values, condition.path))
+
+
+def resolve(tree: Tree, values: Values, item: Any = None) -> Tree:
+    """Return the tree with every hole filled."""
+    match tree:
+        case dict():
+            return dict(_entries(tree, values, item))
+        case list():
+            return list(_items(tree, values, item))
+        case Text():
+            return "".join(str(_word(resolve(part, values, item))) for part in tree.parts)
+        case _:
+            return _leaf(tree, values, item)
+
+
+def _leaf(tree: Tree, values: Values, item: Any) -> Tree:
+    match tree:
+        case Val():
+            return look_up(values, tree.path)
+        case Namespace():
+            return look_up(values, "namespace.name")
+        case Item():
+            return item[tree.field] if tree.field else item
+        case Joined():
+            return ",".join(map(str, look_up(values, tree.path)))
+        case Pairs():
+            return ",".join(
+                f"{key}={_word(value)}" for key, value in sorted(look_up(values, tree.path).items())
+            )
+        case _:
+            return tree
+
+
+def _entries(tree: dict[str, Tree], values: Values, item: Any) -> Iterator[tuple[str, Tree]]:
+    for key, child in tree.items():
+        if not isinstance(child, If):
+            yield key, resolve(child, values, item)
+        elif holds(child.condition, values):
+            yield key, resolve(child.then, values, item)
+
+
+def _items(trees: list[Tree], values: Values, item: Any) -> Iterator[Tree]:
+    for child in trees:
+        match child:
+            case If():
+                if holds(child.condition, values):
+                    yield from _items([child.then], values, item)
+            case Each():
+                for entry in look_up(values, child.path):
+                    yield resolve(child.item, values, entry)
+            case _:
+                yield resolve(child, values, item)
+
+
+def _word(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value

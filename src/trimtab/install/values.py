@@ -1,0 +1,198 @@
+"""The values of an installation: declared once with their defaults and words.
+
+`values.yaml` of the chart, `--set` of `trimtab install` and the reference page all come from here.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+import trimtab
+from trimtab.install.tree import look_up
+
+_SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
+
+
+class ValueProblem(Exception):  # noqa: N818 - a problem of what was typed, shown as it is
+    """A value that cannot be used; the message says which and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value: where it is, what it is by default, and what it does."""
+
+    path: str
+    default: Any
+    help: str
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "namespace.create",
+        False,
+        "Make the namespace, with pod security `restricted`; `trimtab install` does.",
+    ),
+    Setting(
+        "crds.install",
+        True,
+        "Install the CustomResourceDefinitions; they are kept when the chart is removed.",
+    ),
+    Setting(
+        "image.repository",
+        "trimtab",
+        "Image; build it with `docker build -t REGISTRY/trimtab:TAG .` and push it.",
+    ),
+    Setting("image.tag", trimtab.__version__, "Tag of the image."),
+    Setting("image.pullPolicy", "IfNotPresent", "When the image is pulled."),
+    Setting("imagePullSecrets", [], "Secrets for a private registry, as `[{name: NAME}]`."),
+    Setting(
+        "replicas",
+        2,
+        "Copies of each program; one leads, the others wait. All copies serve webhooks and metrics.",
+    ),
+    Setting("nodeSelector", {}, "Labels of the nodes to run on."),
+    Setting("tolerations", [], "Taints to tolerate."),
+    Setting("affinity", {}, "Affinity of the pods; copies are spread over nodes anyway."),
+    Setting("priorityClassName", "", "Priority of the pods, for example system-cluster-critical."),
+    Setting("podAnnotations", {}, "Annotations of the pods."),
+    Setting(
+        "featureGates",
+        {
+            "HPASelectionStrategy": True,
+            "HPAConfigurableTolerance": True,
+            "HPAScaleToZero": True,
+            "VPASelectorRefinement": True,
+        },
+        "Features. All four are ON here; the program alone follows Kubernetes and leaves alpha ones off.",
+    ),
+    Setting("compat", "", "`kubernetes-1.36` brings back upstream's known defects; see docs/decisions."),
+    Setting(
+        "watchNamespaces", [], "Namespaces to work in; rights are then given there only. Empty means all."
+    ),
+    Setting("dryRun", False, "Decide, record and explain everything, write nothing but status."),
+    Setting("logFormat", "json", "text or json."),
+    Setting(
+        "tokenSecret", "", "Secret of this namespace whose key `token` protects /metrics and the records."
+    ),
+    Setting(
+        "scalable",
+        [],
+        "Further kinds with a scale, as `[{group: argoproj.io, resource: rollouts}]`. Built in are Deployment, "
+        "ReplicaSet, StatefulSet, ReplicationController.",
+    ),
+    Setting("horizontal.enabled", True, "Run the horizontal autoscaler."),
+    Setting(
+        "horizontal.nativeHpas",
+        False,
+        "Also act on autoscaling/v2; needs the cluster's own HPA controller off.",
+    ),
+    Setting("horizontal.syncPeriod", "15s", "How often each HPA is decided."),
+    Setting(
+        "horizontal.customMetrics",
+        ["*"],
+        "Custom metrics it may read, as `[pods/http_requests]`. Names are not known beforehand, hence all.",
+    ),
+    Setting("horizontal.externalMetrics", ["*"], "External metrics it may read, as `[queue_depth]`."),
+    Setting("horizontal.resources", _SMALL, "Resources of the horizontal autoscaler."),
+    Setting("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
+    Setting("vertical.recommender.resources", _SMALL, "Resources of the recommender."),
+    Setting("vertical.updater.resources", _SMALL, "Resources of the updater."),
+    Setting(
+        "vertical.updater.minReplicas", 2, "The least number of live pods before any of them is disturbed."
+    ),
+    Setting("vertical.updater.maxEvictionsPerMinute", 10, "Evictions per minute in the whole cluster."),
+    Setting("vertical.admission.resources", _SMALL, "Resources of the admission webhook."),
+    Setting("vertical.admission.timeoutSeconds", 2, "How long the API server waits for the webhook; 1 to 3."),
+    Setting(
+        "vertical.admission.certificateSecret",
+        "",
+        "Secret of type kubernetes.io/tls (with ca.crt) made by another tool; empty: made and rotated by Trimtab.",
+    ),
+    Setting("adapter.enabled", False, "Serve custom.metrics.k8s.io and external.metrics.k8s.io."),
+    Setting("adapter.custom", True, "Register for custom.metrics.k8s.io; off if another adapter has it."),
+    Setting("adapter.external", True, "Register for external.metrics.k8s.io; off if another adapter has it."),
+    Setting("adapter.prometheus", "http://prometheus.monitoring.svc:9090", "Address of Prometheus."),
+    Setting("adapter.prometheusPort", 9090, "Port of Prometheus, for the network policy."),
+    Setting("adapter.rules", "", "Rules file, as text; see docs/adapter.md."),
+    Setting(
+        "adapter.certificateSecret", "trimtab-adapter-tls", "Secret of type kubernetes.io/tls for its API."
+    ),
+    Setting("adapter.caBundle", "", "Base64 of the CA that signed it; or use adapter.injectCaFrom."),
+    Setting("adapter.injectCaFrom", "", "NAMESPACE/CERTIFICATE of cert-manager to take the CA from."),
+    Setting("adapter.resources", _SMALL, "Resources of the adapter."),
+    Setting("dashboard.enabled", False, "Run the dashboard as a program of its own, with read rights only."),
+    Setting("dashboard.resources", _SMALL, "Resources of the dashboard."),
+    Setting("networkPolicy.enabled", True, "Allow only the connections that are needed."),
+    Setting(
+        "networkPolicy.apiServerCidrs", ["0.0.0.0/0"], "Where the API server is; narrow it to its addresses."
+    ),
+    Setting("networkPolicy.apiServerPorts", [443, 6443], "Ports of the API server."),
+    Setting("networkPolicy.monitoringNamespace", "monitoring", "Who may read the metrics port."),
+    Setting("serviceMonitor.enabled", False, "ServiceMonitor for the Prometheus operator."),
+    Setting("serviceMonitor.interval", "30s", "How often Prometheus scrapes."),
+    Setting("prometheusRule.enabled", False, "Alerts for the Prometheus operator."),
+    Setting("grafanaDashboard.enabled", False, "ConfigMap that Grafana's sidecar picks up."),
+)
+
+
+def default_values() -> dict[str, Any]:
+    """Return the chart's values, as nested maps."""
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        _put(values, setting.path, copy.deepcopy(setting.default))
+    return values
+
+
+def set_values(assignments: Iterable[str], *, namespace: str = "trimtab") -> dict[str, Any]:
+    """Return the values of a flat installation, with `path=value` assignments applied; the value is YAML."""
+    values = default_values()
+    values["namespace"] = {"create": True, "name": namespace}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals:
+            raise ValueProblem(f"--set {assignment}: expected KEY=VALUE, for example replicas=3")
+        _assign(values, path, text)
+    return values
+
+
+def _assign(values: dict[str, Any], path: str, text: str) -> None:
+    try:
+        before = look_up(values, path)
+    except (KeyError, TypeError):
+        parent = path.rpartition(".")[0]
+        if not _is_open_map(values, parent):
+            known = ", ".join(setting.path for setting in SETTINGS)
+            raise ValueProblem(f"--set {path}: there is no such value; known are: {known}") from None
+        before = None
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueProblem(f"--set {path}: {text!r} is not YAML: {error}") from error
+    _put(values, path, _like(before, value, text, path))
+
+
+def _like(before: Any, value: Any, text: str, path: str) -> Any:
+    """Return the value in the type that the default has."""
+    if isinstance(before, str):
+        return text
+    if isinstance(before, list) and not isinstance(value, list):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if before is not None and type(value) is not type(before):
+        wanted = {bool: "true or false", int: "a whole number", dict: "a map", list: "a list"}[type(before)]
+        raise ValueProblem(f"--set {path}={text}: must be {wanted}")
+    return value
+
+
+def _is_open_map(values: Mapping[str, Any], path: str) -> bool:
+    """Return whether a path is a map whose keys are the user's own, such as nodeSelector."""
+    return any(setting.path == path and isinstance(setting.default, dict) for setting in SETTINGS)
+
+
+def _put(values: dict[str, Any], path: str, value: Any) -> None:
+    *parents, name = path.split(".")
+    for parent in parents:
+        values = values.setdefault(parent, {})
+    values[name] = value

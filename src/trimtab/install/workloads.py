@@ -1,0 +1,220 @@
+"""The Deployments: the same frame for every program, and the flags of each."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trimtab.install import names
+from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, ours, selector, where_enabled
+from trimtab.install.tree import NAMESPACE, If, Joined, Not, Pairs, Text, Tree, Val
+
+_CERTIFICATE = Val("vertical.admission.certificateSecret")
+_CERTIFICATE_DIRECTORY: Final = "/etc/trimtab/webhook"
+_ADAPTER_DIRECTORY: Final = "/etc/trimtab/adapter"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one Deployment adds to the common frame."""
+
+    component: str
+    resources: str
+    args: tuple[Tree, ...]
+    ports: tuple[tuple[str, int], ...] = ()
+    volumes: tuple[Tree, ...] = ()
+    mounts: tuple[Tree, ...] = ()
+    probe: tuple[str, str] = ("health", "HTTP")
+
+
+def _runs(components: str, *more: Tree) -> tuple[Tree, ...]:
+    return (
+        "run",
+        f"--components={components}",
+        "--bind-address=0.0.0.0",
+        f"--port={HEALTH_PORT}",
+        Text("--feature-gates=", Pairs("featureGates")),
+        Text("--log-format=", Val("logFormat")),
+        If(Val("watchNamespaces"), Text("--watch-namespaces=", Joined("watchNamespaces"))),
+        If(Val("compat"), Text("--compat=", Val("compat"))),
+        If(Val("dryRun"), "--dry-run"),
+        *more,
+    )
+
+
+def _leads(component: str) -> tuple[Tree, ...]:
+    return (
+        Text("--leader-elect-resource-namespace=", NAMESPACE),
+        f"--leader-elect-resource-name=trimtab-{component}",
+    )
+
+
+def _webhook_files() -> tuple[Tree, ...]:
+    files = {"tls-cert-file": "tls.crt", "tls-private-key-file": "tls.key", "client-ca-file": "ca.crt"}
+    return tuple(
+        If(Not(OWN_CERTIFICATE), f"--{flag}={_CERTIFICATE_DIRECTORY}/{file}") for flag, file in files.items()
+    )
+
+
+PROGRAMS: Final = (
+    Program(
+        names.HORIZONTAL,
+        "horizontal.resources",
+        _runs(
+            "horizontal",
+            *_leads(names.HORIZONTAL),
+            Text("--horizontal-pod-autoscaler-sync-period=", Val("horizontal.syncPeriod")),
+            If(Val("horizontal.nativeHpas"), "--native-hpas"),
+        ),
+    ),
+    Program(
+        names.RECOMMENDER, "vertical.recommender.resources", _runs("recommender", *_leads(names.RECOMMENDER))
+    ),
+    Program(
+        names.UPDATER,
+        "vertical.updater.resources",
+        _runs(
+            "updater,roles",
+            *_leads(names.UPDATER),
+            Text("--namespace=", NAMESPACE),
+            Text("--min-replicas=", Val("vertical.updater.minReplicas")),
+            Text("--max-evictions-per-minute=", Val("vertical.updater.maxEvictionsPerMinute")),
+        ),
+    ),
+    Program(
+        names.ADMISSION,
+        "vertical.admission.resources",
+        _runs(
+            "admission",
+            "--no-leader-elect",
+            Text("--namespace=", NAMESPACE),
+            f"--webhook-service={names.WEBHOOK_SERVICE}",
+            "--webhook-address=0.0.0.0",
+            f"--webhook-port={names.WEBHOOK_PORT}",
+            Text("--webhook-timeout-seconds=", Val("vertical.admission.timeoutSeconds")),
+            *_webhook_files(),
+        ),
+        ports=(("webhook", names.WEBHOOK_PORT),),
+        volumes=(
+            If(
+                _CERTIFICATE,
+                {"name": "certificate", "secret": {"secretName": _CERTIFICATE, "defaultMode": 0o440}},
+            ),
+        ),
+        mounts=(
+            If(
+                _CERTIFICATE,
+                {"name": "certificate", "mountPath": _CERTIFICATE_DIRECTORY, "readOnly": True},
+            ),
+        ),
+    ),
+    Program(
+        names.ADAPTER,
+        "adapter.resources",
+        ("adapter", f"--config={_ADAPTER_DIRECTORY}/adapter.yaml"),
+        ports=(("api", names.ADAPTER_PORT),),
+        volumes=(
+            {
+                "name": "configuration",
+                # One volume, because the adapter reads no file outside its configuration's directory (S13).
+                "projected": {
+                    "defaultMode": 0o440,
+                    "sources": [
+                        {"configMap": {"name": "trimtab-adapter"}},
+                        {"secret": {"name": Val("adapter.certificateSecret")}},
+                    ],
+                },
+            },
+        ),
+        mounts=({"name": "configuration", "mountPath": _ADAPTER_DIRECTORY, "readOnly": True},),
+        probe=("api", "HTTPS"),
+    ),
+    Program(names.DASHBOARD, "dashboard.resources", _runs("dashboard", "--no-leader-elect")),
+)
+
+
+def deployments() -> list[Tree]:
+    """Return one Deployment per program."""
+    return [tree for one in PROGRAMS for tree in where_enabled(one.component, _deployment(one))]
+
+
+def _deployment(program: Program) -> Tree:
+    return ours(
+        "apps/v1",
+        "Deployment",
+        f"trimtab-{program.component}",
+        program.component,
+        spec={
+            "replicas": Val("replicas"),
+            "selector": {"matchLabels": selector(program.component)},
+            "template": {
+                "metadata": {
+                    "labels": selector(program.component),
+                    "annotations": If(Val("podAnnotations"), Val("podAnnotations")),
+                },
+                "spec": _pod(program),
+            },
+        },
+    )
+
+
+def _pod(program: Program) -> Tree:
+    optional = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", "priorityClassName")
+    return {
+        "serviceAccountName": program.component,
+        "automountServiceAccountToken": True,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "fsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": selector(program.component)},
+            }
+        ],
+        **{name: If(Val(name), Val(name)) for name in optional},
+        "containers": [_container(program)],
+        # Private keys pass through files on their way into the TLS library: in memory, never on a disk.
+        "volumes": [
+            {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            *program.volumes,
+        ],
+    }
+
+
+def _container(program: Program) -> Tree:
+    runs_operator = program.args[0] == "run"
+    ports = [("health", HEALTH_PORT), *program.ports] if runs_operator else list(program.ports)
+    container: dict[str, Any] = {
+        "name": program.component,
+        "image": Text(Val("image.repository"), ":", Val("image.tag")),
+        "imagePullPolicy": Val("image.pullPolicy"),
+        "args": list(program.args),
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
+        "livenessProbe": {**_probe(program, "/livez"), "periodSeconds": 10, "failureThreshold": 3},
+        "readinessProbe": {**_probe(program, "/readyz"), "periodSeconds": 5},
+        # The first lists of a big cluster take their time; nothing is restarted meanwhile.
+        "startupProbe": {**_probe(program, "/livez"), "periodSeconds": 2, "failureThreshold": 60},
+        "resources": Val(program.resources),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *program.mounts],  # noqa: S108 - of the container
+    }
+    if runs_operator:
+        secret = {"name": Val("tokenSecret"), "key": "token"}
+        container["env"] = If(
+            Val("tokenSecret"), [{"name": "TRIMTAB_TOKEN", "valueFrom": {"secretKeyRef": secret}}]
+        )
+    return container
+
+
+def _probe(program: Program, path: str) -> Tree:
+    port, scheme = program.probe
+    return {"httpGet": {"path": path, "port": port, "scheme": scheme}, "timeoutSeconds": 3}

@@ -1,0 +1,52 @@
+"""Values are set by path, in the type that they have."""
+
+import pytest
+
+from trimtab.install import ValueProblem, default_values, set_values
+from trimtab.install.tree import look_up
+from trimtab.model.gates import FeatureGates
+
+
+@pytest.mark.parametrize(
+    ("assignment", "path", "want"),
+    [
+        pytest.param("replicas=3", "replicas", 3, id="a number"),
+        pytest.param("image.tag=1.0", "image.tag", "1.0", id="a text that looks like a number stays text"),
+        pytest.param("dryRun=true", "dryRun", True, id="a switch"),
+        pytest.param(
+            "watchNamespaces=shop, search", "watchNamespaces", ["shop", "search"], id="a list by commas"
+        ),
+        pytest.param("tolerations=[{operator: Exists}]", "tolerations", [{"operator": "Exists"}], id="YAML"),
+        pytest.param("nodeSelector.pool=infra", "nodeSelector.pool", "infra", id="a key of the user's own"),
+        pytest.param(
+            "featureGates.HPAScaleToZero=false", "featureGates.HPAScaleToZero", False, id="one gate"
+        ),
+    ],
+)
+def test_a_value_is_set(assignment, path, want):
+    assert look_up(set_values([assignment]), path) == want
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        pytest.param("replicas", "expected KEY=VALUE", id="no value"),
+        pytest.param(
+            "replica=3", "there is no such value; known are: namespace.create", id="a name that is not known"
+        ),
+        pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
+        pytest.param("replicas=three", "must be a whole number", id="no number"),
+        pytest.param("dryRun=maybe", "must be true or false", id="no switch"),
+        pytest.param("tolerations=[", "is not YAML", id="broken YAML"),
+    ],
+)
+def test_a_mistake_is_named(assignment, words):
+    with pytest.raises(ValueProblem, match=words):
+        set_values([assignment])
+
+
+def test_all_four_gates_are_on_and_known():
+    gates = default_values()["featureGates"]
+    text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
+    assert all(FeatureGates.parse(text).enabled(name) for name in gates)
+    assert len(gates) == 4
