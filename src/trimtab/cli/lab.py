@@ -3,10 +3,18 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
+
+if TYPE_CHECKING:
+    from trimtab.lab.serving import ServedLab
+
+OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
 
 
 @click.command("lab")
@@ -31,10 +39,24 @@ import click
     help="Where to write the kubeconfig (mode 0600).",
 )
 @click.option("--print-kubeconfig", is_flag=True, help="Also print the kubeconfig to standard output.")
-def lab(port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool) -> None:
+@click.option(
+    "--with-workloads",
+    is_flag=True,
+    help="Also run controllers and nodes, so that Deployments become pods that are ready.",
+)
+@click.option(
+    "--load",
+    "plan",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A load plan for the pods (docs/load-models.md); implies --with-workloads.",
+)
+def lab(
+    port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool, with_workloads: bool, plan: Path | None
+) -> None:
     """Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."""
     try:
-        _run(asyncio.Runner, port, bind, kubeconfig, prints=print_kubeconfig)
+        open_lab = partial(_open, bind, port, has_workloads=with_workloads or plan is not None, plan=plan)
+        _run(asyncio.Runner, open_lab, kubeconfig, prints=print_kubeconfig)
     except OSError as problem:
         where = f"{bind}:{port}"
         raise click.ClickException(
@@ -42,7 +64,7 @@ def lab(port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool) -> None:
         ) from problem
 
 
-def _run(runner: type[asyncio.Runner], port: int, bind: str, kubeconfig: Path, *, prints: bool) -> None:
+def _run(runner: type[asyncio.Runner], open_lab: "OpenLab", kubeconfig: Path, *, prints: bool) -> None:
     try:
         import uvloop  # noqa: PLC0415 - optional, and slow to import for --help
 
@@ -50,17 +72,41 @@ def _run(runner: type[asyncio.Runner], port: int, bind: str, kubeconfig: Path, *
     except ImportError:
         factory = asyncio.new_event_loop
     with runner(loop_factory=factory) as loop:
-        loop.run(_serve(port, bind, kubeconfig, prints=prints))
+        loop.run(_serve(open_lab, kubeconfig, prints=prints))
 
 
-async def _serve(port: int, bind: str, kubeconfig: Path, *, prints: bool) -> None:
+@asynccontextmanager
+async def _open(
+    bind: str, port: int, *, has_workloads: bool, plan: Path | None
+) -> "AsyncIterator[ServedLab]":
+    from trimtab.clock import SystemClock  # noqa: PLC0415 - the server's imports cost time that --help should not take
+    from trimtab.lab.server import Server  # noqa: PLC0415
+    from trimtab.lab.serving import Address, ServedLab  # noqa: PLC0415
+
+    address = Address(bind, port)
+    if not has_workloads:
+        async with ServedLab(Server(SystemClock()), address) as served:
+            yield served
+        return
+    from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
+    from trimtab.lab.load.plan import NO_LOAD, PlanError, read_plan  # noqa: PLC0415
+    from trimtab.lab.workload_side import Setting  # noqa: PLC0415
+
+    try:
+        setting = Setting(plan=read_plan(plan) if plan is not None else NO_LOAD)
+    except PlanError as problem:
+        raise click.ClickException(str(problem)) from problem
+    async with EmbeddedCluster(SystemClock(), setting=setting, address=address) as cluster:
+        assert cluster.served is not None
+        yield cluster.served
+
+
+async def _serve(open_lab: "OpenLab", kubeconfig: Path, *, prints: bool) -> None:
     import yaml  # noqa: PLC0415 - the server's imports cost time that --help should not take
 
-    from trimtab.clock import SystemClock  # noqa: PLC0415
-    from trimtab.lab.server import Server  # noqa: PLC0415
-    from trimtab.lab.serving import Address, ServedLab, write_kubeconfig  # noqa: PLC0415
+    from trimtab.lab.serving import write_kubeconfig  # noqa: PLC0415
 
-    async with ServedLab(Server(SystemClock()), Address(bind, port)) as running:
+    async with open_lab() as running:
         write_kubeconfig(kubeconfig, running.kubeconfig())
         stop = asyncio.Event()
         for name in (signal.SIGINT, signal.SIGTERM):
