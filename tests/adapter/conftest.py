@@ -68,6 +68,7 @@ class Caller:
     async def get(self, path: str, headers: Any = (), method: str = "GET") -> tuple[int, Any]:
         url = URL(self._url + path, encoded=True)
         async with self._session.request(method, url, headers=dict(headers), ssl=self._tls) as answer:
+            self.headers = answer.headers
             is_json = answer.content_type == "application/json"
             return answer.status, await answer.json() if is_json else await answer.text()
 

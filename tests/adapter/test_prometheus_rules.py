@@ -179,6 +179,14 @@ async def test_a_rule_that_loses_the_objects_label_says_so(over_prometheus, prom
     assert (status, "has no label 'statefulset'" in body["message"]) == (503, True)
 
 
+async def test_a_503_asks_nobody_to_wait_because_autoscalers_would_repeat_it_ten_times_before_they_hold(
+    over_prometheus, prometheus
+):
+    prometheus.fault = failing(500)
+    assert (await over_prometheus.get(QUEUE, HPA))[0] == 503
+    assert "Retry-After" not in over_prometheus.headers
+
+
 async def test_F42_a_source_that_hangs_is_a_503_within_its_deadline(over_prometheus, prometheus):
     prometheus.fault = hanging
     over_prometheus.adapter.router._deadline = 0.02

@@ -163,8 +163,6 @@ async def reply(scope: Scope, send: Send, answer: Answer, *, read_body: bool = F
     ]
     if answer.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if answer.status == 503:
-        headers.append((b"retry-after", b"1"))
     if not read_body and any(
         name in {b"content-length", b"transfer-encoding"} for name, _ in scope["headers"]
     ):

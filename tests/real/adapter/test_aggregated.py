@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.real.adapter.registered import RegisteredAdapter, apply, until, write
+from tests.real.adapter.workloads import deployment, hpa, queue_metric, report, settles
 from tools.peers.cluster import HPA_CONTROLLER, RealCluster
 
 Json = dict[str, Any]
@@ -36,35 +37,6 @@ def values(some_jobs: int, other_jobs: int, *, rps: int = 10, sqs: tuple[int, in
             for n, value in enumerate(sqs)
         ],
     }  # fmt: skip
-
-
-def deployment(name: str, replicas: int) -> Json:
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
-    return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": NS},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
-    }  # fmt: skip
-
-
-def hpa(name: str, metric: Json, most: int = 20) -> Json:
-    # Down as fast as up, so that both directions are seen within seconds.
-    rules = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Pods", "value": 50, "periodSeconds": 1}]}
-    return {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name, "namespace": NS},
-        "spec": {
-            "minReplicas": 1, "maxReplicas": most, "metrics": [metric],
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "behavior": {"scaleDown": rules, "scaleUp": rules},
-        },
-    }  # fmt: skip
-
-
-def queue_metric(queue: str, target: Json) -> Json:
-    described = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "foo"}
-    metric = {"name": "queue_length", "selector": {"matchLabels": {"queue": queue}}}
-    return {"type": "Object", "object": {"describedObject": described, "metric": metric, "target": target}}
 
 
 @pytest.fixture(scope="module")
@@ -134,33 +106,17 @@ def test_a_user_without_the_right_is_refused_and_one_with_it_is_not(adapter):
     assert "Forbidden" in adapter.cluster.kubectl(*other, check=False)
 
 
-def replicas(cluster: RealCluster, name: str) -> int:
-    return int(cluster.kubectl("get", f"deployment/{name}", "-n", NS, "-o", "jsonpath={.spec.replicas}"))
-
-
-def settle(cluster: RealCluster, name: str, want: int) -> None:
-    """Wait for a number of replicas; no controller makes pods here, so the status is what we say it is."""
-    until(f"{name} at {want} replicas", lambda: replicas(cluster, name) == want)
-
-
-def report(cluster: RealCluster, name: str, count: int) -> None:
-    patch = json.dumps({"status": {"replicas": count, "readyReplicas": count, "observedGeneration": 1}})
-    cluster.kubectl(
-        "patch", f"deployment/{name}", "-n", NS, "--subresource=status", "--type=merge", "-p", patch
-    )
-
-
 def test_SPEC_A1_the_real_hpa_controller_scales_each_queue_by_its_own_selector(adapter, hpa_controller):
     cluster = adapter.cluster
     target = {"type": "AverageValue", "averageValue": "1"}
     for name, queue in (("some", "some-jobs"), ("other", "other-jobs")):
-        apply(cluster, deployment(name, 1), hpa(name, queue_metric(queue, target)))
-        report(cluster, name, 1)
-    settle(cluster, "some", 3)
-    settle(cluster, "other", 20)
+        apply(cluster, deployment(NS, name, 1), hpa(NS, name, queue_metric(queue, target)))
+        report(cluster, NS, name, 1)
+    assert settles(cluster, NS, "some", 3)
+    assert settles(cluster, NS, "other", 20)
     write(adapter.directory / "values.yaml", "MetricValues", values(6, 2))
-    settle(cluster, "some", 6)
-    settle(cluster, "other", 2)
+    assert settles(cluster, NS, "some", 6)
+    assert settles(cluster, NS, "other", 2)
     status = json.loads(cluster.kubectl("get", "hpa/some", "-n", NS, "-o", "json"))["status"]
     assert status["currentMetrics"][0]["object"]["metric"]["selector"] == {
         "matchLabels": {"queue": "some-jobs"}
@@ -173,9 +129,9 @@ def test_SPEC_A3_external_series_are_summed_by_the_real_hpa_controller(adapter, 
         "type": "External",
         "external": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "3"}},
     }
-    apply(adapter.cluster, deployment("buyers", 1), hpa("buyers", external))
-    report(adapter.cluster, "buyers", 1)
-    settle(adapter.cluster, "buyers", 3)
+    apply(adapter.cluster, deployment(NS, "buyers", 1), hpa(NS, "buyers", external))
+    report(adapter.cluster, NS, "buyers", 1)
+    assert settles(adapter.cluster, NS, "buyers", 3)
 
 
 def test_a_pods_metric_with_a_selector_counts_only_its_series(adapter, hpa_controller):
@@ -202,6 +158,6 @@ def test_a_pods_metric_with_a_selector_counts_only_its_series(adapter, hpa_contr
         "type": "Pods",
         "pods": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "5"}},
     }
-    apply(cluster, deployment("workers", 2), hpa("workers", pods))
-    report(cluster, "workers", 2)
-    settle(cluster, "workers", 4)
+    apply(cluster, deployment(NS, "workers", 2), hpa(NS, "workers", pods))
+    report(cluster, NS, "workers", 2)
+    assert settles(cluster, NS, "workers", 4)

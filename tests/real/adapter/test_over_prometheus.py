@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.real.adapter.registered import RegisteredAdapter, apply, until, write
-from tests.real.adapter.test_aggregated import deployment, hpa, queue_metric, report
+from tests.real.adapter.workloads import deployment, hpa, queue_metric, replicas, report, settles
 from tools.peers import prometheus
 from tools.peers.cluster import HPA_CONTROLLER, RealCluster, free_port
 
 pytestmark = pytest.mark.real
 
-NS = "adapter-queues"
+NS = "adapter-scraped"
 RULES = {
     "rules": [
         {
@@ -150,30 +150,26 @@ def test_the_real_hpa_controller_follows_holds_through_an_outage_and_recovers(
     real_cluster.stop("kube-controller-manager")
     real_cluster.start_controllers(HPA_CONTROLLER, "--horizontal-pod-autoscaler-sync-period=1s")
 
-    def get(what):
-        return real_cluster.kubectl("get", f"{what}/scraped", "-n", NS, "-o", "json")
-
-    def replicas():
-        return json.loads(get("deployment"))["spec"]["replicas"]
-
     def condition():
-        conditions = json.loads(get("hpa"))["status"].get("conditions", [])
+        conditions = json.loads(real_cluster.kubectl("get", "hpa/scraped", "-n", NS, "-o", "json"))[
+            "status"
+        ].get("conditions", [])
         return next((one["status"] for one in conditions if one["type"] == "ScalingActive"), "")
 
     metric = queue_metric("some-jobs", {"type": "AverageValue", "averageValue": "1"})
-    apply(real_cluster, deployment("scraped", 1), hpa("scraped", metric))
-    report(real_cluster, "scraped", 1)
-    until("scaled to the queue", lambda: replicas() == 3)
+    apply(real_cluster, deployment(NS, "scraped", 1), hpa(NS, "scraped", metric))
+    report(real_cluster, NS, "scraped", 1)
+    assert settles(real_cluster, NS, "scraped", 3)
     exporter.queues["some-jobs"] = 8
-    until("followed the queue", lambda: replicas() == 8)
+    assert settles(real_cluster, NS, "scraped", 8)
 
     scraping.kill()
     exporter.queues["some-jobs"] = 2
     until("the outage is told", lambda: condition() == "False")
-    assert replicas() == 8
+    assert replicas(real_cluster, NS, "scraped") == 8
     assert "source prom fails" in (adapter.directory / "adapter.log").read_text()
 
     scraping.start()
-    until("recovered", lambda: replicas() == 2)
+    assert settles(real_cluster, NS, "scraped", 2)
     assert condition() == "True"
     real_cluster.stop("kube-controller-manager")
