@@ -29,7 +29,7 @@ from trimtab.model import times
 from trimtab.model.gates import FeatureGates
 from trimtab.operator.caches import Caches
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
-from trimtab.operator.vertical.follow import usable_selector
+from trimtab.operator.vertical.follow import Unusable, usable_selector
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 from trimtab.operator.vertical.settings import VerticalSettings
 from trimtab.operator.vertical.updater import updater_settings
@@ -131,8 +131,10 @@ class Explainer:
     async def _recommended(self, key: str, standings: Standings) -> VPARecommendation | None:
         state = ClusterState(compat=self._view.compat, per_vpa_config=self._view.gates.per_vpa_config)
         one = next((one for one in standings.vpas if one.vpa.key == key), None)
-        selector = usable_selector(one, standings) if one else ""
-        if one is None or isinstance(selector, str):
+        if one is None:
+            return None
+        selector = usable_selector(one, standings)
+        if isinstance(selector, Unusable):
             return None
         vpa = state.add_or_update_vpa(one.vpa, selector)
         now_ns = times.to_ns(self._clock.now())

@@ -20,12 +20,20 @@ DEFAULT_RECOMMENDER = "default"
 
 
 @dataclass(frozen=True)
+class Unusable:
+    """Why a VPA can do nothing, for its condition ConfigUnsupported."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Followed:
     """What came of following the cluster once."""
 
     usable: tuple[str, ...]
     """VPAs of ours that can be recommended for."""
-    unusable: dict[str, str]
+    unusable: dict[str, Unusable]
     """VPAs of ours that cannot, each with the reason."""
     new: tuple[str, ...]
     """VPAs that the model did not know before: their history has to be loaded."""
@@ -58,15 +66,15 @@ class Follower:
 
     def _follow_vpas(
         self, ours: list[Targeted], standings: Standings
-    ) -> tuple[list[str], dict[str, str], list[str]]:
+    ) -> tuple[list[str], dict[str, Unusable], list[str]]:
         usable: list[str] = []
-        unusable: dict[str, str] = {}
+        unusable: dict[str, Unusable] = {}
         new: list[str] = []
         for one in ours:
             key = one.vpa.key
             found = usable_selector(one, standings)
             known = self.state.vpas.get(key)
-            if isinstance(found, str):
+            if isinstance(found, Unusable):
                 unusable[key] = found
                 if known is not None:
                     # Its history stays linked to the selector it was made under, and waits.
@@ -138,16 +146,17 @@ class Follower:
         return attribution, conflicts
 
 
-def usable_selector(one: Targeted, standings: Standings) -> Selector | str:
+def usable_selector(one: Targeted, standings: Standings) -> Selector | Unusable:
     """Return the selector under which a VPA's history is kept, or why the VPA can do nothing."""
     recommenders = one.vpa.spec.recommenders
     if len(recommenders) > 1:
-        return f"VPA {one.vpa.key} names {len(recommenders)} recommenders; name one"
+        message = f"VPA {one.vpa.key} names {len(recommenders)} recommenders; name one"
+        return Unusable("TooManyRecommenders", message)
     if isinstance(one.target, Unsupported):
-        return one.target.message
+        return Unusable("TargetUnsupported", one.target.message)
     error = standings.index.errors.get(one.vpa.key)
     if error is not None:
-        return error.message
+        return Unusable(error.reason, error.message)
     return _with_scope(one, standings)
 
 

@@ -240,15 +240,15 @@ class Recommender:
         usable = [state.vpas[key] for key in followed.usable]
         found = recommend_vpas(state, usable, self._recommending, self._post, now_ns)
         self._recommendations = {one.vpa: one for one in found}
-        changes = [change for one in found if (change := self._change(state.vpas[one.vpa], one, now_ns))]
+        changes = [change for one in found if (change := self._change(state.vpas[one.vpa], now_ns))]
         for one in standings.vpas:
-            reason = followed.unusable.get(one.vpa.key)
-            if reason is not None and (change := inert_change(one.vpa, reason, now_ns)):
+            why = followed.unusable.get(one.vpa.key)
+            if why is not None and (change := inert_change(one.vpa, why, now_ns)):
                 changes.append(change)
         return changes
 
-    def _change(self, state: VPAState, found: VPARecommendation, now_ns: int) -> StatusChange | None:
-        change = change_of(state, found)
+    def _change(self, state: VPAState, now_ns: int) -> StatusChange | None:
+        change = change_of(state)
         created = state.vpa.metadata.creation_timestamp
         is_first = state.vpa.status.recommendation is None and state.has_recommendation
         if change is not None and is_first and created is not None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType, Preconditions
-from trimtab.decide.vertical.recommender import VPARecommendation
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import wire
 from trimtab.model.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
 from trimtab.operator.caches import KindCache
+from trimtab.operator.vertical.follow import Unusable
 from trimtab.operator.vertical.kinds import VPAS
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class StatusChange:
     status: VerticalPodAutoscalerStatus
 
 
-def change_of(state: VPAState, found: VPARecommendation) -> StatusChange | None:
+def change_of(state: VPAState) -> StatusChange | None:
     """Return the status of a VPA that was recommended for, if it differs from the stored one."""
     state.conditions.pop(UNSUPPORTED, None)
     state.conditions.pop(VPAConditionType.CONFIG_DEPRECATED, None)
@@ -36,12 +36,12 @@ def change_of(state: VPAState, found: VPARecommendation) -> StatusChange | None:
     return StatusChange(state.vpa, status) if status != state.vpa.status else None
 
 
-def inert_change(vpa: VerticalPodAutoscaler, reason: str, now_ns: int) -> StatusChange | None:
+def inert_change(vpa: VerticalPodAutoscaler, why: Unusable, now_ns: int) -> StatusChange | None:
     """Return the status of a VPA that can do nothing: it says why, and keeps the last recommendation."""
     state = VPAState(vpa, NOTHING)
     state.update(vpa, per_vpa=False)
     state.recommendation = vpa.status.recommendation
-    state.set_condition(UNSUPPORTED, True, "ConfigUnsupported", reason, now_ns)
+    state.set_condition(UNSUPPORTED, True, why.reason, why.message, now_ns)
     status = state.status()
     return StatusChange(vpa, status) if status != vpa.status else None
 
