@@ -17,6 +17,7 @@ from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 
 _NUMBERS = {"min", "max", "current", "desired"}
+_NUMBERS = {"min", "max", "current", "desired"}
 _COLUMNS = ("namespace", "name", "target", "min", "max", "current", "desired", "active", "reason")
 
 
@@ -92,10 +93,15 @@ def _reason(hpa: HorizontalPodAutoscaler) -> str:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", expand=True)
     for column in _COLUMNS:
+        # The last column takes what is left and is cut, so that a line stays a line.
         table.add_column(
-            column.upper(), justify="right" if column in {"min", "max", "current", "desired"} else "left"
+            column.upper(),
+            justify="right" if column in _NUMBERS else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=1 if column == _COLUMNS[-1] else None,
         )
     for row in rows:
         # Text, not markup: names and messages come from objects that anybody may create.
