@@ -19,7 +19,7 @@ from trimtab.adapter.files import API_VERSION
 from trimtab.adapter.program import Adapter, serve
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.inprocess import InProcessServer, InProcessTransport
 
 HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
@@ -120,10 +120,12 @@ def source_of(adapter: Adapter, position: int = 0) -> Any:
 
 
 @asynccontextmanager
-async def running(cluster: FakeCluster, configuration: Path) -> AsyncIterator[Adapter]:
+async def running(
+    cluster: InProcessServer, configuration: Path, client: Client | None = None
+) -> AsyncIterator[Adapter]:
     """Run an adapter until the trust is read, and stop it in the end."""
     clock = SystemClock()
-    client = Client(clock, InProcessTransport(cluster))
+    client = client or Client(clock, InProcessTransport(cluster))
     async with serve(clock, client, load_configuration(configuration), configuration.parent) as adapter:
         await until(lambda: adapter.trust.current is not None)
         yield adapter

@@ -134,6 +134,17 @@ async def test_F34_a_value_that_is_no_amount_is_refused(over_prometheus, prometh
     assert "rule prom/queues gives no usable value" in body["message"]
 
 
+async def test_a_lasting_bad_value_is_logged_once(over_prometheus, prometheus, caplog):
+    prometheus.default = [({"statefulset": "foo"}, "NaN")]
+    for _ in range(3):
+        await over_prometheus.get(QUEUE, HPA)
+    assert caplog.text.count("rule prom/queues fails") == 1
+    prometheus.default = [({"statefulset": "foo"}, "1")]
+    await over_prometheus.get(QUEUE, HPA)
+    _, text = await over_prometheus.get("/readyz?verbose")
+    assert "[+]rule prom/queues ok" in text
+
+
 async def test_one_pod_with_a_bad_value_is_left_out_and_one_bad_external_series_refuses_the_sum(
     over_prometheus, prometheus
 ):

@@ -129,6 +129,8 @@ class ForwardSource:
                 external = frozenset(one.name for one in found if self._is_ours(one.name))
         except (cluster.ClusterError, MetricsError) as error:
             self._health.failed(f"looking up its metrics: {error}")
+        else:
+            self._health.worked()
         self._catalogue = Catalogue(custom, external)
 
     async def close(self) -> None:

@@ -123,6 +123,7 @@ class PrometheusSource:
                 refused = f"{name}: {error}"
         if refused and not samples:
             raise self._spoilt(active, refused)
+        active.health.worked()
         return collapse(samples, active.checked.rule.collapse)
 
     async def external(self, question: ExternalQuestion) -> Sequence[Series]:
@@ -136,6 +137,7 @@ class PrometheusSource:
                 series.append(Series(labels, *self._value(active.checked, instant)))
             except RefusedValueError as error:
                 raise self._spoilt(active, str(error)) from error
+        active.health.worked()
         return series
 
     async def run(self) -> None:
@@ -223,7 +225,6 @@ class PrometheusSource:
             self._server.failed(str(error))
             raise Unavailable(f"source {self._name}: {error}") from error
         self._server.worked()
-        active.health.worked()
         return instants
 
     def _value(self, checked: CheckedRule, instant: Instant) -> tuple[Quantity, datetime, int | None]:
