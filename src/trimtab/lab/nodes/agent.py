@@ -51,7 +51,8 @@ class NodeAgent:
         self._pods = pods
         self._nodes = nodes
         self._load = load
-        self._pools = {pool.name: pool for pool in setting.pools}
+        self._pools = list(setting.pools)
+        self._node_names = {name for pool in setting.pools for name in pool.node_names()}
         self._timing = setting.timing
         self._sample_seconds = setting.sample_seconds
         self._killed: dict[str, list[str]] = {}
@@ -68,12 +69,12 @@ class NodeAgent:
 
     async def register(self) -> None:
         """Create the nodes of all pools."""
-        for pool in self._pools.values():
+        for pool in self._pools:
             await register_nodes(self._pods.client, pool)
 
     async def add_pool(self, pool: NodePool) -> None:
         """Add nodes to a running cluster."""
-        self._pools[pool.name] = pool
+        self._node_names.update(pool.node_names())
         await register_nodes(self._pods.client, pool)
 
     async def run_samples(self) -> None:
@@ -93,8 +94,7 @@ class NodeAgent:
 
     def _runs(self, pod: RunPod) -> bool:
         """Tell whether a pod is on one of our nodes; other nodes have agents of their own."""
-        pool, _, number = pod.spec.node_name.rpartition("-")
-        return pool in self._pools and number.isdigit()
+        return pod.spec.node_name in self._node_names
 
     def _pod_changed(self, delta: Delta[RunPod]) -> None:
         if delta.change is Change.SYNCED:
