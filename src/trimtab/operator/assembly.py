@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry
 
@@ -10,70 +11,113 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.leader import LeaderElector, unique_identity
-from trimtab.operator.health import HealthApp
+from trimtab.decide.vertical.compat import DEFAULT as VERTICAL_DEFAULT
+from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.operator.health import HealthApp, Pages
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped
 from trimtab.operator.settings import Settings
+from trimtab.operator.vertical.assembly import (
+    Site,
+    make_admission,
+    make_recommender,
+    make_roles,
+    make_updater,
+)
 from trimtab.serving import served
 
 log = logging.getLogger(__name__)
 
 Work = Callable[[], Awaitable[None]]
 
+HORIZONTAL = "horizontal"
+VERTICAL: dict[str, Callable[[Site], Component]] = {
+    "recommender": make_recommender,
+    "updater": make_updater,
+    "admission": make_admission,
+    "roles": make_roles,
+}
+"""The loops that size pods; each can run by itself."""
+
 
 class Operator:
     """All that `trimtab run` runs."""
 
     def __init__(self, clock: Clock, client: Client, settings: Settings, *, token: str = "") -> None:
+        known = (HORIZONTAL, *VERTICAL)
+        unknown = [name for name in settings.components if name not in known]
+        if unknown or not settings.components:
+            named = repr(unknown[0]) if unknown else "an empty list"
+            raise ValueError(f"--components: {named} is not known; known are {', '.join(known)}")
         self._clock = clock
         self._client = client
         self._settings = settings
         self._token = token
+        self._rules = rules_of(settings)
         self._identity = unique_identity(socket.gethostname())
-        self.registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
         self._elector: LeaderElector | None = None
         self._last_renewal: float | None = None
-        fence: Fence = NoFence()
-        if settings.leader_elect:
-            self._elector = elector_of(client, settings, self._identity, self._on_leadership)
-            fence = self._elector
-        self.horizontal = HorizontalAutoscaler(
-            clock,
-            client,
-            settings,
-            rules=rules_of(settings),
-            registry=self.registry,
-            fence=fence,
-            instance=self._identity,
-        )
-        self.components: list[Component] = [self.horizontal]
+        self._horizontal: HorizontalAutoscaler | None = None
 
     async def run(self) -> None:
         """Work until a signal asks to stop."""
         if self._settings.native_hpas:
             await refuse_rival_controller(self._client, self._clock.now())
-        if self._elector is not None:
-            self._last_renewal = await last_renewal(self._client, self._settings)
-        else:
-            self.horizontal.start_over(None)
-        app = HealthApp(
-            self.components, self.registry, token=self._token, pages=pages_of(self.horizontal.autoscalers)
-        )
-        async with served(app, self._settings.bind_address, self._settings.port) as port:
-            log.info(
-                "started",
-                extra={"facts": {"port": port, "components": ",".join(self._settings.components)}},
+        async with AsyncExitStack() as stack:
+            components = await self._components(stack, await self._fence())
+            pages: Pages = pages_of(self._horizontal.autoscalers) if self._horizontal else {}
+            app = HealthApp(components, self._registry, token=self._token, pages=pages)
+            port = await stack.enter_async_context(
+                served(app, self._settings.bind_address, self._settings.port)
             )
-            work: list[Work] = [component.run for component in self.components]
+            names = ",".join(self._settings.components)
+            log.info("started", extra={"facts": {"port": port, "components": names}})
+            work: list[Work] = [component.run for component in components]
             if self._elector is not None:
                 work.append(self._elector.run)
-            await run_until_stopped(self._clock, work)
+            await run_until_stopped(work)
+
+    async def _fence(self) -> Fence:
+        if not self._settings.leader_elect:
+            return NoFence()
+        self._last_renewal = await last_renewal(self._client, self._settings)
+        self._elector = elector_of(self._client, self._settings, self._identity, self._on_leadership)
+        return self._elector
+
+    async def _components(self, stack: AsyncExitStack, fence: Fence) -> list[Component]:
+        components: list[Component] = []
+        if HORIZONTAL in self._settings.components:
+            self._horizontal = HorizontalAutoscaler(
+                self._clock,
+                self._client,
+                self._settings,
+                rules=self._rules,
+                registry=self._registry,
+                fence=fence,
+                instance=self._identity,
+            )
+            components.append(self._horizontal)
+        vertical = [name for name in VERTICAL if name in self._settings.components]
+        if vertical:
+            site = Site(
+                self._clock,
+                self._client,
+                self._settings,
+                registry=self._registry,
+                fence=fence,
+                instance=self._identity,
+                compat=VPA_1_8 if self._settings.compat else VERTICAL_DEFAULT,
+            )
+            stack.push_async_callback(site.close)
+            components += [VERTICAL[name](site) for name in vertical]
+        return components
 
     def _on_leadership(self, leads: bool) -> None:
-        if leads:
-            self.horizontal.start_over(self._last_renewal)
-        else:
+        if not leads:
             # Whoever leads now decides; should we lead again, this is the last moment we know of.
             self._last_renewal = self._clock.now().timestamp()
+        elif self._horizontal is not None:
+            self._horizontal.start_over(self._last_renewal)

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leader import LeaderElector, LeaseTimes
@@ -63,7 +62,7 @@ async def last_renewal(client: Client, settings: Settings) -> float | None:
     return None if renewed is None else renewed.timestamp()
 
 
-async def run_until_stopped(clock: Clock, tasks: Sequence[Callable[[], Awaitable[None]]]) -> None:
+async def run_until_stopped(tasks: Sequence[Callable[[], Awaitable[None]]]) -> None:
     """Run everything until a signal asks to stop or one of them fails; then end all of it."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
