@@ -108,6 +108,7 @@ STORIES = (
         "a user who pauses it",
         begin(2, 200, minReplicas=0, behavior=NO_WINDOW),
         (by_hand(0), load(500), by_hand(1)),
+        may_take_smaller_steps=True,
     ),
     Story("two on one workload", two_hpas, (load(400), without_the_other), hpas=("web",)),
     Story("counted by owner", by_owner, (cpu("90m"), cpu("20m"))),

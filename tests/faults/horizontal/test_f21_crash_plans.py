@@ -28,13 +28,15 @@ def told_on_lab(story: Story, broken: tuple[int, Break] | None, *, native: bool)
     return teller[0].told
 
 
-def check_against(clean: Told, told: Told, plan: str) -> None:
+def check_against(story: Story, clean: Told, told: Told, plan: str) -> None:
     assert told.is_broken, plan
     assert told.end == clean.end, plan
-    assert told.way == clean.way, plan
     assert told.late == 0, plan
-    assert told.accepted("/scale") == clean.accepted("/scale"), plan
-    assert told.accepted("/status") <= clean.accepted("/status") + 2, plan
+    extra = 1 if story.may_take_smaller_steps else 0
+    assert told.accepted("/scale") - clean.accepted("/scale") in {0, extra}, plan
+    assert told.accepted("/status") <= clean.accepted("/status") + 2 + extra, plan
+    if not extra:
+        assert told.way == clean.way, plan
     check_writes(told, 0, 10)
 
 
@@ -46,7 +48,7 @@ def test_f21_every_write(story, how, native, record_property):
     check_writes(clean, 0, 10)
     for number in range(len(clean.writes)):
         told = told_on_lab(story, (number, how), native=native)
-        check_against(clean, told, f"{story.name}: {how.value} at write {number}")
+        check_against(story, clean, told, f"{story.name}: {how.value} at write {number}")
     record_property("plans", len(clean.writes))
 
 
@@ -68,5 +70,5 @@ def test_f21_some_writes_on_the_real_server(name, how, real_cluster, record_prop
             told.append(await Teller(stage, story, (number, how)).tell())
 
         play_on_real(real_cluster, broken)
-        check_against(told[0], told[-1], f"{name}: {how.value} at write {number}")
+        check_against(story, told[0], told[-1], f"{name}: {how.value} at write {number}")
     record_property("plans", 3)

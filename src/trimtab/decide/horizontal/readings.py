@@ -119,6 +119,10 @@ def _container_usage(containers: tuple[ContainerMetrics, ...], resource: str, na
     return None
 
 
+MOST_MILLI = 10**33
+"""Beyond 1e30 a value is a fault of its source (1e400 is how some print infinity), not a load (fault F34)."""
+
+
 class Asked(Wire):
     """What a metric was asked for, so that an answer about something else is noticed and refused."""
 
@@ -202,7 +206,11 @@ def read_external_metric(answer: ExternalMetricValueList, asked: Asked | None = 
 
 def _milli(text: str) -> int:
     value = milli_value_of(text)
-    return value if -INT64_MAX <= value <= INT64_MAX else saturated(value)
+    if -INT64_MAX <= value <= INT64_MAX:
+        return value
+    if abs(value) > MOST_MILLI:
+        raise QuantityError(f"{text!r} measures nothing: more than 1e30")
+    return saturated(value)
 
 
 @lru_cache(maxsize=256)

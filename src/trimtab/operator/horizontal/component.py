@@ -77,7 +77,7 @@ class HorizontalAutoscaler:
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
         self._targets = Targets(client, self._discovery, self._caches)
-        questions = Questions(self._reader, self._discovery)
+        questions = Questions(self._reader, self._discovery, is_strict=rules.compat.refuse_absurd_samples)
         owners = Owners(
             clock,
             client,

@@ -8,6 +8,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
 from trimtab.decide.horizontal import Failed, PodFacts, Reading
 from trimtab.decide.horizontal.readings import (
+    Asked,
     read_external_metric,
     read_object_metric,
     read_pods_metric,
@@ -47,11 +48,15 @@ Answer = NamespaceUsage | Reading
 
 
 class Questions:
-    """Turns metric specs into questions, and questions into answers."""
+    """Turns metric specs into questions, and questions into answers.
 
-    def __init__(self, reader: MetricsReader, discovery: Discovery) -> None:
+    A strict one refuses answers about something else than was asked; upstream believes them.
+    """
+
+    def __init__(self, reader: MetricsReader, discovery: Discovery, *, is_strict: bool) -> None:
         self._reader = reader
         self._discovery = discovery
+        self._is_strict = is_strict
 
     async def of_metric(self, spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed:
         """Return the question that a metric spec asks."""
@@ -85,10 +90,12 @@ class Questions:
         try:
             if isinstance(query, PodUsage):
                 return NamespaceUsage(await self._reader.pod_usage(query))
+            asked = _asked(query) if self._is_strict else None
             if isinstance(query, ExternalMetric):
-                return read_external_metric(await self._reader.external(query))
+                return read_external_metric(await self._reader.external(query), asked)
             answer = await self._reader.custom(query)
-            return read_pods_metric(answer) if isinstance(query, PodsMetric) else read_object_metric(answer)
+            read = read_pods_metric if isinstance(query, PodsMetric) else read_object_metric
+            return read(answer, asked)
         except (MetricsError, ValueError) as error:
             return Failed(message=f"{_FAILURES[type(query)]}{error}")
 
@@ -100,6 +107,14 @@ def reading_of(spec: MetricSpec, answer: Answer, pods: tuple[PodFacts, ...]) -> 
     if spec.container_resource is not None and spec.type == MetricSourceType.CONTAINER_RESOURCE:
         return answer.of(pods, spec.container_resource.name, spec.container_resource.container)
     return answer.of(pods, spec.resource.name if spec.resource else "", "")
+
+
+def _asked(query: ExternalMetric | ObjectMetric | PodsMetric) -> Asked:
+    """Return what an answer has to be about (fault F40)."""
+    if isinstance(query, ObjectMetric):
+        name = query.namespace if query.resource == "namespaces" else query.name
+        return Asked(metric=query.metric, namespace=query.namespace, object=name)
+    return Asked(metric=query.metric, namespace=query.namespace)
 
 
 def _text(selector: LabelSelector | None) -> str:

@@ -1,0 +1,336 @@
+"""Faults of metric answers: what cannot be believed scales nothing, and delays nobody who did not ask for it."""
+
+import gzip
+import json
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from aiohttp import web
+
+from tests.faults.horizontal.scene import EXTERNAL, becomes, held, load, queue, working
+from tests.scenarios.horizontal.bodies import (
+    NO_WINDOW,
+    cpu_metric,
+    external_metric,
+    object_metric,
+    pods_metric,
+)
+from tests.scenarios.horizontal.stage import Stage
+from trimtab.clock import SystemClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.config import Connection
+from trimtab.cluster.http import HttpTransport
+from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import PodUsage
+from trimtab.metrics.reader import MetricsReader
+from trimtab.model.times import format_time
+
+ENDLESS = 10_000
+SENT = web.AppKey("sent", list)
+
+
+def external_path(stage: Stage, metric: str = "queue-web") -> str:
+    return f"/apis/{EXTERNAL}/v1beta1/namespaces/{stage.namespace}/{metric}"
+
+
+def said(stage: Stage, *values: object, age: float = 0.0, name: str = "queue-web") -> dict:
+    """An answer of the external metrics API as a broken adapter may give it."""
+    moment = format_time(stage.clock.now() - timedelta(seconds=age))
+    return {
+        "items": [
+            {"metricName": name, "metricLabels": {}, "timestamp": moment, "value": one} for one in values
+        ]
+    }
+
+
+async def rounds(stage: Stage, times: int = 2) -> int:
+    async with stage.running() as actor:
+        await stage.steps(actor, times)
+    return await stage.replicas("web")
+
+
+async def is_held(stage: Stage, reason: str = "FailedGetExternalMetric") -> bool:
+    return (await stage.conditions("web"))["ScalingActive"] == ("False", reason)
+
+
+@pytest.mark.parametrize("outage", ["500", "empty list", "refused"])
+def test_f31_ten_minutes_without_metrics_hold_and_the_first_good_sample_acts(lab, outage):
+    async def scenario(stage: Stage) -> None:
+        await held(stage)
+        async with working(stage) as actor:
+            await stage.pass_time(30)
+            if outage == "500":
+                stage.metrics.fail[EXTERNAL] = 500
+            elif outage == "refused":
+                stage.metrics.fail[EXTERNAL] = 503
+            else:
+                stage.metrics.raw[external_path(stage)] = {"items": []}
+            before = len(actor.line.sent)
+            await stage.pass_time(600)
+            assert await stage.replicas("web") == 5
+            assert await is_held(stage)
+            assert len(actor.line.sent) - before < 2.5 * 40 + 60
+            stage.metrics.fail.clear()
+            stage.metrics.raw.clear()
+            load(stage, 600)
+            assert await becomes(stage, 6) <= 15
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3], ids=["one", "half", "all but one"])
+@pytest.mark.parametrize(
+    ("cpu", "allowed"), [("10m", {1, 2, 3, 4}), ("90m", {4, 5, 6, 7, 8})], ids=["low", "high"]
+)
+def test_f32_pods_without_samples_never_turn_the_direction(lab, missing, cpu, allowed):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 4)
+        await stage.hpa("web", metrics=[cpu_metric(50)], behavior=NO_WINDOW, maxReplicas=50)
+        for index in range(4 - missing):
+            stage.metrics.use(stage.namespace, f"web-rs-{index}", cpu=cpu)
+        assert await rounds(stage, 1) in allowed
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize(
+    ("other", "replicas"), [(100, 5), (900, 9)], ids=["the other says down", "the other says up"]
+)
+def test_f33_one_of_two_metrics_fails(lab, other, replicas):
+    async def scenario(stage: Stage) -> None:
+        await held(stage, metrics=[queue(), external_metric("other", average="100")])
+        stage.metrics.set_external(stage.namespace, "other", str(other))
+        stage.metrics.raw[external_path(stage)] = {"items": []}
+        assert await rounds(stage) == replicas
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize(
+    "value", ["NaN", "+Inf", "-Inf", "1e400", None, "", "null", "ten", "1e1000000000", True]
+)
+def test_f34_what_is_no_number_is_no_sample(lab, value):
+    async def scenario(stage: Stage) -> None:
+        await held(stage)
+        stage.metrics.raw[external_path(stage)] = said(stage, value)
+        assert await rounds(stage) == 5
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize("target", ["average", "value"])
+@pytest.mark.parametrize("value", ["-1", "-500", "-9e18"])
+def test_f35_a_negative_value_holds(both, value, target):
+    async def scenario(stage: Stage) -> None:
+        await held(stage, metrics=[external_metric("queue-web", **{target: "100"})])
+        stage.metrics.raw[external_path(stage)] = said(stage, value)
+        assert await rounds(stage) == 5
+        assert await is_held(stage)
+
+    both(scenario)
+
+
+def absurd(kind: str) -> dict:
+    return {
+        "External": external_metric("absurd", average="1"),
+        "Object": object_metric("absurd", average="1"),
+        "Pods": pods_metric("absurd", "1"),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["External", "Object", "Pods"])
+@pytest.mark.parametrize("value", ["9e15", "9e18", "9e21"])
+def test_f36_an_absurdly_large_value_saturates_upwards_by_steps(both, value, kind):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 3)
+        stage.metrics.set_external(stage.namespace, "absurd", value)
+        stage.metrics.set_object(stage.namespace, "services", "front", "absurd", value)
+        for index in range(8):
+            stage.metrics.set_object(stage.namespace, "pods", f"web-rs-{index}", "absurd", value)
+        await stage.hpa("web", maxReplicas=8, metrics=[absurd(kind)])
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await stage.replicas("web") in {6, 7}
+            await stage.sync_pods("web")
+            await stage.steps(actor, 1)
+            assert await stage.replicas("web") == 8
+
+    both(scenario)
+
+
+def test_f37_a_sum_beyond_64_bits_is_exact(both):
+    async def scenario(stage: Stage) -> None:
+        await held(stage, maxReplicas=10)
+        stage.metrics.raw[external_path(stage)] = said(stage, "9e18", "9e18")
+        assert await rounds(stage, 3) == 10
+        current = (await stage.read_hpa("web"))["status"]["currentMetrics"][0]["external"]["current"]
+        assert not current["averageValue"].startswith("-")
+
+    both(scenario)
+
+
+@pytest.mark.parametrize(
+    "age", [365 * 86400, 300, -3600], ids=["F38 a year old", "F38 five minutes old", "F39 from the future"]
+)
+def test_f38_and_f39_samples_of_another_time_are_refused(both, age):
+    async def scenario(stage: Stage) -> None:
+        await held(stage)
+        async with stage.running() as actor:
+            for _ in range(2):
+                stage.metrics.raw[external_path(stage)] = said(stage, "0", age=age)
+                await stage.step(actor)
+            assert await stage.replicas("web") == 5
+            assert await is_held(stage)
+
+    both(scenario)
+
+
+def test_f40_an_answer_about_another_metric_is_refused(both):
+    async def scenario(stage: Stage) -> None:
+        await held(stage)
+        stage.metrics.raw[external_path(stage)] = said(stage, "0", name="another")
+        assert await rounds(stage) == 5
+        assert await is_held(stage)
+
+    both(scenario)
+
+
+def test_f40_samples_of_pods_that_are_not_the_targets_do_not_count(both):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        for pod, value in (("web-rs-0", "10"), ("web-rs-1", "10"), ("stranger", "9000")):
+            stage.metrics.set_object(stage.namespace, "pods", pod, "rate", value)
+        await stage.hpa("web", metrics=[pods_metric("rate", "10")])
+        assert await rounds(stage) == 2
+
+    both(scenario)
+
+
+@pytest.mark.parametrize("about", [{"name": "back"}, {"namespace": "elsewhere"}], ids=["object", "namespace"])
+def test_f40_an_answer_about_another_object_is_refused(both, about):
+    async def scenario(stage: Stage) -> None:
+        await stage.bare_deployment("web", 5)
+        described = {"kind": "Service", "namespace": stage.namespace, "name": "front"} | about
+        item = {
+            "describedObject": described,
+            "metric": {"name": "hits"},
+            "timestamp": stage.metrics.now(),
+            "value": "0",
+        }
+        path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{stage.namespace}/services/front/hits"
+        stage.metrics.raw[path] = {"items": [item]}
+        await stage.hpa("web", metrics=[object_metric("hits", average="100")], behavior=NO_WINDOW)
+        assert await rounds(stage) == 5
+        assert await is_held(stage, "FailedGetObjectMetric")
+
+    both(scenario)
+
+
+def test_f41_a_pod_that_is_told_twice_counts_once(lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="50m")
+        answer = stage.metrics._pods(stage.namespace)
+        answer["items"] += answer["items"]
+        stage.metrics.raw[f"/apis/metrics.k8s.io/v1beta1/namespaces/{stage.namespace}/pods"] = answer
+        await stage.hpa("web", metrics=[cpu_metric(50)])
+        assert await rounds(stage) == 2
+
+    lab(scenario)
+
+
+def test_f42_sources_that_hang_delay_nobody_else(both):
+    async def scenario(stage: Stage) -> None:
+        for index in range(5):
+            await held(stage, f"hung{index}", 2)
+            stage.metrics.hang.add(external_path(stage, f"queue-hung{index}"))
+        await held(stage)
+        async with working(stage, period=1, metrics_deadline=timedelta(seconds=20)):
+            await stage.clock.sleep(1.5)
+            for replicas in (6, 7, 8):
+                load(stage, replicas * 100)
+                assert await becomes(stage, replicas) <= 3
+                await stage.follow("web")
+
+    both(scenario)
+
+
+async def flood(request: web.Request) -> web.StreamResponse:
+    """Answer with a list that does not end."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(b'{"items":[')
+    item = json.dumps({"metadata": {"name": "p" * 200}}).encode() + b","
+    try:
+        for _ in range(ENDLESS):
+            await response.write(item * 200)
+            request.app[SENT].append(len(item) * 200)
+    except ConnectionError:
+        pass
+    return response
+
+
+async def bomb(request: web.Request) -> web.Response:
+    return web.Response(body=gzip.compress(b" " * 100_000_000), headers={"Content-Encoding": "gzip"})
+
+
+@pytest.mark.parametrize("answer", [flood, bomb], ids=["endless", "gzip bomb"])
+async def test_f43_an_answer_beyond_all_measure_is_dropped_on_the_way(answer):
+    app = web.Application()
+    app[SENT] = []
+    app.router.add_get("/{tail:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    clock = SystemClock()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    client = Client(clock, HttpTransport(clock, Connection(url)))
+    try:
+        with pytest.raises(MetricsError):
+            await MetricsReader(clock, client, max_bytes=16 * 1024 * 1024).pod_usage(PodUsage("shop"))
+        assert sum(app[SENT]) < 40 * 1024 * 1024
+    finally:
+        await client.close()
+        await runner.cleanup()
+
+
+def test_f44_a_square_wave_turns_the_direction_twice_per_window_at_most(lab):
+    async def scenario(stage: Stage) -> None:
+        await held(stage, replicas=10, behavior={"scaleDown": {"stabilizationWindowSeconds": 300}})
+        async with working(stage):
+            seen = [10]
+            for turn in range(30):
+                load(stage, 1300 if turn % 2 else 700)
+                await stage.pass_time(20)
+                await stage.follow("web")
+                seen.append(await stage.replicas("web"))
+            changes = [after - before for before, after in pairwise(seen) if after != before]
+            turns = sum((one > 0) != (other > 0) for one, other in pairwise(changes))
+            assert turns <= 2
+            load(stage, 1200)
+            await stage.pass_time(400)
+            await stage.follow("web")
+            steady = await stage.replicas("web")
+            for turn in range(20):
+                load(stage, steady * (109 if turn % 2 else 91))
+                await stage.pass_time(20)
+            assert await stage.replicas("web") == steady
+
+    lab(scenario)
+
+
+def test_f45_zeros_after_a_healthy_hour_wait_for_the_window(lab):
+    async def scenario(stage: Stage) -> None:
+        await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 300}})
+        async with working(stage):
+            await stage.pass_time(3600)
+            load(stage, 0)
+            await stage.pass_time(280)
+            assert await stage.replicas("web") == 5
+            load(stage, 500)
+            await stage.pass_time(600)
+            assert await stage.replicas("web") == 5
+
+    lab(scenario)
