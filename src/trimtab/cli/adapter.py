@@ -15,6 +15,7 @@ from trimtab.adapter.errors import AdapterError, ConfigurationError
 from trimtab.adapter.program import Adapter, serve
 from trimtab.adapter.prometheus.rules import Rules, read_rules
 from trimtab.adapter.prometheus.trial import Tried, try_rules
+from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
@@ -31,15 +32,13 @@ from trimtab.metrics.prometheus import PrometheusClient
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The adapter's configuration file; see docs/adapter.md.",
 )
-@click.option("--kubeconfig", default=None, help="Kubeconfig of the cluster; in a pod its service account.")
-@click.option("--context", "context_name", default=None, help="Context of the kubeconfig.")
+@kubeconfig_option
+@context_option
 @click.pass_context
-def adapter(
-    ctx: click.Context, config: Path | None, kubeconfig: str | None, context_name: str | None
-) -> None:
-    """Serve custom.metrics.k8s.io and external.metrics.k8s.io.
+def adapter(ctx: click.Context, config: Path | None, kubeconfig: str, context: str) -> None:
+    """Serve custom and external metrics to autoscalers.
 
-    Values come from the sources of the configuration file: set by hand, rules over Prometheus, other adapters. Stops
+    Serves custom.metrics.k8s.io and external.metrics.k8s.io to the API server's aggregation layer. Values come from the sources of the configuration file: set by hand, rules over Prometheus, other adapters. Stops
     on SIGTERM or SIGINT.
     """
     if ctx.invoked_subcommand is not None:
@@ -49,7 +48,7 @@ def adapter(
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         configuration = load_configuration(config)
-        _run(_serve(configuration, config.resolve().parent, kubeconfig, context_name))
+        _run(_serve(configuration, config.resolve().parent, kubeconfig, context))
     except (ConfigurationError, ConfigError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
@@ -80,11 +79,9 @@ def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
     ctx.exit(FOUND if read.refused or any(one.problem for one in tried) else 0)
 
 
-async def _serve(
-    configuration: AdapterConfiguration, root: Path, kubeconfig: str | None, context: str | None
-) -> None:
+async def _serve(configuration: AdapterConfiguration, root: Path, kubeconfig: str, context: str) -> None:
     clock = SystemClock()
-    client = Client(clock, HttpTransport(clock, load_connection(clock, kubeconfig, context)))
+    client = Client(clock, HttpTransport(clock, load_connection(clock, kubeconfig or None, context or None)))
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
