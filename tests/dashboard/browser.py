@@ -158,6 +158,7 @@ async def chromium(directory):
         program(), *options, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
     )
     drain = None
+    assert process.stderr is not None
     try:
         while not (
             found := re.search(rb"ws://([^/]+)/", await asyncio.wait_for(process.stderr.readline(), 60))

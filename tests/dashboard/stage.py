@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 import msgspec
 
 from tests.unit.decide.horizontal import builders as given
-from trimtab.decide.horizontal import Owner, Record, Sample, Series, after_scale, decide, owner_key
+from trimtab.decide.horizontal import (
+    Owner,
+    PodSamples,
+    Record,
+    Sample,
+    Series,
+    after_scale,
+    decide,
+    owner_key,
+)
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
@@ -56,7 +65,7 @@ def wave(source=None, *, steps=120, until=given.T):
         )
         job = msgspec.structs.replace(given.pod("scrape-x2k9p", owners=(given.JOB,)), started=at - 600)
         usage = {pod.name: round(load / replicas * _spread(pod.name)) for pod in owned}
-        cpu = given.PodSamples(
+        cpu = PodSamples(
             samples={name: Sample(value, at - 10, 15.0) for name, value in usage.items()}
             | {job.name: Sample(990, at - 10, 15.0)},
             timestamp=at - 10,

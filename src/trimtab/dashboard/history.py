@@ -14,7 +14,6 @@ from trimtab.dashboard.stories import numbers_of, unit_of
 from trimtab.dashboard.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision, Record
 from trimtab.decide.horizontal.proposals.proposal import Proposal
-from trimtab.decide.horizontal.units import told_name
 
 MOST_POINTS: Final = 200_000
 """Points of all HPAs together; about 300 bytes each."""
@@ -45,7 +44,7 @@ class Past:
     def __init__(self) -> None:
         self.points: deque[Point] = deque()
         self.events: deque[EventView] = deque(maxlen=MOST_EVENTS)
-        self._names: tuple[tuple[str, str], ...] = ()
+        self._units: tuple[str, ...] = ()
 
     def take(self, records: Iterable[Record], most: int) -> None:
         """Note the records that are newer than the last point."""
@@ -58,7 +57,7 @@ class Past:
         for decision in reversed(fresh):
             self.points.append(_point(decision))
             self.events.extend(_events(decision))
-            self._names = _names(decision) or self._names
+            self._units = _units(decision) or self._units
         while len(self.points) > most:
             self.points.popleft()
 
@@ -72,14 +71,13 @@ class Past:
             asked=tuple(one.asked for one in points),
             low=tuple(one.low for one in points),
             high=tuple(one.high for one in points),
-            metrics=tuple(self._metric(place) for place in range(len(self._names))),
+            metrics=tuple(self._metric(place) for place in range(len(self._units))),
         )
 
     def _metric(self, place: int) -> MetricTrack:
-        name, unit = self._names[place]
         rows = [one.metrics[place] if place < len(one.metrics) else _NO_NUMBERS for one in self.points]
         value, target, up, down = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return MetricTrack(name=name, unit=unit, value=value, target=target, up=up, down=down)
+        return MetricTrack(unit=self._units[place], value=value, target=target, up=up, down=down)
 
 
 class History:
@@ -118,12 +116,9 @@ def _point(decision: Decision) -> Point:
     )
 
 
-def _names(decision: Decision) -> tuple[tuple[str, str], ...]:
-    """Return each metric's name and unit; a metric that failed has no unit to tell."""
-    return tuple(
-        (told_name(one), unit_of(one)) if isinstance(one, Proposal) else (f"{one.type} metric", "")
-        for one in decision.trail.proposals
-    )
+def _units(decision: Decision) -> tuple[str, ...]:
+    """Return each metric's unit; a metric that failed has none to tell."""
+    return tuple(unit_of(one) if isinstance(one, Proposal) else "" for one in decision.trail.proposals)
 
 
 def _events(decision: Decision) -> Iterable[EventView]:

@@ -1,5 +1,6 @@
 """Requests and replies of the dashboard, between ASGI's messages and the handlers."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -114,7 +115,25 @@ def decoded(body: bytes, kind: type[T]) -> T:
 
 def shown(value: object, status: int = 200) -> Reply:
     """Return a value as JSON."""
-    return Reply(status, wire.encode(value))
+    return Reply(status, encoded(value))
+
+
+def encoded(value: object) -> bytes:
+    """Write a value as JSON in which characters that hide or reorder text are spelt out, for messages are anybody's."""
+    return _HIDDEN.sub(_spelt, wire.encode(value))
+
+
+# Escape sequences are taken whole, so that an escaped backslash before a "u" is not mistaken for one.
+_HIDDEN: Final = re.compile(
+    rb"\\(?:u00[01][0-9a-f]|.)|\x7f|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
+)
+
+
+def _spelt(found: re.Match[bytes]) -> bytes:
+    text = found[0]
+    if text[:1] == b"\\":
+        return b"\\" + text if text[1:2] == b"u" else text
+    return b"\\\\u%04x" % ord(text.decode())
 
 
 def said(status: int, text: str) -> Reply:

@@ -6,6 +6,7 @@ from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
 from trimtab.decide.horizontal.units import break_even, one_less, shown, told_name
 from trimtab.decide.horizontal.wording import SUMMARIES, next_step
 
+_BOUNDS = {Verdict.AT_MAXIMUM: "this is maxReplicas", Verdict.AT_MINIMUM: "this is minReplicas"}
 _STARTS = {Verdict.ABOVE_MAXIMUM, Verdict.BELOW_MINIMUM}
 
 
@@ -89,7 +90,8 @@ def _unmeasured(decision: Decision) -> str | None:
 
 def _held(decision: Decision) -> str:
     verdict, asked = verdict_of(decision), decision.trail.asked
-    return f"The metrics ask for {asked}, but {SUMMARIES[verdict]}. Next: {next_step(decision, verdict)}."
+    why = _BOUNDS.get(verdict) or SUMMARIES[verdict]
+    return f"The metrics ask for {asked}, but {why}. Next: {next_step(decision, verdict)}."
 
 
 def _proposals(decision: Decision) -> list[Proposal]:

@@ -11,6 +11,7 @@ from trimtab.decide.horizontal.explanation import MetricStory
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.decide.horizontal.units import break_even, is_percent
+from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.resources import CPU, MEMORY
 
 
@@ -38,27 +39,39 @@ def story_of(seen: Observation, decision: Decision) -> Story:
         limit=told.limit,
         tolerance_up=finite(trail.tolerance.up) or 0.0,
         tolerance_down=finite(trail.tolerance.down) or 0.0,
-        metrics=_metrics(told, decision),
+        metrics=_metrics(seen, told, decision),
         up=up_limits(seen, decision),
         down=down_limits(seen, decision),
         window=tuple((one.at, one.replicas) for one in remembered or ()),
     )
 
 
-def _metrics(told: Explanation, decision: Decision) -> tuple[MetricView, ...]:
+def _metrics(seen: Observation, told: Explanation, decision: Decision) -> tuple[MetricView, ...]:
     trail = decision.trail
+    # The proposals are in the order of the spec, though not every metric of it need have been reached.
     return tuple(
-        _metric(words, found, trail.tolerance)
-        for words, found in zip(told.metrics, trail.proposals, strict=True)
+        _metric(label_of(spec), words, found, trail.tolerance)
+        for spec, words, found in zip(seen.hpa.spec.metrics, told.metrics, trail.proposals, strict=False)
     )
 
 
-def _metric(words: MetricStory, found: Proposal | Failure, tolerance: Tolerance) -> MetricView:
+def label_of(metric: MetricSpec) -> str:
+    """Return a metric's name in short."""
+    if metric.resource is not None:
+        return metric.resource.name
+    if metric.container_resource is not None:
+        return f"{metric.container_resource.container} {metric.container_resource.name}"
+    source = metric.pods or metric.object or metric.external
+    return source.metric.name if source is not None else metric.type
+
+
+def _metric(label: str, words: MetricStory, found: Proposal | Failure, tolerance: Tolerance) -> MetricView:
     if isinstance(found, Failure):
-        return MetricView(name=words.name, type=found.type, problem=words.problem)
+        return MetricView(name=words.name, label=label, type=found.type, problem=words.problem)
     value, target, up, down = numbers_of(found, tolerance)
     return MetricView(
         name=words.name,
+        label=label,
         type=found.type,
         unit=unit_of(found),
         value=value,

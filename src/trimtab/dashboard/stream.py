@@ -7,8 +7,7 @@ from typing import Final
 
 from trimtab.dashboard.access import Viewer
 from trimtab.dashboard.board import Board
-from trimtab.dashboard.http import Header, Receive, RefusedError, Send, raw
-from trimtab.model import wire
+from trimtab.dashboard.http import Header, Receive, RefusedError, Send, encoded, raw
 
 MOST_STREAMS: Final = 64
 """Open streams of all viewers together."""
@@ -86,7 +85,7 @@ class Streams:
 
 def _event(value: object) -> bytes:
     """Return one message; JSON has no raw line ends, so one data line holds it."""
-    return b"event: rows\ndata: " + wire.encode(value) + b"\n\n"
+    return b"event: rows\ndata: " + encoded(value) + b"\n\n"
 
 
 async def _gone(receive: Receive) -> None:

@@ -58,6 +58,9 @@ class MetricView(View):
     """What one metric said, in words and as numbers in its own unit."""
 
     name: str
+    """As events and conditions call it."""
+    label: str
+    """In short: the resource or the metric."""
     type: str
     unit: str = ""
     """`%`, `cores`, `bytes` or nothing."""
@@ -152,7 +155,6 @@ class ConditionView(View):
 class MetricTrack(View):
     """A metric over time; a gap is None."""
 
-    name: str
     unit: str
     value: tuple[float | None, ...]
     target: tuple[float | None, ...]

@@ -12,12 +12,19 @@ import msgspec
 from trimtab.dashboard.readings import Wanted, aimed, proposal_of
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.views import Story
-from trimtab.decide.horizontal import Memory, Observation, Record, decide
+from trimtab.decide.horizontal import Failed, Memory, Observation, Record, decide
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.units import is_percent
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+
+_STAND_IN: Final = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "what-if", "namespace": "what-if", "uid": "what-if", "resourceVersion": "1"},
+}
+"""What an edited spec is checked under: only the spec is edited, and both kinds of HPA go by the same rules."""
 
 MOST_REPLICAS: Final = 100_000
 MOST_VALUE: Final = 1e15
@@ -67,7 +74,9 @@ def edited(record: Record, edits: Edits) -> Observation:
     if edits.replicas is not None:
         changes |= _replicas(seen, edits.replicas)
     if edits.forgets:
-        changes["memory"] = Memory(uid=seen.memory.uid, strategy=seen.memory.strategy, recommendations=())
+        changes["memory"] = Memory(
+            uid=seen.hpa.metadata.uid, strategy=seen.memory.strategy, recommendations=()
+        )
     return _with_metrics(msgspec.structs.replace(seen, **changes), moment_of(record), edits.metrics)
 
 
@@ -81,17 +90,17 @@ def _spec(seen: Observation, edits: Edits) -> HorizontalPodAutoscaler:
     changes = {name: value for name, value in fields.items() if value is not None}
     if not changes:
         return seen.hpa
-    data = wire.to_builtins(seen.hpa)
-    data = {"apiVersion": seen.hpa.api_version, "kind": seen.hpa.kind, **data}
-    wanted = {**data, "spec": {**data["spec"], **changes}}
-    errors = hpa_rules.validate_update(wanted, data, seen.gates)
-    if errors:
-        raise RefusedEditsError("; ".join(str(error) for error in errors[:5]))
+    spec_data: dict[str, Any] = wire.decode(wire.encode(seen.hpa.spec), dict)
+    data = {**_STAND_IN, "spec": spec_data}
+    wanted = {**_STAND_IN, "spec": {**spec_data, **changes}}
     try:
-        spec = wire.convert(hpa_rules.default(wanted), HorizontalPodAutoscaler).spec
+        errors = hpa_rules.validate_update(wanted, data, seen.gates)
+        hpa = None if errors else wire.convert(hpa_rules.default(wanted), HorizontalPodAutoscaler)
     except ValueError as error:
         raise RefusedEditsError(str(error)) from error
-    return msgspec.structs.replace(seen.hpa, spec=spec)
+    if hpa is None:
+        raise RefusedEditsError("; ".join(str(error) for error in errors[:5]))
+    return msgspec.structs.replace(seen.hpa, spec=hpa.spec)
 
 
 def _replicas(seen: Observation, replicas: int) -> dict[str, Any]:
@@ -116,8 +125,10 @@ def _with_metrics(seen: Observation, now: datetime, edits: tuple[MetricEdit, ...
         if not 0 <= edit.value <= MOST_VALUE:
             raise RefusedEditsError(f"{where}.value: must be from 0 to {MOST_VALUE:g}")
         found = proposal_of(seen, now, edit.index)
+        if isinstance(seen.readings[edit.index], Failed):
+            raise RefusedEditsError(f"{where}: it could not be read, so it cannot be changed")
         if found is None:
-            raise RefusedEditsError(f"{where}: it was not measured, so it cannot be changed")
+            continue  # something stands before the metrics (replicas out of bounds): they do not count now
         value = edit.value if is_percent(found.status) else edit.value * 1000
         seen = aimed(seen, now, Wanted(edit.index, value))
     return seen

@@ -36,15 +36,19 @@ function options(series, unit, extra) {
   return {
     width: 600,
     height: HEIGHT,
-    padding: [12, 12, 0, 0],
+    padding: [12, 26, 0, 0],
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
-    legend: { live: true, markers: { width: 2 } },
+    legend: { live: true, markers: { width: 2, fill: (chart, index) => chart.series[index].stroke(chart, index) } },
     scales: { x: { time: true }, y: { range: (_, low, high) => spread(low, high, unit) } },
     axes: axes(unit),
     series: [{ label: "time", value: (_, at) => (at === null ? "–" : clock(at)) }, ...series],
     ...extra,
+    hooks: { ...extra.hooks, setCursor: [(chart) => chart.cursor.idx === null && showLast(chart)] },
   };
 }
+
+// Without a pointer over it the legend tells the newest numbers.
+const showLast = (chart) => chart.setLegend({ idx: chart.data[0].length - 1 });
 
 function spread(low, high, unit) {
   const top = (high || 0) * 1.12;
@@ -60,6 +64,7 @@ function useChart(make, data) {
   const shape = data.length;
   useLayoutEffect(() => {
     chart.current = new uPlot(make(), data, place.current);
+    showLast(chart.current);
     const fit = () => {
       const width = place.current ? place.current.clientWidth : 0;
       if (width > 0) chart.current.setSize({ width, height: HEIGHT });
@@ -72,7 +77,10 @@ function useChart(make, data) {
       chart.current.destroy();
     };
   }, [scheme, shape]);
-  useEffect(() => chart.current && chart.current.setData(data), [data]);
+  useEffect(() => {
+    chart.current.setData(data);
+    if (chart.current.cursor.idx === null) showLast(chart.current);
+  }, [data[0][data[0].length - 1]]);
   return place;
 }
 
@@ -130,7 +138,7 @@ function shade(chart, seconds) {
   ctx.restore();
 }
 
-export function MetricChart({ metric, at }) {
+export function MetricChart({ metric, at, name }) {
   const line = (label, name, extra) => ({
     label,
     stroke: colour(name),
@@ -152,7 +160,7 @@ export function MetricChart({ metric, at }) {
     );
   const place = useChart(make, [at, metric.up, metric.down, metric.target, metric.value]);
   const last = at.length - 1;
-  const words = `${metric.name} over time, now ${amount(metric.value[last], metric.unit)}, target ${amount(metric.target[last], metric.unit)}.`;
+  const words = `${name} over time, now ${amount(metric.value[last], metric.unit)}, target ${amount(metric.target[last], metric.unit)}.`;
   return html`<figure class="chart">
     <div ref=${place} role="img" aria-label=${words}></div>
     <${Numbers} head=${["time", "value", "target", "up above", "down below"]}

@@ -66,14 +66,14 @@ const Decided = ({ page }) => {
       (metric, index) => html`<${Metric} key=${index} metric=${metric} index=${index} track=${track} only=${story.metrics.length === 1} story=${story} />`,
     )}
     <${Limits} story=${story} />
+    <${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
+      ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
+    <//>
     <${Card} id="whatif" title="What if …" wide>
       <${WhatIf} page=${page} />
     <//>
     <${Pods} page=${page} />
-    <${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
-      ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
-    <//>
-    <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
+    <${Card} id="conditions" title="Conditions" wide><${Conditions} conditions=${page.conditions} /><//>
   </div>`;
 };
 
@@ -81,9 +81,10 @@ function Metric({ metric, index, track, only, story }) {
   const past = track.metrics[index];
   const aside = metric.isWinner && story.metrics.length > 1 ? html`<span class="tag">asks for most</span>` : null;
   if (metric.problem)
-    return html`<${Card} id=${`metric-${index}`} title=${metric.name} wide=${only}><p class="alarm">${metric.problem}</p><//>`;
+    return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only}><p class="alarm">${metric.problem}</p><//>`;
   const words = `${metric.valueText}, target ${metric.targetText}; scales up above ${metric.upText}, down below ${metric.downText}`;
-  return html`<${Card} id=${`metric-${index}`} title=${metric.name} wide=${only} aside=${aside}>
+  return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
+    <p class="quiet full-name">${metric.name}</p>
     <dl class="facts">
       <div><dt>now</dt><dd class=${outside(metric) ? "out" : ""}>${metric.valueText}</dd></div>
       <div><dt>target</dt><dd>${metric.targetText}</dd></div>
@@ -92,7 +93,7 @@ function Metric({ metric, index, track, only, story }) {
       <div><dt>asks for</dt><dd>${metric.replicas}</dd></div>
     </dl>
     <${Gauge} metric=${metric} text=${words} />
-    ${past && html`<${MetricChart} metric=${past} at=${track.at} />`}
+    ${past && html`<${MetricChart} metric=${past} at=${track.at} name=${metric.label} />`}
     ${metric.notes.length > 0 && html`<ul class="notes">${metric.notes.map((note) => html`<li>${note}</li>`)}</ul>`}
   <//>`;
 }
@@ -122,7 +123,7 @@ const Direction = ({ title, rules, tolerance, now }) =>
 function Pods({ page }) {
   const { pods, story } = page;
   const aside = html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
-  const columns = story.metrics.map((metric, index) => [metric.name, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
+  const columns = story.metrics.map((metric, index) => [metric.label, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
   return html`<${Card} id="pods" title="Pods" wide aside=${aside}>
     ${story.fallback && html`<p class="alarm">All pods count, because their owners cannot be told: ${story.fallback}</p>`}
     ${pods.length

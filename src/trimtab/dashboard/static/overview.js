@@ -15,7 +15,7 @@ export function Overview() {
   const [view, setView] = useState(kept);
   useEffect(() => onRows(() => setVersion((number) => number + 1)), []);
   const change = (fields) => setView(Object.assign(kept, { page: 0 }, fields) && { ...kept });
-  const all = useMemo(() => [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1)), [version]);
+  const all = useMemo(() => [...rows.values()].sort((a, b) => (order(a) < order(b) ? -1 : 1)), [version]);
   const ofKind = useMemo(
     () => all.filter((row) => row.id.startsWith("vpa/") === (view.kind === "vertical")),
     [all, view.kind],
@@ -40,6 +40,8 @@ export function Overview() {
     ${pages > 1 && html`<${Pager} page=${page} pages=${pages} change=${change} />`}
   </main>`;
 }
+
+const order = (row) => `${row.namespace}/${row.name}/${row.id}`;
 
 const tells = (found, all) => (found === all ? many(all, "autoscaler") : `${found} of ${many(all, "autoscaler")}`);
 

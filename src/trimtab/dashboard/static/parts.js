@@ -1,5 +1,5 @@
 // Small pieces that several pages share.
-import { html } from "./lib.js";
+import { html, useLayoutEffect, useRef, useState } from "./lib.js";
 import { clock, iso } from "./format.js";
 
 export const STATES = {
@@ -37,9 +37,25 @@ export function MiniBar({ row }) {
 }
 
 export const Replicas = ({ row }) =>
-  row.desired !== row.current
+  !row.at
+    ? html`<span class="quiet">–</span>`
+    : row.desired !== row.current
     ? html`<span class="figures"><b>${row.current}</b> <span aria-label="scales to">→</span> <b>${row.desired}</b></span>`
     : html`<span class="figures"><b>${row.current}</b></span>`;
+
+// The width that a drawing has, so that its text is as large on a phone as on a wide screen.
+export function useWidth(fallback) {
+  const place = useRef(null);
+  const [width, setWidth] = useState(fallback);
+  useLayoutEffect(() => {
+    const fit = () => place.current && place.current.clientWidth > 0 && setWidth(place.current.clientWidth);
+    fit();
+    const watcher = new ResizeObserver(fit);
+    watcher.observe(place.current);
+    return () => watcher.disconnect();
+  }, []);
+  return [place, width];
+}
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 

@@ -1,25 +1,27 @@
 // The decision on one line: bounds, what policies allow now, what there is, what is asked for, what is decided.
 import { html } from "./lib.js";
+import { useWidth } from "./parts.js";
 
-const WIDTH = 640;
 const LEFT = 16;
 
 export function Ruler({ story, before }) {
+  const [frame, width] = useWidth(640);
   const numbers = [story.high, story.current, story.desired, story.asked || 0, before ? before.desired : 0];
   const most = Math.max(...numbers, 1);
   const top = most > story.high * 3 && story.high > 0 ? Math.max(story.high, story.current, story.desired) * 1.15 : most;
-  const place = (replicas) => LEFT + (Math.min(replicas, top) / top) * (WIDTH - 2 * LEFT);
+  const place = (replicas) => LEFT + (Math.min(replicas, top) / top) * (width - 2 * LEFT);
   const asked = story.asked;
   const words =
     `${story.current} replicas now, ${story.desired} decided` +
     (asked === null ? "" : `, the metrics ask for ${asked}`) +
     `; bounds ${story.low} to ${story.high}; now allowed from ${story.down.allowed} to ${story.up.allowed}`;
-  const step = tick(top);
+  const step = tick(top, width);
+  const keep = (x) => Math.min(Math.max(x, 34), width - 34);
   const ticks = [];
   for (let at = 0; at <= top; at += step) ticks.push(at);
-  return html`<figure class="ruler">
-    <svg viewBox="0 0 ${WIDTH} 92" role="img" aria-label=${words}>
-      <line class="rail" x1=${LEFT} x2=${WIDTH - LEFT} y1="46" y2="46" />
+  return html`<figure class="ruler" ref=${frame}>
+    <svg width=${width} height="92" viewBox="0 0 ${width} 92" role="img" aria-label=${words}>
+      <line class="rail" x1=${LEFT} x2=${width - LEFT} y1="46" y2="46" />
       <line class="bounds" x1=${place(story.low)} x2=${place(story.high)} y1="46" y2="46" />
       <line class="allowed" x1=${place(story.down.allowed)} x2=${place(story.up.allowed)} y1="46" y2="46" />
       ${ticks.map(
@@ -47,28 +49,27 @@ export function Ruler({ story, before }) {
   </figure>`;
 }
 
-const keep = (x) => Math.min(Math.max(x, 34), WIDTH - 34);
-
-function tick(top) {
-  const rough = top / 8;
+function tick(top, width) {
+  const rough = top / Math.min(Math.max(width / 60, 4), 14);
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
   return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) || power;
 }
 
 // A metric against its target: the band is the tolerance, inside of which nothing happens.
 export function Gauge({ metric, text }) {
-  if (metric.value === null || metric.target === null || !metric.target) return null;
-  const width = 300;
+  const [frame, measured] = useWidth(300);
+  if (metric.value === null || !metric.target) return html`<div ref=${frame}></div>`;
+  const width = Math.min(measured, 520);
   const top = Math.max(metric.value, metric.up || 0, metric.target * 1.6) * 1.05;
   const place = (value) => 6 + (value / top) * (width - 12);
   const from = metric.down === null ? 0 : metric.down;
   const to = metric.up === null ? top : metric.up;
-  return html`<svg class="gauge" viewBox="0 0 ${width} 26" role="img" aria-label=${text}>
+  return html`<div ref=${frame}><svg class="gauge" width=${width} height="26" viewBox="0 0 ${width} 26" role="img" aria-label=${text}>
     <line class="rail" x1="6" x2=${width - 6} y1="13" y2="13" />
     <rect class="band" x=${place(from)} y="6" width=${Math.max(place(to) - place(from), 1)} height="14" rx="3" />
     <line class="target" x1=${place(metric.target)} x2=${place(metric.target)} y1="3" y2="23" />
     <circle class="value ${outside(metric) ? "out" : ""}" cx=${place(metric.value)} cy="13" r="6" />
-  </svg>`;
+  </svg></div>`;
 }
 
 export const outside = (metric) =>

@@ -1,7 +1,7 @@
 // One VPA: usage history per container, target and bounds against requests, who controls which pod, and what comes next.
 import { html } from "./lib.js";
 import { amount, bytes, many } from "./format.js";
-import { Badge, Card, Conditions, Empty } from "./parts.js";
+import { Badge, Card, Conditions, Empty, useWidth } from "./parts.js";
 import { Back, usePage } from "./hpa.js";
 
 export function VerticalPage({ id }) {
@@ -49,25 +49,25 @@ function Amount({ one }) {
   <//>`;
 }
 
-const WIDTH = 480;
 const HEIGHT = 150;
 
 function Histogram({ one, requested }) {
+  const [frame, width] = useWidth(480);
   const bars = one.histogram;
   const marks = [one.lower, one.target, one.upper, ...requested].filter((value) => value !== null);
   const last = bars.length ? bars[bars.length - 1].end : 0;
   const near = Math.max(one.target || 0, last, ...requested) * 1.15;
   // An upper bound far out would press all bars against the left edge: it is told, not drawn, then.
   const top = Math.max(near, ...marks.filter((value) => value <= near * 2)) || 1;
-  const place = (value) => 8 + (Math.min(value, top) / top) * (WIDTH - 16);
+  const place = (value) => 8 + (Math.min(value, top) / top) * (width - 16);
   const most = Math.max(...bars.map((bar) => bar.weight), 1e-9);
   const line = (value, name, text, y) =>
     value !== null && value <= top &&
     html`<line class=${name} x1=${place(value)} x2=${place(value)} y1="16" y2=${HEIGHT - 22} />
-      <text class="mark-text ${name}-text" x=${Math.min(Math.max(place(value), 28), WIDTH - 28)} y=${y} text-anchor="middle">${text}</text>`;
+      <text class="mark-text ${name}-text" x=${Math.min(Math.max(place(value), 28), width - 28)} y=${y} text-anchor="middle">${text}</text>`;
   const words = `Usage history of ${one.container} ${one.resource}: target ${one.targetText}, from ${one.lowerText} to ${one.upperText}`;
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
-  return html`<svg class="histogram" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${words}>
+  return html`<div ref=${frame}><svg class="histogram" width=${width} height=${HEIGHT} viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-label=${words}>
     ${one.lower !== null &&
     html`<rect class="bounds" x=${place(one.lower)} y="16" width=${Math.max(place(one.upper ?? top) - place(one.lower), 1)} height=${HEIGHT - 38} />`}
     ${bars.map((bar) => {
@@ -75,10 +75,10 @@ function Histogram({ one, requested }) {
       return html`<rect class="bar" x=${place(bar.start)} y=${HEIGHT - 22 - height} width=${Math.max(place(bar.end) - place(bar.start) - 1, 1)} height=${height}>
         <title>${said(bar.start, one.unit)} – ${said(bar.end, one.unit)}: ${(bar.weight * 100).toFixed(1)} %</title></rect>`;
     })}
-    <line class="rail" x1="8" x2=${WIDTH - 8} y1=${HEIGHT - 22} y2=${HEIGHT - 22} />
-    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), WIDTH - 26)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
+    <line class="rail" x1="8" x2=${width - 8} y1=${HEIGHT - 22} y2=${HEIGHT - 22} />
+    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 26)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
     ${requested.map((value) => line(value, "request", "request", 28))} ${line(one.target, "target", "target", 12)}
-  </svg>`;
+  </svg></div>`;
 }
 
 const Pods = ({ page }) =>

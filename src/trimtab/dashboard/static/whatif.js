@@ -130,7 +130,7 @@ function useAnswer(id, edits, isTouched, page) {
 
 const Answer = ({ story, before }) =>
   html`<p class="verdict"><${Badge} state=${story.state} /> <b class="big">${story.desired}</b>
-      <span class="quiet">instead of ${before.desired}</span></p>
+      <span class="quiet">${story.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
     <p class="summary">${story.summary}</p>
     <${Ruler} story=${story} before=${before} />
     <dl class="whys-list"><dt>Why not more?</dt><dd>${story.more}</dd><dt>Why not fewer?</dt><dd>${story.less}</dd></dl>`;
@@ -141,10 +141,10 @@ function MetricSlider({ metric, value, change }) {
   const round = (number) => (metric.unit === "%" ? Math.round(number) : Number(number.toPrecision(6)));
   const typed = (event) => event.target.value !== "" && change(round(Number(event.target.value)));
   return html`<div class="slider">
-    <label><span>${metric.name} <span class="quiet">target ${metric.targetText}</span></span>
+    <label><span>${metric.label} <span class="quiet">target ${metric.targetText}</span></span>
       <input type="range" min="0" max=${top} step=${step} value=${value} onInput=${typed}
         aria-valuetext=${`${value} ${metric.unit}`} /></label>
-    <input type="number" class="exact" min="0" step="any" value=${value} onInput=${typed} aria-label=${`${metric.name}, exact value`} />
+    <input type="number" class="exact" min="0" step="any" value=${value} onInput=${typed} aria-label=${`${metric.label}, exact value`} />
     <span class="unit">${metric.unit}</span>
   </div>`;
 }

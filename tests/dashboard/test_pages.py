@@ -1,0 +1,191 @@
+"""What the pages are told: rows, stories, pods, events and history, from a running operator's own objects."""
+
+import json
+
+import pytest
+
+from tests.dashboard import stage
+from tests.dashboard.asking import app_of, ask, entered
+from tests.unit.decide.horizontal import builders as given
+from trimtab.dashboard import states
+from trimtab.dashboard.history import History
+from trimtab.dashboard.horizontal import OperatorHorizontal
+from trimtab.dashboard.http import encoded
+from trimtab.decide.horizontal import Verdict
+from trimtab.decide.horizontal.wording import SUMMARIES
+
+UGLY = stage.UGLY
+
+
+def page_of(one, identity="hpa/shop/web"):
+    source = OperatorHorizontal([one])
+    source.take()
+    page = source.page(identity)
+    assert page is not None
+    return page
+
+
+def test_every_verdict_has_a_state():
+    told = {verdict: states.state_of(verdict) for verdict in Verdict}
+    assert told[Verdict.SCALES_UP] == "scaling"
+    assert told[Verdict.DOWN_WINDOW] == "held"
+    assert told[Verdict.METRICS_FAILED] == "problem"
+    assert set(told.values()) == {"scaling", "steady", "held", "paused", "problem"}
+    assert set(SUMMARIES) == set(Verdict)
+
+
+def test_an_own_and_a_native_hpa_of_one_name_have_their_own_pages():
+    own, native = stage.steady(), stage.steady(native=True)
+    source = OperatorHorizontal([own, native])
+    assert [row.id for row in source.rows()] == ["hpa/shop/web", "native/shop/web"]
+    assert source.record("native/shop/web") is native.records[-1]
+
+
+def test_an_autoscaler_without_a_decision_waits():
+    page = page_of(stage.autoscaler())
+    assert (page.row.state, page.story, page.row.at) == ("waiting", None, 0.0)
+
+
+def test_a_spec_that_cannot_be_decided_on_is_a_problem_with_its_text():
+    one = stage.steady()
+    one.problem = "spec.maxReplicas: Required value"
+    page = page_of(one)
+    assert (page.row.state, page.row.summary, page.problem) == ("problem", one.problem, one.problem)
+
+
+def test_the_overview_tells_the_row_again_only_after_another_decision():
+    one = stage.steady()
+    source = OperatorHorizontal([one])
+    first = source.rows()[0]
+    assert source.rows()[0] is first
+    stage.decided(one, 3, given.usage_of(given.pods(3), 90), at=given.T + 15)
+    assert source.rows()[0].desired == 6
+
+
+def test_pods_left_out_come_first_with_the_reason_and_their_samples():
+    page = page_of(stage.wave(steps=3))
+    first, second = page.pods[:2]
+    assert (first.name, first.is_counted, first.why) == ("scrape-x2k9p", False, "it belongs to Job/scrape")
+    assert (first.samples, second.is_counted, second.why) == (("990m", ""), True, "")
+    assert page.pods_total == len(page.pods)
+
+
+@pytest.mark.parametrize(
+    ("pod", "samples", "why"),
+    [
+        (given.pod("a"), {}, "no sample yet"),
+        (given.pod("a", phase="Pending", ready="False"), {"a": 10}, "not ready yet"),
+        (given.pod("a", is_deleted=True), {"a": 10}, "going or failed: not part of the average"),
+        (given.pod("a"), {"a": -5}, "its sample is refused: negative value -0.005"),
+    ],
+)
+def test_a_pod_that_counts_but_is_not_measured_like_the_others_says_why(pod, samples, why):
+    one = stage.autoscaler()
+    stage.decided(one, 2, given.samples(samples | {"b": 50}), pods=(pod, given.pod("b")))
+    found = {view.name: view.why for view in page_of(one).pods}
+    assert found["b"] == ""
+    assert found["a"] == why
+
+
+def test_history_outlives_the_ring_of_records_and_keeps_events():
+    one = stage.autoscaler(records=2)
+    source = OperatorHorizontal([one])
+    replicas = 3
+    for step in range(10):
+        pods = given.pods(replicas)
+        usage = given.usage_of(pods, 50 if step % 4 else 95, age=-15.0 * step)
+        replicas = stage.decided(one, replicas, usage, at=given.T + 15 * step, pods=pods)
+        source.take()
+    page = source.page("hpa/shop/web")
+    assert page is not None
+    track = page.track
+    assert len(track.at) == 10
+    assert track.at == tuple(given.T + 15 * step for step in range(10))
+    assert track.metrics[0].value[0] == 95.0
+    assert (track.metrics[0].up[0], track.metrics[0].down[0]) == (pytest.approx(55), pytest.approx(45))
+    assert "SuccessfulRescale" in {event.reason for event in page.events}
+
+
+def test_taking_twice_adds_nothing():
+    one = stage.steady()
+    source = OperatorHorizontal([one])
+    source.take()
+    source.take()
+    page = source.page("hpa/shop/web")
+    assert page is not None
+    assert len(page.track.at) == 1
+
+
+def test_all_histories_together_are_bounded_and_the_gone_are_forgotten():
+    history = History(most_points=100)
+    ones = {f"uid-{number}": stage.wave(steps=30).records for number in range(3)}
+    for _ in range(3):
+        history.take(ones)
+    assert [len(history.of(uid).points) for uid in ones] == [20, 20, 20]
+    history.take({})
+    assert len(history.of("uid-0").points) == 0
+
+
+def test_a_metric_that_failed_is_a_gap():
+    one = stage.steady()
+    stage.decided(one, 3, given.unreadable("no metrics today"), at=given.T + 15)
+    page = page_of(one)
+    assert page.track.metrics[0].value == (50.0, None)
+    assert page.story.metrics[0].problem.endswith("no metrics today")
+
+
+def test_infinite_tolerance_is_written_as_nothing_and_not_as_bad_json():
+    one = stage.autoscaler(hpa=given.hpa(behavior=given.tolerant(up="1e300", down="1")))
+    stage.decided(one, 3, given.usage_of(given.pods(3), 50))
+    assert json.loads(encoded(page_of(one)))["story"]["metrics"][0]["up"] is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain <b>", "plain <b>"),
+        ("a\u202eb", r"a\u202eb"),
+        ("\x1b[31mred", r"\u001b[31mred"),
+        ("bell\x07", r"bell\u0007"),
+        ("line\nend", "line\nend"),
+        (r"already \u001b spelt", r"already \u001b spelt"),
+        ("back\\slash", "back\\slash"),
+        ("del\x7f", r"del\u007f"),
+        ("isolate\u2066", r"isolate\u2066"),
+    ],
+)
+def test_characters_that_hide_or_reorder_text_are_spelt_out(text, shown):
+    assert json.loads(encoded({"message": text})) == {"message": shown}
+
+
+async def test_names_that_are_markup_travel_as_json_and_never_as_html():
+    app = app_of(stage.steady(UGLY))
+    browser = await entered(app)
+    answer = await browser.get("/api/overview")
+    assert answer.json()["horizontal"][0]["name"] == UGLY
+    assert answer.headers["content-type"] == "application/json"
+    missing = await ask(app, "GET", f"/{UGLY}", headers={"cookie": browser.cookie})
+    assert (missing.status, missing.headers["content-type"]) == (404, "application/json")
+
+
+async def test_a_page_is_found_by_its_id():
+    browser = await entered(app_of(stage.wave(steps=5), stage.steady("other")))
+    found = (await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fweb")).json()
+    assert found["story"]["strategy"] == "OwnerReference"
+    assert [metric["label"] for metric in found["story"]["metrics"]] == ["cpu", "orders"]
+    assert (await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fnone")).status == 404
+    assert (await browser.get("/api/vpa", query="id=vpa%2Fshop%2Fnone")).status == 404
+
+
+async def test_a_failing_source_is_a_500_without_its_secrets(caplog):
+    class Broken(OperatorHorizontal):
+        def page(self, identity):
+            raise RuntimeError(f"secret of {identity}")
+
+    app = app_of()
+    app._horizontal = Broken([])
+    browser = await entered(app)
+    answer = await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fweb%0Anew")
+    assert answer.status == 500
+    assert b"secret" not in answer.body
+    assert len(caplog.records) == 1

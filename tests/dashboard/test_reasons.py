@@ -1,0 +1,97 @@
+"""Why not more, and why not fewer, in words that name the number that would change it."""
+
+import pytest
+
+from tests.dashboard import stage
+from tests.unit.decide.horizontal import builders as given
+from trimtab.dashboard.stories import story_of
+
+
+def story(replicas, *readings, hpa=None, **fields):
+    one = stage.autoscaler(hpa=hpa)
+    stage.decided(one, replicas, *readings, **fields)
+    record = one.records[-1]
+    return story_of(record.observation, record.decision)
+
+
+def used(replicas, milli):
+    return given.usage_of(given.pods(replicas), milli)
+
+
+def test_within_tolerance_both_directions_name_their_threshold():
+    told = story(3, used(3, 52))
+    assert told.more == (
+        "No metric asks for more. It grows when cpu resource utilization (percentage of request) is above 55 %."
+    )
+    assert told.less.startswith("The present replicas are needed. It shrinks when cpu")
+    assert told.less.endswith("is at 33.3333 % or less and stays so for 300 s.")
+
+
+def test_two_metrics_one_is_enough_to_grow_and_all_are_needed_to_shrink():
+    two = given.hpa(given.cpu(), given.external(given.average("10")))
+    told = story(3, used(3, 50), given.series(30), hpa=two)
+    assert ", or external metric queue is above 11" in told.more
+    assert ", and external metric queue is at" in told.less
+
+
+@pytest.mark.parametrize(
+    ("told", "more", "less"),
+    [
+        (lambda: story(3, used(3, 90)), "It grows from 3 to 6.", "The present replicas"),
+        (
+            lambda: story(10, used(10, 90)),
+            "The metrics ask for 18, but this is maxReplicas. Next: raise maxReplicas.",
+            "The present replicas",
+        ),
+        (lambda: story(10, used(10, 50)), "There are 10, which is maxReplicas.", "The present replicas"),
+        (lambda: story(1, used(1, 10)), "No metric asks for more", "There are 1, which is minReplicas."),
+        (
+            lambda: story(4, used(4, 10)),
+            "No metric asks for more",
+            "The metrics ask for 1, but more was recommended",
+        ),
+        (
+            lambda: story(3, used(3, 400), hpa=given.hpa(high=100)),
+            "It grows from 3 to 6; the metrics ask for 24, but the scale-up policies allow no more in this period.",
+            "The present",
+        ),
+        (
+            lambda: story(12, used(12, 50)),
+            "There are more replicas than maxReplicas.",
+            "It shrinks from 12 to 10.",
+        ),
+        (lambda: story(0), "Someone set the replicas to zero", "Someone set the replicas to zero"),
+        (
+            lambda: story(3, given.unreadable("gone")),
+            "No metric can be read.",
+            "No metric can be read. To change that:",
+        ),
+    ],
+)
+def test_each_kind_of_decision_has_its_sentence(told, more, less):
+    found = told()
+    assert (found.more[: len(more)], found.less[: len(less)]) == (more, less)
+
+
+def test_a_metric_that_cannot_be_read_keeps_the_replicas_from_shrinking():
+    two = given.hpa(given.cpu(), given.external(given.average("10")))
+    told = story(3, used(3, 50), given.unreadable("no answer"), hpa=two)
+    assert told.less == "A metric cannot be read, and replicas are not lowered on half the facts."
+
+
+def test_the_limits_tell_how_far_one_sync_may_go():
+    calm = given.hpa(
+        behavior=given.behavior(
+            given.rules(("Pods", 2, 60), ("Percent", 10, 60), select="Max", window=30),
+            given.rules(("Pods", 1, 60), select="Min"),
+        )
+    )
+    told = story(5, used(5, 50), hpa=calm)
+    assert (told.up.allowed, told.up.window_seconds, told.up.policies) == (
+        7,
+        30,
+        ("2 pods per 60 s", "10 % per 60 s"),
+    )
+    assert (told.down.allowed, told.down.window_seconds, told.down.policies) == (4, 300, ("1 pod per 60 s",))
+    plain = story(5, used(5, 50))
+    assert (plain.up.allowed, plain.down.allowed) == (10, 1)

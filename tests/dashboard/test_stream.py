@@ -1,0 +1,159 @@
+"""Live updates: what changed, to whom it may be shown, until the session ends."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.dashboard import stage
+from tests.dashboard.asking import app_of, ask, entered, stream
+from tests.unit.decide.horizontal import builders as given
+from trimtab.clock import VirtualClock
+from trimtab.dashboard import Load
+from trimtab.dashboard import stream as streams
+
+
+def rows_in(message):
+    kind, data = message["body"].decode().strip().split("\n")
+    assert kind == "event: rows"
+    return json.loads(data.removeprefix("data: "))
+
+
+def in_virtual_time(main):
+    clock = VirtualClock()
+    clock.run(main(clock))
+
+
+def test_a_new_decision_reaches_the_open_page_and_unchanged_rows_do_not():
+    async def main(clock):
+        one, other = stage.steady(), stage.steady("other")
+        app = app_of(one, other, clock=clock)
+        running = asyncio.ensure_future(app.run())
+        browser = await entered(app)
+        await clock.sleep(0.5)
+        async with stream(app, browser) as (sent, _):
+            start = await sent.get()
+            assert dict(start["headers"])[b"content-type"] == b"text/event-stream; charset=utf-8"
+            assert b"default-src 'self'" in dict(start["headers"])[b"content-security-policy"]
+            assert (await sent.get())["body"] == b"retry: 2000\n\n"
+            stage.decided(one, 3, given.usage_of(given.pods(3), 90), at=given.T + 15)
+            news = rows_in(await sent.get())
+            assert [(row["id"], row["desired"]) for row in news["horizontal"]] == [("hpa/shop/web", 6)]
+        running.cancel()
+
+    in_virtual_time(main)
+
+
+def test_a_deleted_autoscaler_is_gone_from_the_page():
+    async def main(clock):
+        book = [stage.steady(), stage.steady("other")]
+        app = app_of(clock=clock)
+        app._horizontal._autoscalers = book
+        running = asyncio.ensure_future(app.run())
+        browser = await entered(app)
+        await clock.sleep(0.5)
+        async with stream(app, browser) as (sent, _):
+            await sent.get(), await sent.get()
+            book.pop()
+            assert rows_in(await sent.get())["gone"] == ["hpa/shop/other"]
+        running.cancel()
+
+    in_virtual_time(main)
+
+
+def test_a_quiet_stream_still_gives_a_sign():
+    async def main(clock):
+        app = app_of(stage.steady(), clock=clock)
+        running = asyncio.ensure_future(app.run())
+        browser = await entered(app)
+        await clock.sleep(0.5)
+        async with stream(app, browser) as (sent, _):
+            await sent.get(), await sent.get()
+            began = clock.monotonic()
+            assert (await sent.get())["body"] == b": still here\n\n"
+            assert clock.monotonic() - began == pytest.approx(streams.QUIET_LOOKS, abs=1.1)
+        running.cancel()
+
+    in_virtual_time(main)
+
+
+def test_logging_out_and_stopping_the_program_end_the_stream():
+    async def main(clock):
+        app = app_of(stage.steady(), clock=clock)
+        running = asyncio.ensure_future(app.run())
+        browser, other = await entered(app), await entered(app)
+        async with stream(app, browser) as (_, first), stream(app, other) as (_, second):
+            await clock.sleep(0.5)
+            await browser.post("/api/logout", {})
+            await first
+            assert not second.done()
+            running.cancel()
+            await second
+
+    in_virtual_time(main)
+
+
+def test_streams_are_bounded():
+    async def main(clock):
+        app = app_of(clock=clock)
+        browser = await entered(app)
+        app._streams._open = streams.MOST_STREAMS
+        assert (await ask(app, "GET", "/events", headers={"cookie": browser.cookie})).status == 503
+
+    in_virtual_time(main)
+
+
+def test_what_cannot_be_shown_does_not_end_the_program_that_is_shown(caplog):
+    async def main(clock):
+        app = app_of(clock=clock)
+        app._horizontal._autoscalers = [None]
+        running = asyncio.ensure_future(app.run())
+        await clock.sleep(2.5)
+        assert not running.done()
+        running.cancel()
+
+    in_virtual_time(main)
+    assert {record.message for record in caplog.records} == {"the dashboard could not be brought up to date"}
+
+
+class Knobs:
+    def __init__(self):
+        self.factors = {"web": 1.0}
+
+    def loads(self):
+        return [Load(name=name, title=name.title(), factor=factor) for name, factor in self.factors.items()]
+
+    async def set_factor(self, name, factor):
+        if name not in self.factors:
+            raise KeyError(name)
+        self.factors[name] = factor
+
+
+async def test_a_load_is_turned_up_by_our_own_page_only():
+    knobs = Knobs()
+    browser = await entered(app_of(controls=knobs))
+    assert (await browser.get("/api/session")).json()["hasLoads"] is True
+    assert (await browser.post("/api/loads", {"name": "web", "factor": 3}, x_trimtab_csrf="x")).status == 403
+    assert knobs.factors == {"web": 1.0}
+    answer = await browser.post("/api/loads", {"name": "web", "factor": 3})
+    assert (answer.json()["loads"][0]["factor"], knobs.factors) == (3.0, {"web": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"name": "none", "factor": 1}, 404),
+        ({"name": "web", "factor": -1}, 422),
+        ({"name": "web", "factor": 101}, 422),
+        ({"name": "web", "factor": "much"}, 422),
+    ],
+)
+async def test_a_load_that_is_not_there_or_absurd_is_refused(body, status):
+    browser = await entered(app_of(controls=Knobs()))
+    assert (await browser.post("/api/loads", body)).status == status
+
+
+async def test_without_a_lab_there_is_no_load_to_change():
+    browser = await entered(app_of())
+    assert (await browser.get("/api/loads")).json() == {"loads": []}
+    assert (await browser.post("/api/loads", {"name": "web", "factor": 1})).status == 404

@@ -1,0 +1,159 @@
+"""The what-if is the production decision on an edited observation, and changes nothing."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from tests.dashboard import stage
+from tests.dashboard.asking import app_of, entered
+from tests.unit.decide.horizontal import builders as given
+from trimtab.dashboard.stories import story_of
+from trimtab.dashboard.whatif import Edits, MetricEdit, RefusedEditsError, edited, what_if
+from trimtab.decide.horizontal import decide, explain
+from trimtab.decide.horizontal.record import dumps
+
+
+def record_of(*readings, replicas=3, hpa=None, **fields):
+    one = stage.autoscaler(hpa=hpa)
+    stage.decided(one, replicas, *(readings or [given.usage_of(given.pods(replicas), 50)]), **fields)
+    return one.records[-1]
+
+
+def decision_of(record, edits):
+    return decide(edited(record, edits), datetime.fromtimestamp(record.decision.now, UTC))
+
+
+def test_without_edits_it_is_the_decision_that_was_made():
+    record = record_of(given.usage_of(given.pods(3), 90))
+    assert edited(record, Edits()) == record.observation
+    assert what_if(record, Edits()).desired == record.decision.desired == 6
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        Edits(min_replicas=5),
+        Edits(max_replicas=4, metrics=(MetricEdit(0, 150),)),
+        Edits(metrics=(MetricEdit(0, 20),)),
+        Edits(metrics=(MetricEdit(0, 20),), forgets=True),
+        Edits(behavior={"scaleUp": {"tolerance": "0.5"}}, metrics=(MetricEdit(0, 70),)),
+        Edits(
+            behavior={"scaleDown": {"selectPolicy": "Disabled"}}, metrics=(MetricEdit(0, 1),), forgets=True
+        ),
+        Edits(selection_strategy="OwnerReference"),
+        Edits(replicas=9),
+    ],
+    ids=str,
+)
+def test_it_equals_decide_on_the_edited_observation(edits):
+    record = record_of()
+    decision = decision_of(record, edits)
+    story = what_if(record, edits)
+    assert story == story_of(edited(record, edits), decision)
+    told = explain(decision)
+    assert (story.verdict, story.desired, story.summary) == (told.verdict, decision.desired, told.summary)
+
+
+def test_the_record_stays_as_it_is():
+    record = record_of()
+    before = dumps(record)
+    what_if(record, Edits(min_replicas=4, metrics=(MetricEdit(0, 99),), replicas=2, forgets=True))
+    assert dumps(record) == before
+
+
+@pytest.mark.parametrize("percent", [0, 1, 33, 44, 50, 54, 56, 99, 100, 250])
+def test_a_utilisation_comes_to_exactly_the_percent_that_was_set(percent):
+    usage = given.samples({"web-1": 31, "web-2": 57, "web-3": 62})
+    story = what_if(record_of(usage), Edits(metrics=(MetricEdit(0, percent),)))
+    assert story.metrics[0].value == percent
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 3, 17.25, 4000])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        given.external(given.average("5")),
+        given.external(given.value("5")),
+        given.object_metric(given.value("5")),
+    ],
+)
+def test_a_series_comes_to_the_value_that_was_set(metric, value):
+    record = record_of(given.series(2.5, 4) if metric.external else given.series(7), hpa=given.hpa(metric))
+    story = what_if(record, Edits(metrics=(MetricEdit(0, value),)))
+    assert story.metrics[0].value == pytest.approx(value, abs=0.002, rel=0.001)
+
+
+def test_a_metric_that_is_zero_can_be_raised():
+    record = record_of(given.usage_of(given.pods(3), 0))
+    assert what_if(record, Edits(metrics=(MetricEdit(0, 80),))).metrics[0].value == 80
+    queue = record_of(given.series(0), hpa=given.hpa(given.external(given.average("5"))))
+    assert what_if(queue, Edits(metrics=(MetricEdit(0, 20),))).desired == 6, "4 of 3 to 12, at most doubled"
+
+
+def test_a_wider_tolerance_keeps_the_replicas():
+    record = record_of(given.usage_of(given.pods(3), 58))
+    assert what_if(record, Edits()).desired == 4
+    wide = Edits(behavior={"scaleUp": {"tolerance": "0.2"}})
+    assert (what_if(record, wide).desired, what_if(record, wide).verdict) == (3, "WithinTolerance")
+
+
+def test_forgetting_lets_the_window_pass():
+    record = record_of(given.usage_of(given.pods(4), 10), replicas=4, memory=given.settled(4))
+    assert what_if(record, Edits()).verdict == "HeldByScaleDownWindow"
+    assert what_if(record, Edits(forgets=True)).desired == 1
+
+
+@pytest.mark.parametrize(
+    ("edits", "field"),
+    [
+        (Edits(min_replicas=20), "maxReplicas"),
+        (Edits(max_replicas=0), "maxReplicas"),
+        (Edits(behavior={"scaleUp": {"tolerance": "-1"}}), "tolerance"),
+        (Edits(behavior={"scaleUp": {"tolerance": "much"}}), "tolerance"),
+        (Edits(behavior={"scaleDown": {"stabilizationWindowSeconds": 9999}}), "stabilizationWindowSeconds"),
+        (
+            Edits(behavior={"scaleUp": {"policies": [{"type": "Pods", "value": 0, "periodSeconds": 15}]}}),
+            "value",
+        ),
+        (Edits(behavior={"scaleUp": 5}), "scaleUp"),
+        (Edits(selection_strategy="Anything"), "selectionStrategy"),
+        (Edits(metrics=(MetricEdit(7, 1),)), "metrics[7]"),
+        (Edits(metrics=(MetricEdit(-1, 1),)), "metrics[-1]"),
+        (Edits(metrics=(MetricEdit(0, -1),)), "metrics[0].value"),
+        (Edits(metrics=(MetricEdit(0, float("nan")),)), "metrics[0].value"),
+        (Edits(replicas=-1), "replicas"),
+        (Edits(replicas=2_000_000_000), "replicas"),
+    ],
+)
+def test_what_an_api_server_would_refuse_is_refused_with_the_field(edits, field):
+    with pytest.raises(RefusedEditsError, match=field.replace("[", r"\[")):
+        what_if(record_of(), edits)
+
+
+def test_a_metric_that_could_not_be_read_cannot_be_set():
+    with pytest.raises(RefusedEditsError, match="could not be read"):
+        what_if(record_of(given.unreadable()), Edits(metrics=(MetricEdit(0, 1),)))
+
+
+async def test_the_page_asks_over_http_and_gets_the_same():
+    one = stage.steady()
+    browser = await entered(app_of(one))
+    edits = {"metrics": [{"index": 0, "value": 90}], "maxReplicas": 5}
+    answer = await browser.post("/api/whatif", {"id": "hpa/shop/web", "edits": edits})
+    want = what_if(one.records[-1], Edits(max_replicas=5, metrics=(MetricEdit(0, 90.0),)))
+    assert answer.json() == msgspec.json.decode(msgspec.json.encode(want))
+    assert (answer.json()["desired"], answer.json()["asked"]) == (5, 6)
+
+
+async def test_a_refused_edit_is_told_over_http():
+    browser = await entered(app_of(stage.steady()))
+    answer = await browser.post("/api/whatif", {"id": "hpa/shop/web", "edits": {"minReplicas": 99}})
+    assert answer.status == 422
+    assert "maxReplicas" in answer.json()["message"]
+
+
+@pytest.mark.parametrize("identity", ["hpa/shop/other", "hpa/shop", "", "vpa/shop/web", "native/shop/web"])
+async def test_nothing_is_decided_about_an_unknown_autoscaler(identity):
+    browser = await entered(app_of(stage.steady()))
+    assert (await browser.post("/api/whatif", {"id": identity})).status == 404
