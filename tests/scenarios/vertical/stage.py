@@ -51,8 +51,8 @@ LEADER_TARGET, FOLLOWER_TARGET = 9616998332, 1168723596
 class Actor:
     """One process with recommender and updater, and its line to the server."""
 
-    def __init__(self, stage: "Stage", settings: Settings) -> None:
-        self.line = Line(stage.transport)
+    def __init__(self, stage: "Stage", settings: Settings, *, direct: bool = False) -> None:
+        self.line = Line(stage.direct.sender.transport if direct else stage.transport)
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
         self.site = Site(stage.clock, client, settings, registry=self.registry)
@@ -87,6 +87,8 @@ class Stage:
         self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
         self.transport = WithMetrics(transport, self.metrics)
         self.client = Client(clock, self.transport, seed=1)
+        self.direct = Client(clock, transport, seed=1)
+        """A client that asks the server itself for metrics too."""
         self.namespace = f"v-{secrets.token_hex(3)}"
         self.own_namespace = f"{self.namespace}-own"
         self._nodes: list[str] = []
@@ -114,14 +116,16 @@ class Stage:
         await self.client.close()
 
     @asynccontextmanager
-    async def running(self, **settings: Any) -> AsyncIterator[Actor]:
+    async def running(self, *, direct: bool = False, **settings: Any) -> AsyncIterator[Actor]:
         """A fresh process, so to speak."""
         settings.setdefault("feature_gates", GATES)
         if self.outbound is None:
             port = free_port()
             settings |= {"webhook_url": f"https://127.0.0.1:{port}", "webhook_port": port}
         settings.setdefault("namespace", self.own_namespace)
-        actor = Actor(self, Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings))
+        actor = Actor(
+            self, Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings), direct=direct
+        )
         try:
             await actor.site.view.wait_synced()
             yield actor

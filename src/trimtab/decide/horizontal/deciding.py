@@ -19,7 +19,7 @@ from trimtab.decide.horizontal.memory import seeded
 from trimtab.decide.horizontal.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.selection import effective_strategy
 from trimtab.decide.horizontal.stabilize import MESSAGES as HELD
-from trimtab.decide.horizontal.zero import DISABLED, can_wake, floor_of, is_paused, mark
+from trimtab.decide.horizontal.zero import DISABLED, can_wake, ceiling_of, floor_of, is_paused, mark
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
 from trimtab.model.scale import Scale
 
@@ -52,7 +52,7 @@ def decide(seen: Observation, now: datetime) -> Decision:
     draft.current = current = scale.spec.replicas
     _tell_external_change(draft)
     draft.memory = seeded(draft.memory, current, draft.now)
-    lowest, highest = floor_of(hpa.spec, seen.gates, seen.compat), hpa.spec.max_replicas
+    lowest, highest = floor_of(hpa.spec, seen.gates, seen.compat), ceiling_of(hpa.spec)
     is_ours = seen.gates.hpa_scale_to_zero and draft.conditions.is_true(SCALED_TO_ZERO)
     if current == 0:
         if is_paused(hpa.spec, lowest, is_ours=is_ours):
@@ -85,7 +85,7 @@ def _paused(draft: Draft, lowest: int) -> Decision:
     seen = draft.seen
     if not seen.gates.hpa_scale_to_zero and not seen.compat.keep_condition_while_gate_off:
         draft.conditions.remove(SCALED_TO_ZERO)
-    draft.trail = Trail(lowest=lowest, highest=seen.hpa.spec.max_replicas, stop="Paused")
+    draft.trail = Trail(lowest=lowest, highest=ceiling_of(seen.hpa.spec), stop="Paused")
     return draft.settled(0)
 
 
@@ -143,7 +143,7 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
         current=current,
         desired=asked,
         lowest=lowest,
-        highest=seen.hpa.spec.max_replicas,
+        highest=ceiling_of(seen.hpa.spec),
         behavior=seen.hpa.spec.behavior,
     )
     result = normal.normalize(wanted, draft.memory, draft.now, seen.settings, seen.compat)

@@ -16,6 +16,7 @@ from trimtab.decide.horizontal.readings import Failed, Reading
 from trimtab.decide.horizontal.sanity import limits_at
 from trimtab.decide.horizontal.selection import Selection, effective_strategy, select
 from trimtab.decide.horizontal.tolerance import tolerance_of
+from trimtab.decide.horizontal.zero import ceiling_of
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.scale import Scale
 from trimtab.model.wire import Wire
@@ -49,7 +50,7 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
     tolerance = tolerance_of(seen.hpa.spec.behavior, seen.settings, seen.gates)
     draft.trail = Trail(
         lowest=lowest,
-        highest=seen.hpa.spec.max_replicas,
+        highest=ceiling_of(seen.hpa.spec),
         strategy=strategy,
         counted=len(selection.pods),
         left_out=selection.left_out,

@@ -30,6 +30,11 @@ def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Com
     return lowest
 
 
+def ceiling_of(spec: HorizontalPodAutoscalerSpec) -> int:
+    """Return the highest replicas; no stored object without a maximum (no API accepts one) switches a workload off."""
+    return max(spec.max_replicas, 1)
+
+
 def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:
     """Write down whether the autoscaler brought the workload to zero."""
     if scaled_to_zero:
