@@ -36,7 +36,7 @@ COMMANDS = {
         "Tell why an autoscaler scales or does not: `trimtab explain hpa/NAME`.",
     ),
     "install": Lazy(
-        "trimtab.cli.install:install", "Print the manifests of an installation, for `kubectl apply`."
+        "trimtab.cli.install:install", "Print the manifests of an installation; nothing is changed anywhere."
     ),
     "lab": Lazy(
         "trimtab.cli.lab:lab", "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."

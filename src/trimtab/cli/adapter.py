@@ -48,7 +48,7 @@ def adapter(ctx: click.Context, config: Path | None, kubeconfig: str, context: s
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         configuration = load_configuration(config)
-        _run(_serve(configuration, config.resolve().parent, kubeconfig, context))
+        _run(_serve(configuration, config.absolute().parent, kubeconfig, context))
     except (ConfigurationError, ConfigError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trimtab.clock import FastClock
     from trimtab.cluster.client import Client
     from trimtab.lab.embedded import EmbeddedCluster
+    from trimtab.operator.process import Component
 
 _SPEED = re.compile(r"([0-9]+(?:\.[0-9]+)?)x?\Z", re.ASCII)
 _KUBECONFIG = Path(".trimtab/kubeconfig")
@@ -108,6 +109,7 @@ class _Stage:
         from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
         from trimtab.operator.settings import Settings  # noqa: PLC0415
+        from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater  # noqa: PLC0415
         from trimtab.serving import served  # noqa: PLC0415
 
         logs.set_up("text", quiet=True)
@@ -116,14 +118,13 @@ class _Stage:
         horizontal = HorizontalAutoscaler(
             self._clock, cluster.client, settings, rules=rules_of(settings), registry=registry
         )
-        running = asyncio.ensure_future(horizontal.run())
-
-        async def stop() -> None:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-        stack.push_async_callback(stop)
-        app = HealthApp([horizontal], registry, pages=pages_of(horizontal.autoscalers))
+        site = Site(self._clock, cluster.client, settings, registry=registry)
+        stack.push_async_callback(site.close)
+        components: list[Component] = [horizontal, make_recommender(site), make_updater(site)]
+        for component in components:
+            task = asyncio.ensure_future(component.run())
+            stack.push_async_callback(_stop, task)
+        app = HealthApp(components, registry, pages=pages_of(horizontal.autoscalers))
         self._operator = await stack.enter_async_context(served(app, "127.0.0.1", 0))
 
     def _tell(self, url: str) -> None:
@@ -149,6 +150,11 @@ class _Stage:
                     _say(f"{self._clock.now():%H:%M:%S}  {key[0]}/{key[1]}: {before} -> {now}")
                 known[key] = now
             await self._clock.sleep(5)
+
+
+async def _stop(running: "asyncio.Task[None]") -> None:
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 def _say(text: str) -> None:

@@ -66,6 +66,12 @@ STORIES = (
         "the backlog of images grows, that of videos does not: one metric name, told apart by its label",
         "trimtab explain hpa/images -n one-series",
     ),
+    Story(
+        "roles",
+        "A size for each role",
+        "the pod of db that leads needs four times as much; its VPAScope gives it, in place, whoever leads",
+        "kubectl get vpa -n roles; kubectl get pods -n roles -L role",
+    ),
 )
 
 
