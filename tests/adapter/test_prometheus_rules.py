@@ -232,6 +232,23 @@ async def test_discovery_lists_only_the_series_that_exist(over_prometheus):
     ]
 
 
+@pytest.mark.parametrize("text", ["", "rules: [", None])
+async def test_rules_that_cannot_be_read_at_the_start_are_told_and_taken_over_when_they_can(
+    cluster, prometheus, tmp_path, text
+):
+    if text is not None:
+        (tmp_path / "rules.yaml").write_text(text)
+    server = {"url": "http://127.0.0.1:1"}
+    source = {"name": "prom", "prometheus": {"server": server, "rulesFile": "rules.yaml"}}
+    async with running(cluster, write_configuration(tmp_path, source)) as adapter:
+        rules = source_of(adapter)
+        assert [health.reason for health in rules.health() if health.name == "rules file of prom"] != []
+        write(tmp_path / "rules.yaml", "MetricRules", {"rules": RULES[:1]})
+        rules.refresh()
+        assert [active.checked.name for active in rules.rules] == ["queues"]
+        assert [health for health in rules.health() if health.name == "rules file of prom"] == []
+
+
 async def test_a_changed_rules_file_is_taken_over_and_a_spoilt_one_is_not(
     cluster, prometheus, tmp_path, front
 ):

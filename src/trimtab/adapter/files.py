@@ -60,8 +60,9 @@ def convert(data: Any, kind: type[T], where: str) -> T:
 
 def below(root: Path, name: str) -> Path:
     """Return a file named in the configuration; it must lie in the configuration's directory (S13)."""
-    path = (root / name).resolve()
-    if not path.is_relative_to(root.resolve()):
+    path = root / name
+    # The path is checked where it leads to, but kept as it is written: in a pod it is a link that moves with updates.
+    if not path.resolve().is_relative_to(root.resolve()):
         raise ConfigurationError(f"{name}: lies outside {root}; keep the adapter's files in its directory")
     return path
 

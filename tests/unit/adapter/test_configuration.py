@@ -6,8 +6,10 @@ import pytest
 
 from trimtab.adapter.config import Address, connection_to, load_configuration
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import below
+from trimtab.adapter.files import WatchedFile, below
 from trimtab.clock import SystemClock
+from trimtab.install.assembly import manifests
+from trimtab.install.values import set_values
 
 HEAD = "apiVersion: adapter.trimtab.dev/v1alpha1\nkind: AdapterConfiguration\n"
 
@@ -42,6 +44,39 @@ def test_a_link_out_of_the_directory_is_refused(tmp_path):
     (inside / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(ConfigurationError, match="lies outside"):
         below(inside, "link")
+
+
+def test_a_file_of_a_projected_volume_is_followed_through_an_update(tmp_path):
+    """The kubelet writes a new directory, moves the link to it, and removes the old one."""
+
+    def mount(version, text):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "rules.yaml").write_text(text)
+        link = tmp_path / "..data_tmp"
+        link.symlink_to(version)
+        link.rename(tmp_path / "..data")
+
+    mount("..2026_1", "old")
+    (tmp_path / "rules.yaml").symlink_to("..data/rules.yaml")
+    file = WatchedFile(below(tmp_path, "rules.yaml"))
+    assert file.has_changed()
+    assert not file.has_changed()
+    mount("..2026_2", "new")
+    (tmp_path / "..2026_1" / "rules.yaml").unlink()
+    assert file.has_changed()
+    assert file.path.read_text() == "new"
+
+
+def test_the_configuration_that_an_installation_carries_can_be_used(tmp_path):
+    found = [
+        one
+        for one in manifests(set_values(["adapter.enabled=true", "adapter.caBundle=QQ=="]))
+        if (one["kind"], one["metadata"]["name"]) == ("ConfigMap", "trimtab-adapter")
+    ]
+    (tmp_path / "adapter.yaml").write_text(found[0]["data"]["adapter.yaml"])
+    source = load_configuration(tmp_path / "adapter.yaml").sources[0]
+    assert source.prometheus is not None
+    assert source.prometheus.rules_file in found[0]["data"]
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,12 @@ class PrometheusSource:
         self._objects = objects
         self._file = WatchedFile(rules_file)
         self._discovery_seconds = discovery_seconds
-        self._file_problem = ""
+        self._file_problem = f"{rules_file}: there is no such file"
         self._server = RuleHealth(clock, f"source {name}")
         self._refused: dict[str, str] = {}
         self.rules: list[ActiveRule] = []
-        self._file.has_changed()
-        self._take(read_rules(rules_file))
+        # Rules that cannot be read yet take no other source's metrics away; the file is looked at again and again.
+        self.refresh()
 
     @property
     def name(self) -> str:
