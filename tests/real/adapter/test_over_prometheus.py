@@ -1,6 +1,8 @@
 """Rules over a real Prometheus that scrapes an exporter; an HPA of the real controller follows; Prometheus dies, returns."""
 
 import json
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -130,6 +132,19 @@ def test_a_pattern_finds_the_series_and_the_rate_has_its_window(adapter):
     assert (item["describedObject"]["name"], item["windowSeconds"]) == ("foo-1", 10)
     names = {one["name"] for one in adapter.raw("/apis/custom.metrics.k8s.io/v1beta2")["resources"]}
     assert {"pods/jobs_per_second", "statefulsets.apps/queue_length"} <= names
+
+
+def test_the_rule_tester_shows_the_values_and_the_rule_that_prometheus_refuses(adapter, scraping):
+    program = Path(sys.executable).with_name("trimtab")
+    command = [program, "adapter", "test", "rules.yaml", f"--prometheus={scraping.url}", f"--namespace={NS}"]
+    run = subprocess.run(
+        command, cwd=adapter.directory, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert run.returncode == 1
+    assert "{statefulset=foo} 73\n" in run.stdout
+    assert "pods/jobs_per_second" in run.stdout
+    assert "refused: the value is NaN" in run.stdout
+    assert "problem: Prometheus answered 400" in run.stdout
 
 
 def test_a_rule_that_prometheus_refuses_disables_itself_alone(adapter):
