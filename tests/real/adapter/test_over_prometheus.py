@@ -135,7 +135,7 @@ def test_a_pattern_finds_the_series_and_the_rate_has_its_window(adapter):
 
 
 def test_the_rule_tester_shows_the_values_and_the_rule_that_prometheus_refuses(adapter, scraping):
-    program = Path(sys.executable).with_name("trimtab")
+    program = str(Path(sys.executable).with_name("trimtab"))
     command = [program, "adapter", "test", "rules.yaml", f"--prometheus={scraping.url}", f"--namespace={NS}"]
     run = subprocess.run(
         command, cwd=adapter.directory, capture_output=True, text=True, check=False, timeout=60
