@@ -16,6 +16,11 @@ def main() -> None:
     except build.CannotBuildError as error:
         print(f"test-real: SKIPPED, nothing was run against the real programs: {error}")
         return
+    for name in build.OPTIONAL:
+        try:
+            build.ensure([name])
+        except build.CannotBuildError as error:
+            print(f"test-real: without {name}: {error}", flush=True)
     print(f"test-real: using the programs in {where}", flush=True)
     run = subprocess.run([sys.executable, "-m", "pytest", "-m", "real", "-rs", *sys.argv[1:]], check=False)
     sys.exit(run.returncode)

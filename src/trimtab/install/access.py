@@ -38,8 +38,10 @@ def _roles_of(component: str, rights: Rights) -> Iterator[Tree]:
         yield _cluster_binding(whole, whole, component)
     for where, rules in ((NAMESPACE, rights.home), ("kube-system", rights.system)):
         if rules:
-            yield ours(f"{_RBAC}/v1", "Role", name, component, namespace=where, rules=list(rules))
-            yield _binding(name, "Role", component, where)
+            role = ours(f"{_RBAC}/v1", "Role", name, component, namespace=where, rules=list(rules))
+            for tree in (role, _binding(name, "Role", component, where)):
+                # A role whose only rule is conditional goes with it: an empty role is a question to every reader.
+                yield If(rules[0].condition, tree) if len(rules) == 1 and isinstance(rules[0], If) else tree
 
 
 def _cluster_role(name: str, rules: tuple[Tree, ...]) -> Tree:

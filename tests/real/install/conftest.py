@@ -1,0 +1,68 @@
+"""An installation on the real kube-apiserver, as `trimtab install` prints it."""
+
+import json
+import subprocess
+
+import pytest
+
+from tools.peers import build
+from tools.peers.cluster import RealCluster
+from trimtab.install import manifests, set_values
+
+FOREIGN = ("ServiceMonitor", "PrometheusRule")
+"""Kinds whose definitions other projects install."""
+AGGREGATED = "APIService"
+"""Only tried, not kept: with nobody behind them they would spoil discovery for everyone else on this server."""
+VALUES = ("adapter.enabled=true", "adapter.caBundle=Q0E=", "dashboard.enabled=true")
+
+
+class Installed:
+    """A cluster with Trimtab's objects in it."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        self.cluster = cluster
+        self.objects = [one for one in manifests(set_values(VALUES)) if one["kind"] not in FOREIGN]
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as administrator and keep its warnings apart."""
+        program = [str(build.find("kubectl")), f"--kubeconfig={self.cluster.kubeconfig}", *arguments]
+        return subprocess.run(program, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+
+    def apply(self, objects, *flags: str) -> subprocess.CompletedProcess[str]:
+        """Apply objects as the documentation says, and return what kubectl said."""
+        body = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        return self.kubectl("apply", "--server-side", "--force-conflicts", *flags, "-f", "-", stdin=body)
+
+    def may(self, account: str, *question: str) -> bool:
+        """Ask whether an account may do something."""
+        account = f"--as=system:serviceaccount:trimtab:{account}"
+        return self.kubectl("auth", "can-i", *question, account).stdout.strip() == "yes"
+
+
+@pytest.fixture(scope="session")
+def installed(real_cluster: RealCluster):
+    found = Installed(real_cluster)
+    kept = [one for one in found.objects if one["kind"] != AGGREGATED]
+    # Kinds first, as anyone would: their objects' rules name nothing that has to exist, but watches do.
+    done = found.apply(kept)
+    assert done.returncode == 0, done.stderr
+    names = [f"crd/{one['metadata']['name']}" for one in kept if one["kind"] == "CustomResourceDefinition"]
+    found.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+    found.kubectl("create", "namespace", "shop")
+    return found
+
+
+@pytest.fixture
+def kubeconfig_of(installed, tmp_path):
+    """Return a kubeconfig with an account's own token, made by TokenRequest."""
+
+    def make(account: str):
+        config = json.loads(installed.cluster.kubeconfig.read_text())
+        token = installed.kubectl("create", "token", account, "-n", "trimtab", "--duration=1h").stdout.strip()
+        config["users"][0]["user"] = {"token": token}
+        path = tmp_path / f"{account}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(config))
+        return path
+
+    return make

@@ -1,0 +1,206 @@
+"""Programs work with the rights of their own accounts and no others: every answer is looked at, none is a 403."""
+
+import asyncio
+from collections import Counter
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.scenarios.clocks import ShiftedClock
+from tests.scenarios.horizontal.stage import Stage
+from tests.scenarios.metrics_stub import WithMetrics
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.config import load_kubeconfig
+from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.patching import PatchType
+from trimtab.cluster.resources import PODS
+from trimtab.cluster.transport import Request, Response
+from trimtab.operator.assembly import Operator
+from trimtab.operator.settings import Settings
+from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
+from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
+from trimtab.operator.vertical.assembly import (
+    Site,
+    make_admission,
+    make_recommender,
+    make_roles,
+    make_updater,
+)
+from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.probe import AdmissionProbe
+
+pytestmark = pytest.mark.real
+GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
+
+
+class Watched:
+    """A transport that keeps the status of every answer."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.answers = Counter()
+        self.refused = []
+
+    def _note(self, request: Request, status: int) -> None:
+        self.answers[status] += 1
+        if status in {401, 403}:
+            self.refused.append(f"{request.method} {request.path}")
+
+    async def request(self, request: Request) -> Response:
+        answer = await self.inner.request(request)
+        self._note(request, answer.status)
+        return answer
+
+    @asynccontextmanager
+    async def stream(self, request: Request):
+        async with self.inner.stream(request) as stream:
+            self._note(request, stream.status)
+            yield stream
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Place:
+    """A stage that the administrator sets up, and a client that holds one account's token."""
+
+    def __init__(self, clock, admin, account):
+        self.clock = clock
+        self.stage = Stage(
+            clock, HttpTransport(clock, load_kubeconfig(clock, str(admin), environ={})), prunes=True
+        )
+        own = HttpTransport(clock, load_kubeconfig(clock, str(account), environ={}))
+        self.watched = Watched(own)
+        self.client = Client(clock, WithMetrics(self.watched, self.stage.metrics), seed=2)
+
+
+@pytest.fixture
+def act(installed, kubeconfig_of):
+    """Play a scenario with one account."""
+
+    def play(account, scenario):
+        async def main():
+            place = Place(ShiftedClock(), installed.cluster.kubeconfig, kubeconfig_of(account))
+            await place.stage.open()
+            try:
+                await scenario(place)
+            finally:
+                await place.client.close()
+                await place.stage.close()
+            assert place.watched.refused == []
+            assert place.watched.answers[200] > 0
+
+        asyncio.run(main())
+
+    return play
+
+
+CPU = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+}
+
+
+def test_the_horizontal_account_scales_a_deployment(act):
+    async def scenario(place):
+        stage = place.stage
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        await stage.hpa("web", metrics=[CPU], selectionStrategy="OwnerReference")
+        settings = Settings(feature_gates=GATES, watch_namespaces=(stage.namespace,), port=0)
+        running = asyncio.ensure_future(Operator(place.clock, place.client, settings).run())
+
+        async def told():
+            assert not running.done(), running.result()
+            return await stage.replicas("web") == 4 and await stage.event_count("SuccessfulRescale") == 1
+
+        try:
+            await stage.wait_for(told, seconds=60)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    act("horizontal", scenario)
+
+
+def vpa(name):
+    return {
+        "apiVersion": VPAS.api_version,
+        "kind": VPAS.kind,
+        "metadata": {"name": name},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}},
+    }
+
+
+@asynccontextmanager
+async def site_of(place, **settings):
+    chosen = Settings(
+        feature_gates=GATES, watch_namespaces=(place.stage.namespace,), leader_elect=False, **settings
+    )
+    site = Site(place.clock, place.client, chosen)
+    try:
+        await site.view.wait_synced()
+        yield site
+    finally:
+        await site.close()
+
+
+def test_the_recommender_account_recommends_and_keeps_history(act):
+    async def scenario(place):
+        stage = place.stage
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        stage.use_memory(web="200Mi")
+        await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
+        async with site_of(place) as site:
+            recommender = make_recommender(site)
+            for _ in range(2):
+                await stage.pass_time(60)
+                report = await recommender.step()
+            assert report is not None
+        found = await stage.client.get(VPAS.untyped(), "web", stage.namespace)
+        assert found["status"]["recommendation"]["containerRecommendations"]
+        assert (await stage.client.list(CHECKPOINTS, Selection(stage.namespace))).items
+
+    act("recommender", scenario)
+
+
+def test_the_updater_account_evicts_labels_and_probes_but_changes_no_image(act):
+    async def scenario(place):
+        stage, client = place.stage, place.client
+        await stage.deployment("web", 2)
+        async with site_of(place) as site:
+            await make_updater(site).step()
+            await make_roles(site).step()
+        problem = await AdmissionProbe(place.clock, client, "trimtab").problem()
+        assert problem is not None
+        assert "came back unchanged" in problem
+        await client.patch(PODS, "web-rs-0", stage.namespace, {"metadata": {"labels": {"role": "leader"}}})
+        await client.evict("web-rs-1", stage.namespace)
+        image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil:1"}]
+        with pytest.raises(errors.ApiError, match="may change a pod's size, labels and annotations only"):
+            await client.patch(PODS, "web-rs-0", stage.namespace, image, how=PatchType.JSON)
+        # That one refusal was asked for.
+        place.watched.refused.remove(f"PATCH /api/v1/namespaces/{stage.namespace}/pods/web-rs-0")
+
+    act("updater", scenario)
+
+
+def test_the_admission_account_makes_its_certificate_and_registers(act):
+    async def scenario(place):
+        try:
+            async with site_of(place, namespace="trimtab") as site:
+                admission = make_admission(site)
+                serving = await admission.refresh()
+                assert serving is not None
+                assert admission.health() == {}
+                again = await admission.refresh()
+                assert again is not None
+                assert again.pair == serving.pair
+        finally:
+            # Nobody answers behind it: other tests' pods must not wait for that.
+            for resource in (MUTATING, VALIDATING):
+                await place.stage.client.delete(resource, WEBHOOKS)
+
+    act("admission", scenario)
