@@ -103,10 +103,10 @@ def cli(debug: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit; a failure is one line on stderr, never a traceback."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(answer(sys.argv[1:] if arguments is None else arguments))
 
 
-def run(arguments: list[str]) -> int:
+def answer(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     try:
         result = cli.main(args=arguments, prog_name="trimtab", standalone_mode=False)

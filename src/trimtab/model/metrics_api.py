@@ -58,7 +58,8 @@ class MetricValue(Wire):
     metric_name: str = ""
     selector: LabelSelector | None = None
     timestamp: datetime | None = None
-    window_seconds: int | None = msgspec.field(default=None, name="windowSeconds")
+    window_seconds: int | None = None
+    window: int | None = None  # v1beta1's word for it
     value: str = ""  # absent is not zero: whoever reads it decides (F34)
 
 

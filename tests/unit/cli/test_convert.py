@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trimtab.cli import run
+from trimtab.cli import answer
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 
@@ -34,7 +34,7 @@ spec:
 
 
 def convert(capsys, *arguments):
-    code = run(["convert", *arguments])
+    code = answer(["convert", *arguments])
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
     return out
@@ -87,7 +87,7 @@ def test_json_holds_several_documents_in_a_list(tmp_path, capsys):
 def test_an_object_that_cannot_be_read_is_named_and_nothing_is_written(tmp_path, capsys):
     file = tmp_path / "bad.yaml"
     file.write_text(V1.replace("maxReplicas: 5", "maxReplicas: many"))
-    assert run(["convert", str(file), "--to", "v2"]) == 1
+    assert answer(["convert", str(file), "--to", "v2"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert "bad.yaml:7: HorizontalPodAutoscaler web: spec.maxReplicas: Invalid value" in err
@@ -97,5 +97,5 @@ def test_an_object_that_cannot_be_read_is_named_and_nothing_is_written(tmp_path,
 def test_an_empty_file_cannot_be_converted(tmp_path, capsys):
     file = tmp_path / "empty.yaml"
     file.write_text("")
-    assert run(["convert", str(file), "--to", "v2"]) == 2
+    assert answer(["convert", str(file), "--to", "v2"]) == 2
     assert "holds no documents" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.cli import COMMANDS, run
+from trimtab.cli import COMMANDS, answer
 
 PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text(encoding="utf-8")
 (MANIFEST,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -24,7 +24,7 @@ FIRST, SECOND = re.findall(r"```console\n\$ trimtab validate web.yaml\n(.*?)```"
 def test_the_findings_shown_are_the_findings_printed(manifest, want, code, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("web.yaml").write_text(manifest, encoding="utf-8")
-    assert run(["validate", "web.yaml"]) == code
+    assert answer(["validate", "web.yaml"]) == code
     out, err = capsys.readouterr()
     assert out + err == want
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.cli import run
+from trimtab.cli import answer
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 
@@ -23,5 +23,5 @@ def test_there_is_an_example_for_every_story():
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_beyond_doubt(example, capsys):
-    assert run(["validate", "--strict", str(example)]) == 0
+    assert answer(["validate", "--strict", str(example)]) == 0
     assert capsys.readouterr().out == ""

@@ -20,27 +20,27 @@ def test_every_command_is_described_by_its_own_first_sentence():
 
 
 def test_help_names_the_commands_and_exit_codes(capsys):
-    assert cli.run(["--help"]) == 0
+    assert cli.answer(["--help"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in cli.COMMANDS)
     assert "Exit codes" in out
 
 
 def test_help_imports_no_command():
-    script = "import sys; from trimtab.cli import run; run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
+    script = "import sys; from trimtab.cli import answer; answer(['--help']); print(sorted(sys.modules), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     imported = done.stderr
     assert not [name for name in ("msgspec", "yaml", "rich.", "numpy", "aiohttp") if f"'{name}" in imported]
 
 
 def test_the_version_is_the_packages(capsys):
-    assert cli.run(["--version"]) == 0
+    assert cli.answer(["--version"]) == 0
     assert capsys.readouterr().out == f"trimtab, version {trimtab.__version__}\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_name_our_variable(shell, capsys):
-    assert cli.run(["completion", shell]) == 0
+    assert cli.answer(["completion", shell]) == 0
     assert "_TRIMTAB_COMPLETE" in capsys.readouterr().out
 
 
@@ -76,7 +76,7 @@ def test_completion_proposes_commands():
     ],
 )
 def test_wrong_usage_is_one_line_on_stderr_and_exit_code_2(arguments, words, capsys):
-    assert cli.run(arguments) == 2
+    assert cli.answer(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("trimtab: ")
@@ -93,7 +93,7 @@ def break_validate(monkeypatch, error):
 
 def test_a_defect_is_one_line_and_exit_code_70(monkeypatch, capsys):
     break_validate(monkeypatch, RuntimeError("oh\nno"))
-    assert cli.run(["validate", "x"]) == 70
+    assert cli.answer(["validate", "x"]) == 70
     err = capsys.readouterr().err
     assert err.startswith("trimtab: defect: RuntimeError: oh no")
     assert err.count("\n") == 1
@@ -101,13 +101,13 @@ def test_a_defect_is_one_line_and_exit_code_70(monkeypatch, capsys):
 
 def test_debug_shows_the_traceback_of_a_defect(monkeypatch, capsys):
     break_validate(monkeypatch, RuntimeError("oh no"))
-    assert cli.run(["--debug", "validate", "x"]) == 70
+    assert cli.answer(["--debug", "validate", "x"]) == 70
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
 def test_an_interrupt_is_exit_code_130(monkeypatch, capsys):
     break_validate(monkeypatch, KeyboardInterrupt())
-    assert cli.run(["validate", "x"]) == 130
+    assert cli.answer(["validate", "x"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 

@@ -25,8 +25,10 @@ def play(name, minutes, look):
             cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
             await cluster.apply(*all_crds())
             plan = story.load()
-            for load in (*plan.workloads, *plan.series):
+            for load in plan.workloads:
                 cluster.load.set(load)
+            for series in plan.series:
+                cluster.load.set(series)
             await cluster.apply(*story.objects())
             settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
             horizontal = HorizontalAutoscaler(clock, cluster.client, settings, rules=rules_of(settings))

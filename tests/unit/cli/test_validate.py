@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from trimtab.cli import run
+from trimtab.cli import answer
 
 HPA = """\
 apiVersion: autoscaling/v2
@@ -47,7 +47,7 @@ def check(tmp_path, capsys):
     def validate(text, *options):
         file = tmp_path / "f.yaml"
         file.write_text(text)
-        code = run(["validate", str(file), *options])
+        code = answer(["validate", str(file), *options])
         out, err = capsys.readouterr()
         return code, out.replace(f"{tmp_path}/", ""), err.replace(f"{tmp_path}/", "")
 
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, capsys):
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text(HPA.replace("maxReplicas: 5", "maxReplicas: -1"))
     bad.write_text("a: [\n")
-    assert run(["validate", str(bad), str(good)]) == 2
+    assert answer(["validate", str(bad), str(good)]) == 2
     out, err = capsys.readouterr()
     assert "good.yaml:7" in out
     assert "bad.yaml:2: not valid YAML" in err

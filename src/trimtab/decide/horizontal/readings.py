@@ -183,7 +183,8 @@ def _metric_name(item: MetricValue) -> str:
 
 
 def _custom_sample(item: MetricValue) -> Sample:
-    window = CUSTOM_METRIC_WINDOW if item.window_seconds is None else float(item.window_seconds)
+    told = item.window if item.window_seconds is None else item.window_seconds
+    window = CUSTOM_METRIC_WINDOW if told is None else float(told)
     return Sample(_milli(item.value), seconds(item.timestamp), window)
 
 
