@@ -39,8 +39,8 @@ class Watched:
 
     def __init__(self, inner):
         self.inner = inner
-        self.answers = Counter()
-        self.refused = []
+        self.answers: Counter[int] = Counter()
+        self.refused: list[str] = []
 
     def _note(self, request: Request, status: int) -> None:
         self.answers[status] += 1
@@ -48,7 +48,7 @@ class Watched:
             self.refused.append(f"{request.method} {request.path}")
 
     async def request(self, request: Request) -> Response:
-        answer = await self.inner.request(request)
+        answer: Response = await self.inner.request(request)
         self._note(request, answer.status)
         return answer
 

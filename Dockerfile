@@ -1,0 +1,25 @@
+# Two stages: what builds stays behind. The build argument says where wheels come from, if not from the usual place.
+FROM python:3.11-slim AS build
+ARG PIP_INDEX_URL
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 SOURCE_DATE_EPOCH=0
+WORKDIR /src
+RUN python -m venv /app
+# Hashes first: what is not in the lock is refused, and a change of our code does not fetch anything again.
+COPY requirements/run.lock requirements/
+RUN /app/bin/pip install --require-hashes --only-binary=:all: -r requirements/run.lock
+COPY requirements/build.lock requirements/
+RUN python -m venv /build && /build/bin/pip install --require-hashes -r requirements/build.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /app/bin/pip install --no-deps --no-index /wheels/*.whl \
+    && /app/bin/pip uninstall -y -q pip setuptools
+
+FROM python:3.11-slim
+ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+COPY --from=build /app /app
+# The number is the one that the chart runs as; it needs no name and owns no file.
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["trimtab"]
+CMD ["run"]
