@@ -43,7 +43,7 @@ class Tab:
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
-        answer = await asyncio.wait_for(self._waiting[number], 60)
+        answer = await asyncio.wait_for(self._waiting[number], 20)
         assert "error" not in answer, answer
         return answer["result"]
 
@@ -101,9 +101,11 @@ class Tab:
         await self.send("Input.insertText", text=text)
 
     async def press(self, key):
-        for kind in ("keyDown", "keyUp"):
+        code = _CODES[key]
+        typed = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown" if typed else "rawKeyDown", "keyUp"):
             await self.send(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_CODES[key]
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **typed
             )
 
     async def text(self, selector="body"):
@@ -127,7 +129,7 @@ class Tab:
         await asyncio.gather(self._reading, return_exceptions=True)
 
 
-_CODES = {"Tab": 9, "Enter": 13, "ArrowRight": 39, "End": 35}
+_CODES = {"Tab": 9, "Enter": 13, "ArrowRight": 39}
 
 _WAIT = """new Promise((done) => {
   const holds = () => { try { return (%s); } catch { return false; } };

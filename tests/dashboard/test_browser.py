@@ -1,0 +1,221 @@
+"""The page in a real Chromium: clicks, keys, live updates, no complaint in the console, and a thousand autoscalers."""
+
+import json
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.dashboard import browser, stage
+from tests.dashboard.asking import app_of
+from tests.dashboard.test_stream import Knobs
+from tests.unit.decide.horizontal import builders as given
+from trimtab.dashboard import serving
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(
+        browser.program() is None, reason=f"no browser: none of {', '.join(browser.NAMES)} is installed"
+    ),
+    # Chromium's own start warns about what a container lacks; the page's complaints are asserted below.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium(tmp_path_factory):
+    async with browser.chromium(tmp_path_factory.mktemp("profile")) as address:
+        yield address
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(chromium):
+    async with browser.tab(chromium) as opened:
+        await opened.size(1280, 900)
+        yield opened
+        assert opened.complaints == []
+
+
+LIST = "document.querySelector('.list')"
+
+
+def has(selector, text):
+    return f"document.querySelector({json.dumps(selector)})?.innerText.includes({json.dumps(text)})"
+
+
+async def test_from_the_printed_address_to_the_reason_and_back(tab):
+    app = app_of(stage.wave(steps=20), stage.steady("other"))
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        assert app.token not in await tab.run("location.href"), "the token leaves the address at once"
+        await tab.click("a[href='#/hpa/shop/web']")
+        await tab.until(has("#main", "Why not fewer?"))
+        assert await tab.run("document.querySelectorAll('.chart canvas').length") == 3
+        assert await tab.run("document.title") == "web – Trimtab"
+        text = await tab.text("#main")
+        assert "left out – it belongs to Job/scrape" in text
+        assert "SuccessfulRescale" in text
+        await tab.run("history.back()")
+        await tab.until(LIST)
+
+
+async def test_without_the_token_a_form_asks_for_it_and_logging_out_ends_there(tab):
+    app = app_of(stage.steady())
+    async with serving(app) as port:
+        await tab.open(f"http://127.0.0.1:{port}/")
+        await tab.type(".login input", "wrong")
+        await tab.press("Enter")
+        await tab.until(has("[role=alert]", "not known"))
+        await tab.type(".login input", app.token)
+        await tab.click(".login button")
+        await tab.until(LIST)
+        await tab.click(".top button")
+        await tab.until("document.querySelector('.login')")
+        tab.complaints[:] = [one for one in tab.complaints if "401" not in one]
+
+
+async def test_a_decision_shows_without_a_reload(tab):
+    one = stage.steady()
+    app = app_of(one)
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(has(".list", "stays at 3"))
+        await tab.until(has(".live", "live"))
+        stage.decided(one, 3, given.usage_of(given.pods(3), 90), at=given.T + 15)
+        await tab.until(has(".list", "scales from 3 to 6"))
+        await tab.click("a[href='#/hpa/shop/web']")
+        await tab.until(has(".summary", "scales from 3 to 6"))
+        stage.decided(one, 6, given.usage_of(given.pods(6), 50), at=given.T + 30, pods=given.pods(6))
+        await tab.until(has(".summary", "stays at 6"))
+
+
+async def test_the_what_if_answers_as_the_decision_would(tab):
+    app = app_of(stage.steady())
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        await tab.run("location.hash = '#/hpa/shop/web'")
+        await tab.type(".slider .exact", "90")
+        await tab.until(has(".whatif-answer .big", "6"))
+        assert "scales from 3 to 6" in await tab.text(".whatif-answer")
+        await tab.type(".whatif-form > .fields label:nth-child(3) input", "5")
+        await tab.until(has(".whatif-answer .big", "5"))
+        await tab.type(".whatif-form > .fields label:nth-child(2) input", "7")
+        await tab.until(has(".whatif-answer .alarm", "maxReplicas"))
+        tab.complaints[:] = [one for one in tab.complaints if "422" not in one]
+        await tab.click(".whatif-form p button")
+        await tab.until(has(".whatif-answer", "Nothing is written"))
+
+
+async def test_the_slider_moves_by_keyboard_alone(tab):
+    app = app_of(stage.steady())
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        await tab.run("location.hash = '#/hpa/shop/web'")
+        await tab.until("document.querySelector('.slider input[type=range]')")
+        await tab.run("document.querySelector('.slider input[type=range]').focus()")
+        for _ in range(6):
+            await tab.press("ArrowRight")
+        await tab.until(has(".whatif-answer", "scales from 3 to 4"))
+        assert await tab.run("document.activeElement.type") == "range"
+
+
+async def test_everything_can_be_reached_with_the_tab_key_and_has_a_name(tab):
+    app = app_of(stage.wave(steps=5), controls=Knobs())
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        await tab.press("Tab")
+        assert await tab.run("document.activeElement.innerText") == "Skip to content"
+        for place in ("#/", "#/hpa/shop/web", "#/loads"):
+            await tab.run(f"location.hash = {json.dumps(place)}")
+            await tab.until(
+                "document.querySelector('#main h1') && !document.querySelector('#main').innerText.includes('Loading')"
+            )
+            assert await tab.run(NAMELESS) == []
+
+
+NAMELESS = """[...document.querySelectorAll('button, a, input, select, svg[role=img], [role=img]')].filter((one) => {
+  const label = one.labels && [...one.labels].map((each) => each.innerText).join('');
+  const by = one.getAttribute('aria-labelledby');
+  return !(label || one.getAttribute('aria-label') || one.innerText || (by && document.getElementById(by)));
+}).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+async def test_markup_in_names_and_messages_is_shown_and_never_run(tab):
+    ugly = stage.autoscaler(stage.UGLY)
+    stage.decided(ugly, 3, given.unreadable(f"{stage.UGLY} said no"))
+    app = app_of(ugly)
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(has(".list", stage.UGLY))
+        await tab.click(".list a")
+        await tab.until(has("h1", stage.UGLY))
+        await tab.until(has("#main", f"{stage.UGLY} said no"))
+        assert await tab.run("window.hacked") is None
+        assert await tab.run("document.querySelectorAll('img[src=x]').length") == 0
+
+
+async def test_a_load_is_turned_up_with_a_click(tab):
+    knobs = Knobs()
+    app = app_of(controls=knobs)
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.click("a[href='#/loads']")
+        await tab.click(".load button:nth-child(4)")
+        await tab.until(has(".load output", "2"))
+        await tab.until(
+            "document.querySelector('.load button:nth-child(4)').getAttribute('aria-pressed') === 'true'"
+        )
+        assert knobs.factors == {"web": 2.0}
+
+
+async def test_a_thousand_autoscalers_are_searched_filtered_and_paged(tab):
+    app = app_of(*stage.crowd(1000))
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(has("#main [role=status]", "1000 autoscalers"))
+        rows = "document.querySelectorAll('.list tbody tr').length"
+        assert await tab.run(rows) == 50
+        await tab.click(".pager button:last-child")
+        await tab.until(has(".pager", "Page 2 of 20"))
+        await tab.click(".state.problem")
+        await tab.until(has("#main [role=status]", "100 of 1000"))
+        await tab.type("input[type=search]", "service-0419")
+        await tab.until(f"{rows} === 1")
+        assert "service-0419" in await tab.text(".list")
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+async def test_nothing_is_wider_than_the_screen(tab, width):
+    app = app_of(stage.wave(steps=30), stage.steady(stage.UGLY * 3), controls=Knobs())
+    async with serving(app) as port:
+        await tab.size(width, 800, mobile=width < 700)
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        for place in ("#/", "#/hpa/shop/web", "#/loads"):
+            await tab.run(f"location.hash = {json.dumps(place)}")
+            await tab.until(
+                "document.querySelector('#main h1') && !document.querySelector('#main').innerText.includes('Loading')"
+            )
+            assert await tab.run("document.documentElement.scrollWidth") <= width, place
+
+
+async def test_nothing_is_asked_of_anybody_else(tab):
+    app = app_of(stage.wave(steps=5))
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        await tab.run("location.hash = '#/hpa/shop/web'")
+        await tab.until("document.querySelector('.chart canvas')")
+        asked = await tab.run("performance.getEntriesByType('resource').map((one) => one.name)")
+        assert asked
+        assert {one.split("/")[2] for one in asked} == {f"127.0.0.1:{port}"}
+
+
+async def test_the_pictures_of_the_documentation_are_there():
+    images = Path(__file__).parent.parent.parent / "docs/images"
+    for name in ("overview", "hpa-light", "hpa-dark", "phone"):
+        assert (images / f"{name}.png").stat().st_size > 10_000

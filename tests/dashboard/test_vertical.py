@@ -1,0 +1,93 @@
+"""The page of a VPA, from a recommender and an updater that really ran."""
+
+from tests.scenarios.vertical.conftest import play_on_lab
+from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
+from trimtab.dashboard import vertical_of
+from trimtab.dashboard.http import encoded
+
+
+def play(look):
+    """Let a leader and a follower run for a day with a VPA each, then look at them."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.scope("leader", pods={"role": "leader"})
+        await stage.vpa("base", "db")
+        await stage.vpa("lead", "db", scope="leader")
+        await stage.label("db-0", role="leader")
+        stage.use(db_0=LEADER, db_1=FOLLOWER)
+        async with stage.running() as actor:
+            await stage.recommend(actor, 3)
+            await stage.pass_time(25 * 3600)
+            await stage.recommend(actor, 1)
+            await stage.update(actor)
+            source = vertical_of(actor.site.view, actor.recommender, actor.updater)
+            await look(stage, source)
+
+    play_on_lab(scenario)
+
+
+def test_the_role_its_histogram_and_its_numbers_are_shown():
+    async def look(stage, source):
+        page = await source.page(f"vpa/{stage.namespace}/lead")
+        assert page.row.scope == "pods with role=leader"
+        assert (page.row.state, page.level) == ("steady", 1)
+        memory = next(one for one in page.amounts if one.resource == "memory")
+        assert (memory.target, memory.unit, memory.samples > 0) == (LEADER_TARGET, "bytes", True)
+        assert abs(sum(bar.weight for bar in memory.histogram) - 1) < 1e-9
+        heaviest = max(memory.histogram, key=lambda bar: bar.weight)
+        assert heaviest.start <= 8e9 <= heaviest.end
+        assert any(text.startswith("target: ") for text in memory.reasons)
+        assert memory.requests[0][0] == "db-0"
+        assert encoded(page)
+
+    play(look)
+
+
+def test_who_controls_which_pod_and_what_comes_next_is_told():
+    async def look(stage, source):
+        lead = await source.page(f"vpa/{stage.namespace}/lead")
+        base = await source.page(f"vpa/{stage.namespace}/base")
+        pods = {pod.name: pod for pod in base.pods}
+        assert (pods["db-1"].is_ours, pods["db-0"].is_ours) == (True, False)
+        assert "speaks for a part of the workload" in pods["db-0"].reason
+        assert pods["db-0"].controlled_by == f"{stage.namespace}/lead"
+        mine = {pod.name: pod for pod in lead.pods}["db-0"]
+        assert mine.is_ours
+        assert mine.update
+        assert "memory" in mine.sizes[0]
+
+    play(look)
+
+
+def test_the_overview_lists_vpas_and_an_unknown_one_has_no_page():
+    async def look(stage, source):
+        assert [row.name for row in source.rows()] == ["base", "lead"]
+        assert "memory" in source.rows()[1].amounts
+        assert await source.page(f"vpa/{stage.namespace}/none") is None
+        without = vertical_of(source.view)
+        page = await without.page(f"vpa/{stage.namespace}/lead")
+        assert [one.resource for one in page.amounts] == ["cpu", "memory"]
+        assert page.amounts[0].histogram == ()
+
+    play(look)
+
+
+def test_looking_leaves_the_model_bit_for_bit_as_it_is():
+    async def look(stage, source):
+        table = source.recommender.state.table
+        rows = table.count.nonzero()[0]
+        before = (
+            table.cpu.gather(rows).tobytes(),
+            table.memory.gather(rows).tobytes(),
+            table.cpu.reference.tobytes(),
+        )
+        await source.page(f"vpa/{stage.namespace}/base")
+        after = (
+            table.cpu.gather(rows).tobytes(),
+            table.memory.gather(rows).tobytes(),
+            table.cpu.reference.tobytes(),
+        )
+        assert before == after
+
+    play(look)
