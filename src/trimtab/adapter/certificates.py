@@ -1,6 +1,5 @@
 """The server's certificate: from files that may be replaced while it runs, or made here, with its own authority."""
 
-import ipaddress
 import ssl
 import tempfile
 from collections.abc import Sequence
@@ -9,14 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from trimtab.adapter.errors import ConfigurationError
+from trimtab.certificates import issue, make_authority
 
 LIFETIME = timedelta(days=365)
-_BACKDATED = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +31,9 @@ class KeyPair:
 
 def make_pair(names: Sequence[str], now: datetime) -> KeyPair:
     """Make an authority that signs this one certificate; its own key is forgotten at once."""
-    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    usage = x509.KeyUsage(
-        digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
-        key_agreement=False, key_cert_sign=True, crl_sign=False, encipher_only=False, decipher_only=False,
-    )  # fmt: skip
-    issuer = _name("trimtab adapter authority")
-    authority = (
-        _builder(issuer, issuer, authority_key, now)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    certificate = (
-        _builder(_name("trimtab adapter"), issuer, key, now)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return KeyPair(certificate.public_bytes(pem), secret, authority.public_bytes(pem))
+    authority = make_authority("trimtab adapter authority", now, LIFETIME)
+    leaf = issue(authority, "trimtab adapter", names, now, LIFETIME)
+    return KeyPair(leaf.certificate_pem, leaf.key_pem, authority.certificate_pem)
 
 
 def read_pair(certificate_file: Path, key_file: Path, now: datetime) -> KeyPair:
@@ -102,28 +80,3 @@ def server_context(pair: KeyPair, client_authorities: str) -> ssl.SSLContext:
     if client_authorities:
         context.load_verify_locations(cadata=client_authorities)
     return context
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + LIFETIME)
-    )

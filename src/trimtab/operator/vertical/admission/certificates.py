@@ -4,20 +4,18 @@ The API server trusts the authority that stands in the webhook configuration. A 
 first and used later: in between both are trusted, and no call is ever refused (S8).
 """
 
-import ipaddress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from trimtab import certificates
+from trimtab.certificates import CLOCK_SKEW
 
 AUTHORITY_LIFETIME = timedelta(days=5 * 365)
 LEAF_LIFETIME = timedelta(days=30)
 PUBLISHED_BEFORE_USE = timedelta(minutes=2)
 """How long a new authority is in the webhook configurations before anything is signed with it."""
-_CLOCK_SKEW = timedelta(minutes=5)
 
 
 class CertificateError(Exception):
@@ -52,7 +50,7 @@ class KeyPair:
     @property
     def made_at(self) -> datetime:
         """Return when it was made."""
-        return self.certificate.not_valid_before_utc + _CLOCK_SKEW
+        return self.certificate.not_valid_before_utc + CLOCK_SKEW
 
     def is_due(self, now: datetime) -> bool:
         """Return whether two thirds of its life are over, or it cannot be read at all."""
@@ -123,82 +121,16 @@ def names_of(pair: KeyPair) -> frozenset[str]:
 
 def make_authority(now: datetime) -> KeyPair:
     """Make an authority that signs for itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    # The serial is in the name: two authorities in one bundle must not be mistaken for each other.
-    name = _name(f"trimtab-webhook-ca-{x509.random_serial_number() % 2**32:08x}")
-    certificate = (
-        _builder(name, name, key, now, AUTHORITY_LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return _pair(certificate, key)
+    # The number is in the name: two authorities in one bundle must not be mistaken for each other.
+    name = f"trimtab-webhook-ca-{x509.random_serial_number() % 2**32:08x}"
+    return _pair(certificates.make_authority(name, now, AUTHORITY_LIFETIME))
 
 
 def issue(authority: KeyPair, names: tuple[str, ...], now: datetime) -> KeyPair:
     """Make a server's pair for some names and addresses."""
-    signer = serialization.load_pem_private_key(authority.key_pem, None)
-    assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
-    certificate = (
-        _builder(_name("trimtab-webhook"), authority.certificate.subject, key, now, LEAF_LIFETIME)
-        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
-        )
-        .sign(signer, hashes.SHA256())
-    )
-    return _pair(certificate, key)
+    signer = certificates.Signed(authority.certificate_pem, authority.key_pem)
+    return _pair(certificates.issue(signer, "trimtab-webhook", names, now, LEAF_LIFETIME))
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    lifetime: timedelta,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + lifetime)
-    )
-
-
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
-    pem = serialization.Encoding.PEM
-    key_pem = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return KeyPair(certificate.public_bytes(pem), key_pem)
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternative(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+def _pair(signed: certificates.Signed) -> KeyPair:
+    return KeyPair(signed.certificate_pem, signed.key_pem)

@@ -1,0 +1,122 @@
+"""Makes certificates: an authority, and what it signs; EC P-256, pure functions of the time.
+
+The lab, the adapter and the webhooks each need a key pair that their callers can verify. How long pairs live, how they
+are kept and when they are renewed is theirs to decide; how a certificate is made stands here once.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+CLOCK_SKEW = timedelta(minutes=5)
+"""How much earlier a certificate is valid than it is made: clocks of callers may lag a little."""
+
+SERVER = ExtendedKeyUsageOID.SERVER_AUTH
+CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A certificate with its key, both PEM."""
+
+    certificate_pem: bytes
+    key_pem: bytes
+
+    def __repr__(self) -> str:
+        return f"Signed({self.certificate_pem!r}, key not shown)"
+
+
+def make_authority(common_name: str, now: datetime, lifetime: timedelta) -> Signed:
+    """Make an authority that signs for itself and may sign leaves only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(common_name)
+    certificate = (
+        _builder(name, name, key, now, lifetime)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return _pem(certificate, key)
+
+
+def issue(
+    authority: Signed,
+    common_name: str,
+    names: Sequence[str],
+    now: datetime,
+    lifetime: timedelta,
+    use: x509.ObjectIdentifier = SERVER,
+) -> Signed:
+    """Make a pair for some names and addresses, signed by the authority."""
+    signer = serialization.load_pem_private_key(authority.key_pem, None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    issuer = x509.load_pem_x509_certificate(authority.certificate_pem).subject
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        _builder(_name(common_name), issuer, key, now, lifetime)
+        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+        .sign(signer, hashes.SHA256())
+    )
+    return _pem(certificate, key)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    now: datetime,
+    lifetime: timedelta,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Signed:
+    pem = serialization.Encoding.PEM
+    key_pem = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Signed(certificate.public_bytes(pem), key_pem)
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
