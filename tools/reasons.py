@@ -1,0 +1,158 @@
+"""What each reason of an event or condition means, and what to do about it, for the reference page.
+
+The code says which reasons there are, a test compares; the words are here, because they are for readers only.
+"""
+
+from typing import NamedTuple
+
+
+class Reason(NamedTuple):
+    """One reason: where it is seen, what it says, what to do."""
+
+    where: str
+    meaning: str
+    action: str = ""
+
+
+_ABLE = "condition AbleToScale"
+_ACTIVE = "condition ScalingActive"
+_LIMITED = "condition ScalingLimited"
+_WARNING = "event, Warning"
+_NORMAL = "event, Normal"
+
+HORIZONTAL = {
+    "SucceededGetScale": Reason(_ABLE, "The target's scale was read."),
+    "FailedGetScale": Reason(
+        f"{_ABLE}, {_WARNING}",
+        "The target is missing or has no scale.",
+        "Check scaleTargetRef; for a kind of your own see `scalable` in install.md.",
+    ),
+    "ReadyForNewScale": Reason(_ABLE, "Nothing is in the way; the size is right."),
+    "ScaleDownStabilized": Reason(
+        _ABLE,
+        "A higher recommendation is still inside the scale-down window.",
+        "Wait, or shorten behavior.scaleDown.stabilizationWindowSeconds.",
+    ),
+    "ScaleUpStabilized": Reason(_ABLE, "A lower recommendation is still inside the scale-up window."),
+    "SucceededRescale": Reason(_ABLE, "The scale was just written."),
+    "FailedUpdateScale": Reason(
+        _ABLE,
+        "The scale could not be written.",
+        "The message is the API server's; usually rights or a webhook.",
+    ),
+    "DryRun": Reason(_ABLE, "A dry run: this would have been written."),
+    "ValidMetricFound": Reason(_ACTIVE, "At least one metric could be read."),
+    "ScalingDisabled": Reason(
+        _ACTIVE,
+        "Somebody set the target to zero; a zero that Trimtab did not make is left alone.",
+        "Scale the target to one, and it goes on.",
+    ),
+    "InvalidSelector": Reason(f"{_ACTIVE}, {_WARNING}", "The target's selector cannot be read."),
+    "SelectorRequired": Reason(
+        f"{_ACTIVE}, {_WARNING}", "The target's scale has no selector, so its pods are unknown."
+    ),
+    "AmbiguousSelector": Reason(
+        f"{_ACTIVE}, {_WARNING}",
+        "Another HPA selects the same pods; both hold.",
+        "Give them labels of their own, or use selectionStrategy: OwnerReference.",
+    ),
+    "InvalidMetricSourceType": Reason(f"{_ACTIVE}, {_WARNING}", "A metric's type is not known."),
+    "FailedGetResourceMetric": Reason(
+        f"{_ACTIVE}, {_WARNING}",
+        "CPU or memory cannot be read.",
+        "kubectl top pods must work; every container needs a request.",
+    ),
+    "FailedGetContainerResourceMetric": Reason(
+        f"{_ACTIVE}, {_WARNING}", "CPU or memory of one container cannot be read."
+    ),
+    "FailedGetPodsMetric": Reason(f"{_ACTIVE}, {_WARNING}", "A metric of the pods cannot be read."),
+    "FailedGetObjectMetric": Reason(f"{_ACTIVE}, {_WARNING}", "A metric of an object cannot be read."),
+    "FailedGetExternalMetric": Reason(f"{_ACTIVE}, {_WARNING}", "An external metric cannot be read."),
+    "FailedComputeMetricsReplicas": Reason(
+        _WARNING, "No metric could be used; the message has the first cause."
+    ),
+    "DesiredWithinRange": Reason(_LIMITED, "The wanted size is within all limits."),
+    "TooFewReplicas": Reason(_LIMITED, "The wanted size is below minReplicas."),
+    "TooManyReplicas": Reason(
+        _LIMITED, "The wanted size is above maxReplicas.", "Raise maxReplicas if the load is real."
+    ),
+    "ScaleUpLimit": Reason(_LIMITED, "A scale-up policy, or the default of twice the size, limits the step."),
+    "ScaleDownLimit": Reason(_LIMITED, "A scale-down policy limits the step."),
+    "ScaledToZero": Reason("condition ScaledToZero", "Trimtab brought it to zero and will wake it."),
+    "NotScaledToZero": Reason("condition ScaledToZero", "It is not at zero by Trimtab's hand."),
+    "SuccessfulRescale": Reason(_NORMAL, "The size was changed; the message says to what and why."),
+    "FailedRescale": Reason(_WARNING, "The size could not be changed."),
+    "FailedUpdateStatus": Reason(_WARNING, "The status could not be written."),
+    "StrategyChanged": Reason(_NORMAL, "selectionStrategy is another than before."),
+    "SelectionStrategyActive": Reason(_NORMAL, "Pods are counted by owner from now on."),
+    "ReplicasChangedElsewhere": Reason(
+        _NORMAL, "Somebody else changed the replicas; the decision starts from theirs."
+    ),
+}
+
+HORIZONTAL["PodSelectionFallback"] = Reason(
+    _WARNING,
+    "An owner could not be read, so all matching pods are counted and replicas are not lowered.",
+    "The message names the owner; usually a right is missing, see `scalable` in install.md.",
+)
+
+_UNSUPPORTED = "condition ConfigUnsupported"
+
+VERTICAL = {
+    "NoPodsMatched": Reason(
+        "conditions NoPodsMatched, RecommendationProvided", "No pod of the target is there."
+    ),
+    "TargetUnsupported": Reason(
+        _UNSUPPORTED,
+        "The target is missing, or is itself controlled by another.",
+        "The message names what to target.",
+    ),
+    "ScopeNotFound": Reason(_UNSUPPORTED, "vpaScope names a VPAScope that is not in the namespace."),
+    "ScopeInvalid": Reason(_UNSUPPORTED, "The VPAScope's selectors cannot be used."),
+    "ScopeDisabled": Reason(_UNSUPPORTED, "vpaScope is set, but the gate VPASelectorRefinement is off."),
+    "TooManyRecommenders": Reason(_UNSUPPORTED, "More than one recommender is named; one is allowed."),
+    "VPAScopeConflict": Reason(
+        _WARNING, "Two VPAs claim one pod; the message says which won.", "Make the scopes disjoint."
+    ),
+    "CheckpointCollision": Reason(_WARNING, "Two VPAs want a checkpoint of one name.", "Rename one of them."),
+    "EvictionFruitless": Reason(
+        _WARNING,
+        "Evicted pods came back unchanged; evictions pause.",
+        "Is another webhook undoing the change?",
+    ),
+    "EvictedPod": Reason(_NORMAL, "A pod of the VPA was evicted to get its new size."),
+    "EvictedByVPA": Reason(_NORMAL, "The same, on the pod."),
+    "InPlaceResizeSkipped": Reason(_NORMAL, "The new size does not fit on the pod's node."),
+    "RoleNotAssigned": Reason(_WARNING, "The annotation that binds a role to a Lease cannot be used."),
+}
+
+VERDICTS = {
+    "ScalesUp": "More replicas are needed.",
+    "ScalesDown": "Fewer replicas are needed.",
+    "AboveMaximum": "There are more replicas than maxReplicas.",
+    "BelowMinimum": "There are fewer replicas than minReplicas.",
+    "ScaleUnreadable": "The target's scale cannot be read.",
+    "ScaleNotWritten": "The new size could not be written.",
+    "Paused": "Somebody set the target to zero.",
+    "SelectorMissing": "The target's scale has no selector.",
+    "SelectorInvalid": "The target's selector cannot be read.",
+    "Ambiguous": "Another HPA selects the same pods.",
+    "MetricsFailed": "No metric can be read.",
+    "MetricsIncomplete": "One metric cannot be read and the others ask for less: nothing is lowered on half the facts.",
+    "OwnersUnread": "An owner cannot be read and fewer replicas would follow: nothing is lowered.",
+    "WithinTolerance": "Usage is close enough to its target.",
+    "WithinToleranceOnceGapsAreFilled": "The same, with pods that have no sample counted cautiously.",
+    "DirectionUnsureBecauseOfGaps": "Pods without samples could turn the direction around.",
+    "NoReadyPods": "No pod is ready, so nothing can be measured.",
+    "IdleAtZero": "At zero, and no metric asks for more.",
+    "AsManyAsNeeded": "Usage is off target, and the same number comes out after rounding up.",
+    "HeldByScaleDownWindow": "A higher recommendation is inside the scale-down window.",
+    "HeldByScaleUpWindow": "A lower recommendation is inside the scale-up window.",
+    "AtMaximum": "More are needed than maxReplicas allows.",
+    "AtMinimum": "Fewer are needed than minReplicas allows.",
+    "HeldByScaleUpRate": "Scale-up policies allow no further step now.",
+    "HeldByScaleDownRate": "Scale-down policies allow no further step now.",
+    "ScaleUpDisabled": "scaleUp.selectPolicy is Disabled.",
+    "ScaleDownDisabled": "scaleDown.selectPolicy is Disabled.",
+}
+"""The first word of `trimtab explain`."""

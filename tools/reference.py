@@ -1,0 +1,158 @@
+"""Write the reference pages from the code: `python -m tools.reference` (a test says when it is due)."""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
+from trimtab.cli.run import _shown
+from trimtab.install.values import SETTINGS
+from trimtab.model.crds import all_crds
+from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.settings import declared
+from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+_GENERATED = "<!-- Made by `python -m tools.reference`; do not edit. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """Return every page by its file name."""
+    return {
+        "flags.md": _flags(),
+        "values.md": _values(),
+        "events-and-conditions.md": _reasons(),
+        "metrics.md": _metrics(),
+        "api.md": _api(),
+    }
+
+
+def _flags() -> str:
+    text = [
+        "# Flags of `trimtab run`\n",
+        "Every flag can be set by the environment variable beside it. Durations are written as 15s, 5m or 1h30m.\n",
+    ]
+    grouped = itertools.groupby(
+        sorted(declared(), key=lambda one: one[1].group), key=lambda one: one[1].group
+    )
+    for group, settings in grouped:
+        rows = [
+            (
+                f"`{flag.name}`<br>`{flag.environment}`",
+                f"`{_shown(field.default)}`",
+                f"{flag.help} {flag.why}",
+            )
+            for field, flag in settings
+        ]
+        text.append(
+            f"## {group}\n\n" + _table(("flag, variable", "default", "meaning, and why this default"), rows)
+        )
+    return _page(text)
+
+
+def _values() -> str:
+    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in SETTINGS]
+    about = "For `helm install --set` and `trimtab install --set`; `-n` says the namespace.\n"
+    return _page(["# Values of the chart\n", about, _table(("value", "default", "meaning"), rows)])
+
+
+def _reasons() -> str:
+    text = ["# Events, conditions and verdicts\n"]
+    for title, reasons in (
+        ("HorizontalPodAutoscaler", HORIZONTAL),
+        ("VerticalPodAutoscaler and pods", VERTICAL),
+    ):
+        text.append(f"## {title}\n\n" + _table(("reason", "where", "meaning", "what to do"), _rows(reasons)))
+    verdicts = [(f"`{name}`", meaning) for name, meaning in VERDICTS.items()]
+    text.append("## Verdicts of `trimtab explain`\n\n" + _table(("verdict", "meaning"), verdicts))
+    return _page(text)
+
+
+def _rows(reasons: Mapping[str, Reason]) -> Iterator[tuple[str, ...]]:
+    for name, reason in sorted(reasons.items()):
+        yield f"`{name}`", reason.where, reason.meaning, reason.action
+
+
+def _metrics() -> str:
+    registry = CollectorRegistry()
+    holders = [
+        Telemetry(registry),
+        *(make(registry) for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics)),
+    ]
+    labels = {
+        metric._name: ", ".join(metric._labelnames)
+        for holder in holders
+        for metric in vars(holder).values()
+        if isinstance(metric, MetricWrapperBase)
+    }
+    rows = [
+        (
+            f"`{family.name}{'_total' if family.type == 'counter' else ''}`",
+            family.type,
+            labels.get(family.name, ""),
+            family.documentation,
+        )
+        for family in sorted(registry.collect(), key=lambda family: family.name)
+        if not family.name.endswith("_created")
+    ]
+    about = "Served at `/metrics` of the port that `--port` names. Names are upstream's where upstream has the metric.\n"
+    return _page(["# Metrics\n", about, _table(("metric", "type", "labels", "meaning"), rows)])
+
+
+def _api() -> str:
+    about = "`kubectl explain thpa.spec` shows the same on a cluster.\n"
+    return _page(["# API fields\n", about, *map(_kind, all_crds())])
+
+
+def _kind(definition: Any) -> str:
+    spec = definition["spec"]
+    version = spec["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    rows = [row for part in ("spec", "status") if part in schema for row in _fields(part, schema[part])]
+    title = f"## {spec['names']['kind']} ({spec['group']}/{version['name']})\n\n"
+    return title + _table(("field", "type", "meaning"), rows)
+
+
+def _fields(path: str, schema: Any) -> Iterator[tuple[str, ...]]:
+    kind = schema.get("type", "quantity")  # what has no type of its own is a number or its text
+    meaning = schema.get("description", "")
+    if "enum" in schema:
+        meaning += " One of " + ", ".join(str(one) for one in schema["enum"]) + "."
+    if "default" in schema:
+        meaning += f" Default: `{json.dumps(schema['default'])}`."
+    yield f"`{path}`", kind, meaning.strip()
+    for name, child in schema.get("properties", {}).items():
+        yield from _fields(f"{path}.{name}", child)
+    items = schema.get("items", {})
+    for name, child in items.get("properties", {}).items():
+        yield from _fields(f"{path}[].{name}", child)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in row) + " |" for row in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _page(parts: list[str]) -> str:
+    return _GENERATED + "\n".join(parts)
+
+
+def main() -> None:
+    """Write every page."""
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+    print(f"{len(pages())} pages in docs/reference")
+
+
+if __name__ == "__main__":
+    main()
