@@ -11,13 +11,12 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.leader import LeaderElector, unique_identity
-from trimtab.decide.vertical.compat import DEFAULT as VERTICAL_DEFAULT
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.operator.health import HealthApp, Pages
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped
+from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.assembly import (
     Site,
@@ -58,6 +57,7 @@ class Operator:
         self._rules = rules_of(settings)
         self._identity = unique_identity(socket.gethostname())
         self._registry = CollectorRegistry()
+        RequestMetrics(client, self._registry)
         self._elector: LeaderElector | None = None
         self._last_renewal: float | None = None
         self._horizontal: HorizontalAutoscaler | None = None
@@ -109,7 +109,6 @@ class Operator:
                 registry=self._registry,
                 fence=fence,
                 instance=self._identity,
-                compat=VPA_1_8 if self._settings.compat else VERTICAL_DEFAULT,
             )
             stack.push_async_callback(site.close)
             components += [VERTICAL[name](site) for name in vertical]
