@@ -33,7 +33,7 @@ COMMANDS = {
     "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
     "explain": Lazy(
         "trimtab.cli.explain:command",
-        "Tell why an autoscaler scales or does not: `trimtab explain hpa/NAME`.",
+        "Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`.",
     ),
     "install": Lazy(
         "trimtab.cli.install:install", "Print the manifests of an installation; nothing is changed anywhere."

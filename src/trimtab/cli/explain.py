@@ -1,4 +1,4 @@
-"""`trimtab explain hpa/NAME`: why an autoscaler did what it did, or would do."""
+"""`trimtab explain`: why an autoscaler did what it did, or would do."""
 
 import urllib.error
 import urllib.parse
@@ -15,10 +15,13 @@ from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
 from trimtab.decide.horizontal import Record, explain
 from trimtab.model import wire
+from trimtab.model.gates import FeatureGates
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.settings import Settings
+from trimtab.operator.vertical.assembly import compat_of
+from trimtab.operator.vertical.explaining import Explained, Explainer, NotFoundError
 
-_GATES = "HPASelectionStrategy=true,HPAScaleToZero=true"
+_GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
 
 
 class _NeverWrites:
@@ -40,20 +43,25 @@ class _NeverWrites:
     "--operator",
     envvar="TRIMTAB_OPERATOR",
     default="",
-    help="Address of a running operator's port, as http://127.0.0.1:8080; without it the decision is made on the spot.",
+    help="Address of a running operator's port, as http://127.0.0.1:8080, for HPAs; without it the decision is made on the spot.",
 )
 @click.option(
     "--feature-gates", default=_GATES, show_default=True, help="Gates for a decision made on the spot."
 )
 @click.option("--compat", default="", help="Decide on the spot as upstream does: kubernetes-1.36.")
-@click.option("-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text")
+@click.option(
+    "-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text", show_default=True
+)
 @kubeconfig_option
 @context_option
 def command(what: str, namespace: str, operator: str, output: str, **options: str) -> None:
-    """Tell why an autoscaler scales or does not: `trimtab explain hpa/NAME`."""
+    """Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
     kind, _, name = what.rpartition("/")
+    if kind in {"vpa", "verticalpodautoscaler", "pod"} and name:
+        _explain_vertical(kind, name, namespace, output, options)
+        return
     if kind not in {"hpa", "thpa", "horizontalpodautoscaler", ""} or not name:
-        raise CommandError(f"{what!r} is not hpa/NAME", "only HPAs can be explained by this command")
+        raise CommandError(f"{what!r} cannot be explained", "say hpa/NAME, vpa/NAME or pod/NAME")
     if operator:
         _show(_from_operator(operator, namespace or "default", name, output), output)
         return
@@ -63,7 +71,35 @@ def command(what: str, namespace: str, operator: str, output: str, **options: st
         return
     story = explain(record.decision)
     key = record.observation.hpa.key
-    _show({"hpa": key, "text": str(story), "explanation": wire.to_builtins(story)}, output)
+    _show({"about": key, "text": str(story), "explanation": wire.to_builtins(story)}, output)
+
+
+def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, str]) -> None:
+    if output == "record":
+        raise CommandError("only decisions about HPAs are kept as records", "use -o json")
+
+    async def look(client: Client, context_namespace: str) -> Explained:
+        explainer = Explainer(
+            client.clock,
+            client,
+            namespace or context_namespace,
+            gates=FeatureGates.parse(options["feature_gates"]),
+            settings=Settings(),
+            compat=compat_of(options["compat"]),
+        )
+        try:
+            return await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
+        finally:
+            await explainer.close()
+
+    try:
+        found = with_client(options["kubeconfig"], options["context"], look)
+    except NotFoundError as error:
+        raise CommandError(str(error), "look with: kubectl get vpa,pods", FOUND) from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    text = "\n".join(found.lines)
+    _show({"about": f"{kind}/{name}", "text": text, "explanation": wire.to_builtins(found.data)}, output)
 
 
 def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Record:
@@ -119,6 +155,6 @@ def _show(found: Any, output: str) -> None:
     if output == "record":
         click.echo(found, nl=False)
     elif output == "text":
-        click.echo(f"{found['hpa']}\n{found['text']}")
+        click.echo(f"{found['about']}\n{found['text']}")
     else:
         click.echo(to_json(found) if output == "json" else to_yaml(found), nl=False)

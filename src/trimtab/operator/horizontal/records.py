@@ -28,7 +28,7 @@ def explained(autoscalers: Autoscalers, key: str) -> bytes | None:
     if found is None or not found.records:
         return None
     story = explain(found.records[-1].decision)
-    return wire.encode({"hpa": found.key, "text": str(story), "explanation": wire.to_builtins(story)})
+    return wire.encode({"about": found.key, "text": str(story), "explanation": wire.to_builtins(story)})
 
 
 def recorded(autoscalers: Autoscalers, key: str) -> bytes | None:
