@@ -1,0 +1,161 @@
+"""kube-controller-manager's HPA controller and ours, on one real API server, from one trace: the same replicas.
+
+The peer goes first, at its own pace. Then it is stopped, because two controllers on one object fight, and ours drives
+an identical set of workloads with the peer's syncs as its clock.
+"""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.real.side_by_side.lanes import LANES, Lane
+from tests.real.side_by_side.metrics_server import Course, TraceServer
+from tests.scenarios.horizontal.stage import Stage
+from tools.peers.cluster import HPA_CONTROLLER, RealCluster
+from trimtab.clock import SystemClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.config import load_kubeconfig
+from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.transport import Transport
+from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+
+pytestmark = pytest.mark.real
+
+TRACE = json.loads(Path(__file__).with_name("trace.json").read_text())["points"]
+PERIOD, WINDOW = "250ms", 10
+GATES = "HPAScaleToZero=true,HPAConfigurableTolerance=true"
+PATIENCE_SECONDS = 80
+MOST_APART = 6
+"""Of 120 syncs of a lane, how many may fall on the other side of a window's end."""
+
+
+class PeersClock(SystemClock):
+    """The moments at which the peer synced; sleeping is real."""
+
+    def __init__(self, start: float) -> None:
+        self.moment = start
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.moment, UTC)
+
+    def monotonic(self) -> float:
+        return self.moment
+
+
+class Track:
+    """One lane under one autoscaler."""
+
+    def __init__(self, lane: Lane, transport: Transport) -> None:
+        self.lane = lane
+        self.stage = Stage(SystemClock(), transport, native=True, prunes=True)
+        self._transport = transport
+        self.course = Course(TRACE, lambda: self.stage.replicas("web"), lane.fails)
+
+    async def set_up(self, server: TraceServer) -> None:
+        await self.stage.open()
+        server.courses[self.stage.namespace] = self.course
+        if self.lane.has_pods:
+            await self.stage.deployment("web", self.lane.replicas)
+        else:
+            await self.stage.bare_deployment("web", self.lane.replicas)
+        await self.stage.hpa("web", **self.lane.spec)
+
+    async def follow(self) -> None:
+        """Let pods and status follow the scale."""
+        await (self.stage.sync_pods("web") if self.lane.has_pods else self.stage.follow("web"))
+
+    async def follow_until_done(self) -> None:
+        while not self.course.is_done:
+            await self.follow()
+            await asyncio.sleep(0.05)
+
+    async def replay(self, moments: list[float]) -> None:
+        """Drive the workload with ours, one round per sync of the peer."""
+        clock = PeersClock(moments[0])
+        settings = self.stage.settings(
+            feature_gates=GATES, compat="kubernetes-1.36", downscale_stabilization=timedelta(seconds=WINDOW)
+        )
+        # Not the stage's client, which answers metrics itself: ours asks the aggregator, as the peer does.
+        client = Client(SystemClock(), self._transport)
+        operator = HorizontalAutoscaler(clock, client, settings, rules=rules_of(settings))
+        actor = _Acting(operator)
+        await operator.start()
+        try:
+            known = -1
+            for moment in moments:
+                clock.moment = moment
+                replicas = await self.stage.replicas("web")
+                if replicas != known:
+                    known = replicas
+                    await self.follow()
+                    await self.stage.caught_up(actor)
+                await operator.step()
+        finally:
+            await operator.close()
+
+
+class _Acting:
+    def __init__(self, operator: HorizontalAutoscaler) -> None:
+        self.operator = operator
+
+
+async def side_by_side(cluster: RealCluster) -> tuple[list[Track], list[Track]]:
+    clock = SystemClock()
+    transport = HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig), environ={}))
+    client = Client(clock, transport)
+    theirs = [Track(lane, transport) for lane in LANES]
+    ours = [Track(lane, transport) for lane in LANES]
+    try:
+        async with TraceServer(client, cluster.directory) as server:
+            await theirs[0].stage.wait_for(server.is_available, 60)
+            for track in theirs:
+                await track.set_up(server)
+            await asyncio.to_thread(
+                cluster.start_controllers,
+                HPA_CONTROLLER,
+                f"--horizontal-pod-autoscaler-sync-period={PERIOD}",
+                f"--horizontal-pod-autoscaler-downscale-stabilization={WINDOW}s",
+                "--kube-api-qps=500",
+                "--kube-api-burst=1000",
+            )
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await asyncio.gather(*(track.follow_until_done() for track in theirs))
+            await asyncio.to_thread(cluster.stop, "kube-controller-manager")
+            for track in ours:
+                await track.set_up(server)
+            await asyncio.gather(
+                *(track.replay(peer.course.asked_at) for track, peer in zip(ours, theirs, strict=True))
+            )
+    finally:
+        await asyncio.to_thread(cluster.stop, "kube-controller-manager")
+        await client.close()
+    return theirs, ours
+
+
+def unexplained(theirs: list[int], ours: list[int]) -> list[str]:
+    """Return where the two differ by more than the moment at which a window or a period ends.
+
+    Both remember moments, not syncs. The peer's moments are known to some milliseconds only, so what leaves a window
+    between two syncs may do so one sync earlier or later: ours then equals the peer's neighbouring sync.
+    """
+    return [
+        f"sync {number} (load {TRACE[number]['load']}): theirs {one}, ours {other}"
+        for number, (one, other) in enumerate(zip(theirs, ours, strict=True))
+        if one != other and other not in theirs[max(number - 1, 0) : number + 2]
+    ]
+
+
+def test_both_set_the_same_replicas_at_every_sync(real_cluster: RealCluster, record_property):
+    real_cluster.stop("kube-controller-manager")
+    theirs, ours = asyncio.run(side_by_side(real_cluster))
+    for peer, own in zip(theirs, ours, strict=True):
+        wanted, got = peer.course.series[: len(TRACE)], own.course.series[: len(TRACE)]
+        record_property(peer.lane.name, wanted)
+        assert not unexplained(wanted, got), peer.lane.name
+        different = sum(one != other for one, other in zip(wanted, got, strict=True))
+        record_property(f"{peer.lane.name}: syncs apart", different)
+        assert different <= MOST_APART, peer.lane.name
+        assert len(set(wanted)) > 3, f"{peer.lane.name}: the trace moved nothing"
