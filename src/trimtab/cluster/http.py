@@ -207,7 +207,7 @@ def _lower(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
 
 
 def _explain(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         # aiohttp's own text shows the TLS context as a Python object, which tells nobody anything.
         return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
     return str(error) or type(error).__name__
