@@ -186,10 +186,12 @@ class Stage:
         return True
 
     async def pass_time(self, seconds: float) -> None:
-        """Jump ahead; whatever waited that long goes on once, instead of hour after hour."""
+        """Jump ahead: minutes in pieces, so that watches hear their bookmarks; hours at once, to get there."""
         assert isinstance(self.clock, ShiftedClock | VirtualClock)
-        self.clock.advance(seconds)
-        await self.clock.sleep(0.01)
+        pieces = int(seconds // 20) + 1 if seconds <= 600 and self.outbound is not None else 1
+        for _ in range(pieces):
+            self.clock.advance(seconds / pieces)
+            await self.clock.sleep(0.01)
 
     async def caught_up(self, actor: Actor) -> None:
         """Wait until the caches equal the server."""
@@ -202,7 +204,8 @@ class Stage:
                     return False
             return True
 
-        await self.wait_for(equal)
+        # A watch that fell silent during a jump backs off before it resumes; virtual waiting costs nothing.
+        await self.wait_for(equal, 20 if self.outbound is None else 300)
 
     async def recommend(self, actor: Actor, times: int = 1, *, after: float = MINUTE) -> None:
         """Let time pass, let the caches catch up, and recommend; some times."""

@@ -202,7 +202,7 @@ def test_f60_orphaned_checkpoints_go_after_two_looks_and_never_while_no_vpa_is_k
             await stage.client.delete(VPAS, "gone", stage.namespace)
             await stage.recommend(actor, 6, after=100)
             assert "gone-app" in await stage.checkpoints(), "once is not enough"
-            await stage.recommend(actor, 6, after=100)
+            await stage.recommend(actor, 8, after=100)
             assert set(await stage.checkpoints()) == {"db-app"}
             await stage.client.delete(VPAS, "db", stage.namespace)
             await stage.recommend(actor, 20, after=100)

@@ -9,7 +9,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence, NoFence
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
 from trimtab.decide.vertical.estimate import EstimatorSettings
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing
@@ -43,7 +43,6 @@ class Site:
         registry: CollectorRegistry | None = None,
         fence: Fence | None = None,
         instance: str = "trimtab",
-        compat: Compat = DEFAULT,
     ) -> None:
         self.clock = clock
         self.client = client
@@ -54,7 +53,7 @@ class Site:
         self.registry = registry or CollectorRegistry()
         self.caches = Caches(client, settings.watch_namespaces)
         gates = FeatureGates.parse(settings.feature_gates)
-        self.view = ClusterView(client, self.caches, gates=gates, compat=compat)
+        self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
         self.events = EventRecorder(self.writer, "vpa", instance)
         self.reader = MetricsReader(
             clock,
@@ -70,6 +69,11 @@ class Site:
         await asyncio.gather(self._telling, return_exceptions=True)
         await self.reader.close()
         await self.caches.close()
+
+
+def compat_of(name: str) -> Compat:
+    """Return the rulings that `--compat` names: ours, or upstream's behaviour throughout."""
+    return VPA_1_8 if name else DEFAULT
 
 
 def make_recommender(site: Site, history: recommender.HistorySource | None = None) -> recommender.Recommender:
@@ -106,7 +110,6 @@ def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
 def make_admission(site: Site, certificates: Certificates | None = None) -> Admission:
     """Return the admission webhooks; every copy serves, so nothing of it is fenced by the lease."""
     return Admission(
-        site.clock,
         site.client,
         site.view,
         site.settings,

@@ -279,11 +279,11 @@ class Recommender:
     async def _collect_orphans(self) -> None:
         now = self._clock.monotonic()
         interval = self._settings.checkpoints_gc_interval.total_seconds()
-        if self._orphans_at is not None and now - self._orphans_at < interval:
-            return
-        self._orphans_at = now
-        if self._view.vpas.has_synced and self._view.vpas.last_error() is None:
-            await _tried(self._checkpoints.collect_orphans(frozenset(vpa.key for vpa in self._view.vpas)))
+        is_due = self._orphans_at is None or now - self._orphans_at >= interval
+        vpas = self._view.vpas
+        if is_due and vpas.has_synced and vpas.last_error() is None:
+            self._orphans_at = now
+            await _tried(self._checkpoints.collect_orphans(frozenset(vpa.key for vpa in vpas)))
 
     def _collect(self, standings: Standings, now_ns: int) -> None:
         known = {one.vpa.key for one in standings.vpas if one.selector is not None}

@@ -40,7 +40,6 @@ class Admission:
 
     def __init__(
         self,
-        clock: Clock,
         client: Client,
         view: ClusterView,
         settings: VerticalSettings,
@@ -49,6 +48,7 @@ class Admission:
         instance: str = "trimtab",
         certificates: Certificates | None = None,
     ) -> None:
+        clock = client.clock
         self._clock = clock
         self._client = client
         self._view = view
