@@ -50,13 +50,13 @@ def commands():
                             yield pytest.param(words[1:], id=f"{page.stem}: {' '.join(words)}")
 
 
-@pytest.mark.parametrize("document", manifests())
+@pytest.mark.parametrize("document", list(manifests()))
 def test_a_manifest_is_valid(document):
     found = read_manifest(document, GATES)
     assert not found.errors
 
 
-@pytest.mark.parametrize("words", commands())
+@pytest.mark.parametrize("words", list(commands()))
 def test_a_command_has_the_options_it_is_shown_with(words):
     context = click.Context(cli)
     command = cli.get_command(context, words[0])
