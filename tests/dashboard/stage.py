@@ -29,7 +29,12 @@ def autoscaler(name="web", namespace="shop", *, hpa=None, native=False, records=
     """Make an autoscaler that nothing is decided about yet."""
     made = hpa or given.hpa()
     meta = {"name": name, "namespace": namespace, "uid": f"uid-of-{namespace}-{name}-{native}"}
-    made = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, **meta))
+    target = msgspec.structs.replace(made.spec.scale_target_ref, name=name)
+    made = msgspec.structs.replace(
+        made,
+        metadata=msgspec.structs.replace(made.metadata, **meta),
+        spec=msgspec.structs.replace(made.spec, scale_target_ref=target),
+    )
     return Autoscaler(NATIVE_HPAS if native else OWN_HPAS, made, records=deque(maxlen=records))
 
 
@@ -50,9 +55,9 @@ def steady(name="web", namespace="shop", **how):
     return one
 
 
-def wave(source=None, *, steps=120, until=given.T):
-    """Let a workload with a metric of each kind live through half an hour of rising and falling load."""
-    one = autoscaler(hpa=_busy_hpa(), records=20)
+def wave(source=None, *, one=None, steps=120, until=given.T):
+    """Let a workload with two kinds of metrics live through half an hour of rising and falling load."""
+    one = one or autoscaler(hpa=busy_hpa(), records=20)
     replicas = 4
     for step in range(steps):
         at = until - (steps - 1 - step) * SYNC
@@ -92,7 +97,7 @@ def _owners():
     }
 
 
-def _busy_hpa():
+def busy_hpa():
     return given.hpa(
         given.cpu(60),
         given.external(given.average("12"), "orders"),

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.dashboard import browser, stage
 from tests.dashboard.asking import app_of
+from tests.dashboard.roles import Frozen
 from tests.dashboard.test_stream import Knobs
 from tests.unit.decide.horizontal import builders as given
 from trimtab.dashboard import serving
@@ -156,6 +157,25 @@ async def test_markup_in_names_and_messages_is_shown_and_never_run(tab):
         await tab.until(has("#main", f"{stage.UGLY} said no"))
         assert await tab.run("window.hacked") is None
         assert await tab.run("document.querySelectorAll('img[src=x]').length") == 0
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    return Frozen()
+
+
+async def test_a_vpa_shows_its_role_its_history_and_its_pods(frozen, tab):
+    app = app_of(vertical=frozen)
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.click(".segments button:last-child")
+        await tab.until(has(".list", "lead"))
+        await tab.click("a[href$='/lead']")
+        await tab.until(has("#main", "pods with role=leader"))
+        assert await tab.run("document.querySelectorAll('.histogram .bar').length > 0")
+        text = await tab.text("#main")
+        assert "db-0" in text
+        assert "How these numbers came about" in text
 
 
 async def test_a_load_is_turned_up_with_a_click(tab):

@@ -32,7 +32,7 @@ async def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites():
     app = app_of()
     cookie = (await Browser(app).login(app.token)).headers["set-cookie"]
     name, *attributes = cookie.split("; ")
-    assert name.startswith("trimtab-session=")
+    assert name.startswith("trimtab-session-8081=")
     assert attributes == ["Path=/", "Max-Age=43200", "HttpOnly", "SameSite=Strict"]
 
 
@@ -40,7 +40,7 @@ async def test_over_https_the_cookie_is_bound_to_the_host():
     app = app_of()
     browser = Browser(app, scheme="https")
     cookie = (await browser.login(app.token)).headers["set-cookie"]
-    assert cookie.startswith("__Host-trimtab-session=")
+    assert cookie.startswith("__Host-trimtab-session-8081=")
     assert cookie.endswith("; Secure")
     assert (await browser.get("/api/overview")).status == 200
 
@@ -92,7 +92,17 @@ async def test_a_script_may_bring_the_token_with_each_request():
 
 
 @pytest.mark.parametrize(
-    "cookie", ["trimtab-session=", "trimtab-session=x", "=;;=", "a" * 9000, "trimtab-session=\x01"]
+    "cookie",
+    ["trimtab-session-8081=", "trimtab-session-8081=x", "=;;=", "a" * 9000, "trimtab-session-8081=\x01"],
 )
 async def test_a_made_up_cookie_is_nobody(cookie):
     assert (await ask(app_of(), "GET", "/api/session", headers={"cookie": cookie})).status == 401
+
+
+async def test_two_dashboards_on_one_machine_do_not_log_each_other_out():
+    one, other = app_of(), app_of()
+    first = await entered(one, host="127.0.0.1:8081")
+    second = await entered(other, host="127.0.0.1:8082")
+    first.cookie = second.cookie = f"{first.cookie}; {second.cookie}"
+    assert (await first.get("/api/session")).status == 200
+    assert (await second.get("/api/session")).status == 200

@@ -79,8 +79,13 @@ def check_csrf(request: Request, session: Session) -> None:
 
 
 def cookie_name(request: Request) -> str:
-    """Return the cookie's name; `__Host-` binds it to this very host, which browsers accept over HTTPS only."""
-    return f"__Host-{COOKIE}" if request.is_https else COOKIE
+    """Return the cookie's name; `__Host-` binds it to this very host, which browsers accept over HTTPS only.
+
+    Cookies know no ports, so the name does: two dashboards on one machine do not log each other out.
+    """
+    port = request.host.rpartition(":")[2]
+    name = f"{COOKIE}-{port}" if port.isdigit() else COOKIE
+    return f"__Host-{name}" if request.is_https else name
 
 
 def login_cookie(request: Request, session: Session) -> Header:

@@ -15,6 +15,7 @@ from trimtab.decide.vertical.explain import PodExplanation, describe_scope, expl
 from trimtab.decide.vertical.recommender import VPARecommendation
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.model.pod import Pod
+from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
@@ -109,7 +110,7 @@ class OperatorVertical:
         lower, target, upper, uncapped = (
             None if resource not in one else one[resource].as_float() for one in bounds
         )
-        texts = [str(one[resource]) if resource in one else "" for one in bounds]
+        texts = [readable(resource, one[resource]) if resource in one else "" for one in bounds]
         container = entry.container_name
         return AmountView(
             container=container,
@@ -169,7 +170,18 @@ def _sized(explained: PodExplanation, key: str) -> SizedPod:
 
 
 def _sizes(amounts: ResourceList) -> str:
-    return ", ".join(f"{resource} {amounts[resource]}" for resource in sorted(amounts)) or "nothing"
+    return ", ".join(f"{name} {readable(name, amounts[name])}" for name in sorted(amounts)) or "nothing"
+
+
+def readable(resource: str, amount: Quantity) -> str:
+    """Return an amount as people read it: memory in whole units of 1024, everything else as it is written."""
+    size, units = amount.as_float(), ["B", "KiB", "MiB", "GiB", "TiB"]
+    if resource != MEMORY:
+        return str(amount)
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        del units[0]
+    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:.0f} {units[0]}"
 
 
 def _row(vpa: VerticalPodAutoscaler, claim: Claim | None = None) -> VerticalRow:

@@ -2,12 +2,13 @@
 import { html, useEffect, useState } from "./lib.js";
 import { get, onRows } from "./api.js";
 import { amount, duration, many } from "./format.js";
-import { Badge, Card, Conditions, Empty, Time } from "./parts.js";
+import { Badge, Card, Conditions, Empty, Time, Words } from "./parts.js";
 import { Gauge, Ruler, outside } from "./ruler.js";
 import { MetricChart, ReplicasChart } from "./charts.js";
 import { WhatIf } from "./whatif.js";
 
-export function usePage(path, id) {
+// Reads a page again whenever its row changes; `seconds` reads it from time to time besides, for what no row tells.
+export function usePage(path, id, seconds = 0) {
   const [page, setPage] = useState(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
@@ -20,8 +21,10 @@ export function usePage(path, id) {
     setPage(null);
     load();
     const stop = onRows((changed) => changed.has(id) && load());
+    const timer = seconds && setInterval(load, seconds * 1000);
     return () => {
       isHere = false;
+      clearInterval(timer);
       stop();
     };
   }, [path, id]);
@@ -55,8 +58,8 @@ const Decided = ({ page }) => {
       <p class="summary">${story.summary}</p>
       <${Ruler} story=${story} />
       <div class="whys">
-        <div><h3>Why not more?</h3><p>${story.more}</p></div>
-        <div><h3>Why not fewer?</h3><p>${story.less}</p></div>
+        <div><h3>Why not more?</h3><p><${Words} text=${story.more} /></p></div>
+        <div><h3>Why not fewer?</h3><p><${Words} text=${story.less} /></p></div>
       </div>
     <//>
     <${Card} id="replicas" title="Replicas" wide aside=${html`<span class="quiet">shaded: scale-down window of ${duration(story.down.windowSeconds)}</span>`}>

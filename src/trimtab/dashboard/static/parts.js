@@ -17,6 +17,12 @@ export const Badge = ({ state }) =>
 export const Time = ({ at }) =>
   at ? html`<time datetime=${iso(at)} title=${iso(at)}>${clock(at)}</time>` : html`<span>–</span>`;
 
+// A sentence of the program in which each moment is told in the reader's own time.
+export const Words = ({ text }) =>
+  (text || "").split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/).map((part, index) =>
+    index % 2 ? html`<${Time} at=${Date.parse(part) / 1000} />` : part,
+  );
+
 export const Card = ({ title, id, aside, children, wide }) =>
   html`<section class="card ${wide ? "wide" : ""}" aria-labelledby=${id}>
     <header class="card-head"><h2 id=${id}>${title}</h2>${aside}</header>
@@ -27,9 +33,9 @@ export const Card = ({ title, id, aside, children, wide }) =>
 export function MiniBar({ row }) {
   const width = 84;
   const most = Math.max(row.high, row.current, row.desired, 1);
-  const place = (replicas) => 4 + (replicas / most) * (width - 8);
+  const place = (replicas) => 6 + (replicas / most) * (width - 12);
   return html`<svg class="minibar" width=${width} height="14" viewBox="0 0 ${width} 14" aria-hidden="true">
-    <line class="rail" x1="4" x2=${width - 4} y1="7" y2="7" />
+    <line class="rail" x1="6" x2=${width - 6} y1="7" y2="7" />
     <line class="range" x1=${place(row.low)} x2=${place(row.high)} y1="7" y2="7" />
     ${row.desired !== row.current && html`<circle class="desired" cx=${place(row.desired)} cy="7" r="4.2" />`}
     <circle class="current" cx=${place(row.current)} cy="7" r="3.4" />

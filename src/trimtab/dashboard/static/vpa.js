@@ -5,7 +5,7 @@ import { Badge, Card, Conditions, Empty, useWidth } from "./parts.js";
 import { Back, usePage } from "./hpa.js";
 
 export function VerticalPage({ id }) {
-  const [page, problem] = usePage("/api/vpa", id);
+  const [page, problem] = usePage("/api/vpa", id, 10);
   if (problem) return html`<main id="main" tabindex="-1"><${Back} /><${Empty}>${problem}<//></main>`;
   if (!page) return html`<main id="main" tabindex="-1"><${Back} /><p class="quiet" role="status">Loading …</p></main>`;
   const { row } = page;
@@ -26,7 +26,7 @@ export function VerticalPage({ id }) {
       <${Pods} page=${page} />
       ${page.cuts.length > 0 &&
       html`<${Card} id="cuts" title="Cut to policy"><ul class="plain">${page.cuts.map((cut) => html`<li>${cut}</li>`)}</ul><//>`}
-      <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
+      <${Card} id="conditions" title="Conditions" wide><${Conditions} conditions=${page.conditions} /><//>
     </div>
   </main>`;
 }
@@ -36,7 +36,7 @@ const said = (value, unit) => (unit === "bytes" ? bytes(value) : amount(value, u
 function Amount({ one }) {
   const requested = [...new Set(one.requests.map(([, value]) => value))];
   return html`<${Card} id=${`amount-${one.container}-${one.resource}`} title=${`${one.container}: ${one.resource}`}
-    aside=${html`<span class="quiet">${many(one.samples, "sample")}</span>`}>
+    aside=${one.resource === "cpu" && html`<span class="quiet">${many(one.samples, "sample")}</span>`}>
     <dl class="facts">
       <div><dt>lower bound</dt><dd>${one.lowerText || "–"}</dd></div>
       <div><dt>target</dt><dd class="strong">${one.targetText}</dd></div>
@@ -61,24 +61,35 @@ function Histogram({ one, requested }) {
   const top = Math.max(near, ...marks.filter((value) => value <= near * 2)) || 1;
   const place = (value) => 8 + (Math.min(value, top) / top) * (width - 16);
   const most = Math.max(...bars.map((bar) => bar.weight), 1e-9);
+  const isLate = (value) => place(value) > width - 60;
   const line = (value, name, text, y) =>
     value !== null && value <= top &&
     html`<line class=${name} x1=${place(value)} x2=${place(value)} y1="16" y2=${HEIGHT - 22} />
-      <text class="mark-text ${name}-text" x=${Math.min(Math.max(place(value), 28), width - 28)} y=${y} text-anchor="middle">${text}</text>`;
+      <text class="mark-text ${name}-text" x=${place(value) + (isLate(value) ? -5 : 5)} y=${y} text-anchor=${isLate(value) ? "end" : "start"}>${text}</text>`;
   const words = `Usage history of ${one.container} ${one.resource}: target ${one.targetText}, from ${one.lowerText} to ${one.upperText}`;
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
+  const ticks = ticksOf(top, one.unit, width / 90);
   return html`<div ref=${frame}><svg class="histogram" width=${width} height=${HEIGHT} viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-label=${words}>
     ${one.lower !== null &&
     html`<rect class="bounds" x=${place(one.lower)} y="16" width=${Math.max(place(one.upper ?? top) - place(one.lower), 1)} height=${HEIGHT - 38} />`}
     ${bars.map((bar) => {
-      const height = Math.max((bar.weight / most) * (HEIGHT - 52), bar.weight > 0 ? 1 : 0);
+      const height = Math.max((bar.weight / most) * (HEIGHT - 66), bar.weight > 0 ? 1 : 0);
       return html`<rect class="bar" x=${place(bar.start)} y=${HEIGHT - 22 - height} width=${Math.max(place(bar.end) - place(bar.start) - 1, 1)} height=${height}>
         <title>${said(bar.start, one.unit)} – ${said(bar.end, one.unit)}: ${(bar.weight * 100).toFixed(1)} %</title></rect>`;
     })}
     <line class="rail" x1="8" x2=${width - 8} y1=${HEIGHT - 22} y2=${HEIGHT - 22} />
     ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 26)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
-    ${requested.map((value) => line(value, "request", "request", 28))} ${line(one.target, "target", "target", 12)}
+    ${requested.map((value) => line(value, "request", "request", 40))} ${line(one.target, "target", "target", 26)}
   </svg></div>`;
+}
+
+// Whole steps of the unit that the axis is read in: 2 GiB, 4 GiB and not 2.58.
+function ticksOf(top, unit, most) {
+  let base = 1;
+  while (unit === "bytes" && top / base >= 1024) base *= 1024;
+  const rough = top / base / Math.max(most, 2);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) * base;
+  return Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => index * step);
 }
 
 const Pods = ({ page }) =>

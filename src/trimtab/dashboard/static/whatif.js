@@ -1,7 +1,7 @@
 // What if: the last observation with other numbers, through the very decision that runs in production. Nothing is written.
 import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { post } from "./api.js";
-import { Badge } from "./parts.js";
+import { Badge, Words } from "./parts.js";
 import { Ruler } from "./ruler.js";
 
 const POLICIES = { scaleUp: [["Pods", 4, 15], ["Percent", 100, 15]], scaleDown: [["Percent", 100, 15]] };
@@ -133,7 +133,7 @@ const Answer = ({ story, before }) =>
       <span class="quiet">${story.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
     <p class="summary">${story.summary}</p>
     <${Ruler} story=${story} before=${before} />
-    <dl class="whys-list"><dt>Why not more?</dt><dd>${story.more}</dd><dt>Why not fewer?</dt><dd>${story.less}</dd></dl>`;
+    <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${story.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${story.less} /></dd></dl>`;
 
 function MetricSlider({ metric, value, change }) {
   const top = Math.max(metric.target * 3, metric.value * 1.5, 1);

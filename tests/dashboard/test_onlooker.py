@@ -1,0 +1,84 @@
+"""A dashboard beside a real operator's HPAs on the lab: live records, and the reader that never writes."""
+
+from tests.dashboard.asking import app_of, entered
+from tests.scenarios.horizontal.bodies import external_metric
+from tests.scenarios.horizontal.conftest import play_on_lab
+from tests.scenarios.horizontal.stage import Stage
+from trimtab.dashboard import dashboard_for
+from trimtab.dashboard.onlooker import Onlooker
+
+
+class Closed:
+    """A fence that is always closed."""
+
+    def may_write(self):
+        return False
+
+    def time_left(self):
+        return 0.0
+
+
+async def busy(stage: Stage) -> None:
+    await stage.bare_deployment("web", 3)
+    stage.metrics.set_external(stage.namespace, "load", "600")
+    await stage.hpa("web", maxReplicas=20, metrics=[external_metric("load", average="100")])
+
+
+async def row_of(app):
+    browser = await entered(app)
+    app.look()
+    return (await browser.get("/api/overview")).json()["horizontal"][0]
+
+
+def test_the_running_operators_decisions_are_shown():
+    async def scenario(stage: Stage) -> None:
+        await busy(stage)
+        async with stage.running() as actor:
+            app = dashboard_for(stage.clock, actor.operator.autoscalers)
+            assert (await row_of(app))["state"] == "waiting"
+            await stage.step(actor)
+            row = await row_of(app)
+            assert (row["current"], row["desired"], row["state"]) == (3, 6, "scaling")
+
+    play_on_lab(scenario)
+
+
+def test_an_onlooker_decides_alike_and_writes_nothing():
+    async def scenario(stage: Stage) -> None:
+        await busy(stage)
+        async with stage.running(fence=Closed()) as actor:
+            onlooker = Onlooker(stage.clock, actor.operator, 15.0)
+            app = dashboard_for(stage.clock, actor.operator.autoscalers)
+            await onlooker.step()
+            row = await row_of(app)
+            assert (row["current"], row["desired"], row["isDryRun"]) == (3, 6, True)
+            assert onlooker.health() == {}
+            assert [one.method for one in actor.line.sent if one.method != "GET"] == []
+            assert await stage.replicas("web") == 3
+
+    play_on_lab(scenario)
+
+
+def test_an_onlooker_goes_by_what_the_operator_remembers():
+    async def scenario(stage: Stage) -> None:
+        await busy(stage)
+        async with stage.running() as acting, stage.running(fence=Closed()) as looking:
+            await stage.step(acting)
+            await stage.follow("web")
+            stage.metrics.set_external(stage.namespace, "load", "100")
+            await stage.step(acting, after=15)
+            await stage.caught_up(looking)
+            await Onlooker(stage.clock, looking.operator, 15.0).step()
+            mine, theirs = (
+                one.operator.autoscalers.named(stage.namespace, "web") for one in (looking, acting)
+            )
+            assert mine is not None
+            assert theirs is not None
+            assert mine.records[-1].decision.desired == theirs.records[-1].decision.desired == 6
+
+    play_on_lab(scenario)
+
+
+async def test_a_dashboard_without_anything_to_show_says_so():
+    browser = await entered(app_of())
+    assert (await browser.get("/api/overview")).json() == {"horizontal": [], "vertical": []}
