@@ -18,6 +18,10 @@ from trimtab.model.wire import without_nulls
 
 KIND = "HorizontalPodAutoscaler"
 _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")
+_IDENTITY = frozenset(
+    {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
+)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @click.command()
@@ -33,8 +37,9 @@ def convert(file: str, version: str, output: str) -> None:
 
     Reads every version (autoscaling/v1, v2, v2beta1, v2beta2, autoscaling.trimtab.dev/v2) from FILE, `-` for standard
     input, and writes autoscaling/v1, autoscaling/v2, or with `--to trimtab` autoscaling.trimtab.dev/v2. What v1 has no
-    field for is kept in annotations, so converting back gives the same object. Other kinds pass unchanged; comments
-    are not kept.
+    field for is kept in annotations, so converting back gives the same object. Between autoscaling and
+    autoscaling.trimtab.dev the result is a new object, ready to be applied: status, uid and the like are left out.
+    Other kinds pass unchanged; comments are not kept.
 
     Exit codes: 0 converted, 1 an object cannot be converted, 2 the file cannot be read.
     """
@@ -73,7 +78,26 @@ def _converted(document: Document, version: str) -> Any:
             hint="nothing was written",
             exit_code=FOUND,
         )
-    return _ordered(_in_version(data, version))
+    converted = _in_version(data, version)
+    if _group_of(converted) != _group_of(data):
+        converted = _as_new(converted)
+    return _ordered(converted)
+
+
+def _group_of(data: Mapping[str, Any]) -> str:
+    return str(data.get("apiVersion", "")).rpartition("/")[0]
+
+
+def _as_new(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without what the API server gave to the one it was made from."""
+    metadata = data.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return dict(data)
+    kept = {name: value for name, value in metadata.items() if name not in _IDENTITY}
+    annotations = kept.pop("annotations", None) or {}
+    if mine := {name: value for name, value in annotations.items() if name != _LAST_APPLIED}:
+        kept["annotations"] = mine
+    return {**{name: value for name, value in data.items() if name != "status"}, "metadata": kept}
 
 
 def _in_version(data: Mapping[str, Any], version: str) -> dict[str, Any]:

@@ -99,3 +99,37 @@ def test_an_empty_file_cannot_be_converted(tmp_path, capsys):
     file.write_text("")
     assert answer(["convert", str(file), "--to", "v2"]) == 2
     assert "holds no documents" in capsys.readouterr().err
+
+
+LIVE = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: web
+  namespace: shop
+  uid: 84d71580-cdbe-401f-a22d-710271d4de1c
+  resourceVersion: "142"
+  creationTimestamp: "2026-11-16T06:41:07Z"
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", owner: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 20
+status: {desiredReplicas: 3, currentReplicas: 3}
+"""
+
+
+def test_a_live_object_of_the_other_group_becomes_one_that_can_be_applied(tmp_path, capsys):
+    path = tmp_path / "live.yaml"
+    path.write_text(LIVE)
+    made = yaml.safe_load(convert(capsys, "--to", "trimtab", str(path)))
+    assert made["apiVersion"] == "autoscaling.trimtab.dev/v2"
+    assert made["metadata"] == {"name": "web", "namespace": "shop", "annotations": {"owner": "shop"}}
+    assert "status" not in made
+
+
+def test_within_one_group_a_live_object_stays_the_same_object(tmp_path, capsys):
+    path = tmp_path / "live.yaml"
+    path.write_text(LIVE)
+    made = yaml.safe_load(convert(capsys, "--to", "v1", str(path)))
+    assert made["metadata"]["resourceVersion"] == "142"
+    assert "status" in made
