@@ -73,6 +73,7 @@ async def test_without_the_token_a_form_asks_for_it_and_logging_out_ends_there(t
         await tab.until(LIST)
         await tab.click(".top button")
         await tab.until("document.querySelector('.login')")
+        assert "web" not in await tab.text()
         tab.complaints[:] = [one for one in tab.complaints if "401" not in one]
 
 
@@ -89,6 +90,7 @@ async def test_a_decision_shows_without_a_reload(tab):
         await tab.until(has(".summary", "scales from 3 to 6"))
         stage.decided(one, 6, given.usage_of(given.pods(6), 50), at=given.T + 30, pods=given.pods(6))
         await tab.until(has(".summary", "stays at 6"))
+        assert await tab.run("performance.getEntriesByType('navigation').length") == 1
 
 
 async def test_the_what_if_answers_as_the_decision_would(tab):

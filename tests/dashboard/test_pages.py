@@ -62,6 +62,16 @@ def test_the_overview_tells_the_row_again_only_after_another_decision():
     assert source.rows()[0].desired == 6
 
 
+def test_a_round_about_thousands_is_told_in_several_looks(monkeypatch):
+    monkeypatch.setattr("trimtab.dashboard.horizontal.MOST_TOLD", 2)
+    ones = [stage.steady(f"web-{number}") for number in range(5)]
+    source = OperatorHorizontal(ones)
+    assert {row.desired for row in source.rows()} == {3}, "what is new is told at once"
+    for one in ones:
+        stage.decided(one, 3, given.usage_of(given.pods(3), 90), at=given.T + 15)
+    assert [sum(row.desired == 6 for row in source.rows()) for _ in range(3)] == [2, 4, 5]
+
+
 def test_pods_left_out_come_first_with_the_reason_and_their_samples():
     page = page_of(stage.wave(steps=3))
     first, second = page.pods[:2]

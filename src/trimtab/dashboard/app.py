@@ -78,14 +78,12 @@ class DashboardApp:
         access: Access | None = None,
         controls: Controls | None = None,
         hosts: tuple[str, ...] = (),
-        title: str = "Trimtab",
     ) -> None:
         self.token = secrets.token_urlsafe(24)
         """The token that opens everything; only if no other `access` is given."""
         self._horizontal = horizontal
         self._vertical = vertical or NoVertical()
         self._controls = controls
-        self._title = title
         self._guard = Guard(hosts)
         self._files = Files()
         self._sessions = Sessions(clock, access or OneToken(self.token))
@@ -108,9 +106,10 @@ class DashboardApp:
         return f"http://{host}:{port}/#token={self.token}"
 
     def look(self) -> None:
-        """Take in what the program did since the last look."""
+        """Take in what the program did since the last look; the overview is only kept for those who look at it."""
         self._horizontal.take()
-        self._board.look()
+        if self._streams.are_open:
+            self._board.look()
 
     async def run(self) -> None:
         """Look once a second until cancelled."""
@@ -192,14 +191,14 @@ class DashboardApp:
             {
                 "user": session.viewer.name,
                 "csrf": session.csrf,
-                "title": self._title,
+                "title": "Trimtab",
                 "hasLoads": self._controls is not None,
             }
         )
 
     async def _overview(self, _request: Request, session: Session) -> Reply:
-        if self._board.looks == 0:
-            self.look()
+        if not self._streams.are_open:
+            self._board.look()
         return shown(self._board.overview(await session.viewer.visible(self._board.namespaces())))
 
     async def _hpa(self, request: Request, session: Session) -> Reply:

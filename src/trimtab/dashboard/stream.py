@@ -29,6 +29,11 @@ class Streams:
         self._open = 0
         self._closing = asyncio.Event()
 
+    @property
+    def are_open(self) -> bool:
+        """Return whether anybody looks."""
+        return self._open > 0
+
     def close(self) -> None:
         """End every stream, so that the server can stop."""
         self._closing.set()
@@ -46,6 +51,8 @@ class Streams:
         """Send what changes until the viewer goes, the session ends or the program stops."""
         if self._open >= MOST_STREAMS:
             raise RefusedError(503, "too many pages are open; close some")
+        if not self.are_open:
+            self._board.look()  # nobody kept it while nobody looked
         receive, send = channel
         self._open += 1
         gone = asyncio.ensure_future(_gone(receive))
