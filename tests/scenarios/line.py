@@ -35,7 +35,8 @@ class Written:
 
     @property
     def body(self) -> Json:
-        return json.loads(self.request.body or b"{}")
+        body: Json = json.loads(self.request.body or b"{}")
+        return body
 
     @property
     def is_scale(self) -> bool:
@@ -82,8 +83,7 @@ class Line:
         if isinstance(instead, TransportError):
             raise instead
         if instead is not None:
-            self._note(request, instead.status)
-            return instead
+            return self._said(request, instead)
         if self.is_hanging(request):
             await asyncio.sleep(request.deadlines.total)
             raise TransportError(f"{request}: not answered within {request.deadlines.total:g} s")
@@ -115,9 +115,9 @@ class Line:
 
     async def _write(self, request: Request, broken: Break | None) -> Response:
         if broken is Break.CONFLICT:
-            return self._note(request, 409) or status(409, "Conflict")
+            return self._said(request, status(409, "Conflict"))
         if broken is Break.UNAVAILABLE:
-            return self._note(request, 503) or status(503, "ServiceUnavailable")
+            return self._said(request, status(503, "ServiceUnavailable"))
         if broken is Break.CRASH_BEFORE:
             self.crashed.set()
             self._note(request, 0)
@@ -129,6 +129,10 @@ class Line:
             self._refuse_the_dead()
         if broken is Break.LOSE_ANSWER:
             raise TransportError(f"{request}: the answer got lost")
+        return answer
+
+    def _said(self, request: Request, answer: Response) -> Response:
+        self._note(request, answer.status)
         return answer
 
     def _note(self, request: Request, code: int) -> None:
@@ -174,12 +178,9 @@ class _Altered:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         incoming = lines(self._inner, self._request.max_line)
-        try:
-            while (line := await self._next(incoming)) is not None:
-                for passed in self._alter(line) if self._alter else [line]:
-                    yield passed + b"\n"
-        finally:
-            await incoming.aclose()
+        while (line := await self._next(incoming)) is not None:
+            for passed in self._alter(line) if self._alter else [line]:
+                yield passed + b"\n"
 
     async def _next(self, incoming: AsyncIterator[bytes]) -> bytes | None:
         """Return the next line, or None at the end; a silent watch never comes to it, a dropped one raises."""

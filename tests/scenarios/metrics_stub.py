@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ from trimtab.cluster.transport import Request, Response, Stream, Transport
 from trimtab.model.selector import Selector
 
 Labels = dict[str, str]
+Send = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -126,10 +127,13 @@ class WithMetrics:
     def __init__(self, inner: Transport, stub: MetricsStub) -> None:
         self._inner = inner
         self._stub = stub
-        self.sent: list[Request] = []
+        self.around: Callable[[Request, Send], Awaitable[Response]] | None = None
+        """Called instead of sending; it sends, or not, by its second argument."""
 
     async def request(self, request: Request) -> Response:
-        self.sent.append(request)
+        return await (self.around(request, self._send) if self.around else self._send(request))
+
+    async def _send(self, request: Request) -> Response:
         return await self._stub.answer(request) or await self._inner.request(request)
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:

@@ -19,7 +19,8 @@ async def held(stage: Stage, name: str = "web", replicas: int = 5, **spec: Any) 
     """A workload at its target: `replicas` pods, 100 of load each, no window to wait for."""
     await stage.bare_deployment(name, replicas)
     load(stage, replicas * 100, name)
-    await stage.hpa(name, **{"maxReplicas": 50, "metrics": [queue(name)], "behavior": NO_WINDOW} | spec)
+    usual: dict[str, Any] = {"maxReplicas": 50, "metrics": [queue(name)], "behavior": NO_WINDOW}
+    await stage.hpa(name, **usual | spec)
 
 
 def queue(name: str = "web") -> dict[str, Any]:

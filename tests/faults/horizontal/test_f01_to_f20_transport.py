@@ -10,7 +10,7 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resources import DEPLOYMENTS, STATEFUL_SETS
-from trimtab.cluster.transport import Response
+from trimtab.cluster.transport import Request, Response
 
 HPAS = "horizontalpodautoscalers"
 
@@ -106,7 +106,7 @@ def test_f04_a_silent_stall_is_noticed_and_nothing_is_scaled_down_meanwhile(lab)
 
 
 def _is_stale(actor) -> bool:
-    return max(cache.staleness() for cache in actor.operator._caches) > 60
+    return any(cache.staleness() > 60 for cache in actor.operator._caches)
 
 
 def test_f04_stale_for_longer_than_a_minute_nothing_is_decided(lab):
@@ -225,7 +225,7 @@ def test_f09_what_happened_while_nobody_looked_ends_as_a_fresh_start_would(lab):
             await stage.client.delete(stage.resource, "web", stage.namespace)
             await stage.hpa("web", minReplicas=3, maxReplicas=4, metrics=[queue()])
             actor.line.alter, actor.line.answer = (lambda _: None), (lambda _: None)
-            await becomes(stage, 4, within=120)
+            assert await becomes(stage, 4, within=120) <= 90
 
     lab(scenario)
 
@@ -324,16 +324,15 @@ def test_f15_a_users_number_is_not_overwritten_by_one_decided_before(both):
         async with stage.running() as actor:
             await stage.step(actor)
             load(stage, 1000)
-            inner = stage.transport.request
-            meddled = []
+            meddled: list[bool] = []
 
-            async def meddle(request):
+            async def meddle(request, send):
                 if request.path.endswith("/scale") and not meddled:
                     meddled.append(True)
                     await stage.scale("web", 30)
-                return await inner(request)
+                return await send(request)
 
-            stage.transport.request = meddle
+            stage.transport.around = meddle
             await stage.step(actor)
             assert meddled
             await stage.steps(actor, 3)
@@ -414,17 +413,16 @@ def test_f18_a_step_whose_answer_got_lost_is_not_taken_again(both):
         async with stage.running() as actor:
             await stage.step(actor)
             load(stage, 5000)
-            lost = []
-            inner = stage.transport.request
+            lost: list[Request] = []
 
-            async def lose(request):
-                answer = await inner(request)
+            async def lose(request, send):
+                answer = await send(request)
                 if request.path.endswith("/scale") and not lost:
                     lost.append(request)
                     raise TransportError("the answer got lost")
                 return answer
 
-            stage.transport.request = lose
+            stage.transport.around = lose
             await stage.steps(actor, 5)
             assert lost
             assert await stage.replicas("web") == 7

@@ -177,16 +177,16 @@ def test_f25_a_write_held_up_past_the_lease_is_refused_by_its_precondition(both)
         await held(stage)
         async with stage.running() as old, stage.running() as new:
             await stage.step(old)
-            inner, going = stage.transport.request, asyncio.Event()
+            going = asyncio.Event()
             held_up: list[str] = []
 
-            async def hold_up(request):
+            async def hold_up(request, send):
                 if request.path.endswith("/scale") and b'"replicas":7' in (request.body or b""):
                     held_up.append(request.path)
                     await going.wait()
-                return await inner(request)
+                return await send(request)
 
-            stage.transport.request = hold_up
+            stage.transport.around = hold_up
             load(stage, 700)
             late = asyncio.ensure_future(old.operator.step())
 
@@ -287,6 +287,7 @@ def test_f28_an_event_loop_that_stood_still_finds_the_fence_closed(lab):
         def stand_still(request):
             if "queue-web" in request.path:
                 one.clock.running.clear()
+                assert isinstance(stage.clock, VirtualClock)
                 stage.clock.advance(30)
 
         one.actor.line.answer = stand_still

@@ -21,20 +21,21 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.resource import Json
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.times import format_time
 
 ENDLESS = 10_000
-SENT = web.AppKey("sent", list)
+SENT: web.AppKey[list[int]] = web.AppKey("sent", list)
 
 
 def external_path(stage: Stage, metric: str = "queue-web") -> str:
     return f"/apis/{EXTERNAL}/v1beta1/namespaces/{stage.namespace}/{metric}"
 
 
-def said(stage: Stage, *values: object, age: float = 0.0, name: str = "queue-web") -> dict:
+def said(stage: Stage, *values: object, age: float = 0.0, name: str = "queue-web") -> Json:
     """An answer of the external metrics API as a broken adapter may give it."""
     moment = format_time(stage.clock.now() - timedelta(seconds=age))
     return {
@@ -131,7 +132,7 @@ def test_f35_a_negative_value_holds(both, value, target):
     both(scenario)
 
 
-def absurd(kind: str) -> dict:
+def absurd(kind: str) -> Json:
     return {
         "External": external_metric("absurd", average="1"),
         "Object": object_metric("absurd", average="1"),
@@ -290,7 +291,8 @@ async def test_f43_an_answer_beyond_all_measure_is_dropped_on_the_way(answer):
     try:
         with pytest.raises(MetricsError):
             await MetricsReader(clock, client, max_bytes=16 * 1024 * 1024).pod_usage(PodUsage("shop"))
-        assert sum(app[SENT]) < 40 * 1024 * 1024
+        sent: list[int] = app[SENT]
+        assert sum(sent) < 40 * 1024 * 1024
     finally:
         await client.close()
         await runner.cleanup()

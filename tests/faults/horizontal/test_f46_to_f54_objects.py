@@ -13,7 +13,7 @@ from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import DEPLOYMENTS
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
-BY_OWNER = {"selectionStrategy": "OwnerReference"}
+BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
 
 
 def test_f46_a_recreated_hpa_starts_without_the_old_ones_memory(both):

@@ -81,7 +81,6 @@ class Track:
         # Not the stage's client, which answers metrics itself: ours asks the aggregator, as the peer does.
         client = Client(SystemClock(), self._transport)
         operator = HorizontalAutoscaler(clock, client, settings, rules=rules_of(settings))
-        actor = _Acting(operator)
         await operator.start()
         try:
             known = -1
@@ -91,15 +90,10 @@ class Track:
                 if replicas != known:
                     known = replicas
                     await self.follow()
-                    await self.stage.caught_up(actor)
+                    await self.stage.caught_up(operator)
                 await operator.step()
         finally:
             await operator.close()
-
-
-class _Acting:
-    def __init__(self, operator: HorizontalAutoscaler) -> None:
-        self.operator = operator
 
 
 async def side_by_side(cluster: RealCluster) -> tuple[list[Track], list[Track]]:

@@ -184,7 +184,7 @@ class Stage:
         """Let time pass, let the caches catch up, and go one round."""
         await self.pass_time(after)
         if isinstance(self.clock, ShiftedClock) and not actor.line.crashed.is_set():
-            await self.caught_up(actor)
+            await self.caught_up(actor.operator)
         await actor.operator.step()
 
     async def steps(self, actor: Actor, times: int, *deployments: str, after: float = PERIOD) -> None:
@@ -194,11 +194,11 @@ class Stage:
             for name in deployments:
                 await self.sync_pods(name)
 
-    async def caught_up(self, actor: Actor) -> None:
+    async def caught_up(self, operator: HorizontalAutoscaler) -> None:
         """Wait until the operator's caches equal the server."""
 
         async def equal() -> bool:
-            for cache in list(actor.operator._caches):
+            for cache in list(operator._caches):
                 listed = await self.client.list(cache.resource, Selection(self.namespace))
                 there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
                 if there != {one.metadata.name: one.metadata.resource_version for one in cache}:

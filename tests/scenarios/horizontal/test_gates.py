@@ -12,6 +12,7 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.test_selection import F1, average, f1
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from trimtab.cluster import errors
+from trimtab.cluster.resource import Json
 from trimtab.lab.server import LAB_GATES
 from trimtab.model.gates import FeatureGates
 
@@ -31,7 +32,8 @@ async def decided(stage: Stage, gates: str) -> int:
 
 
 async def strategy(stage: Stage) -> str | None:
-    return (await stage.read_hpa("web"))["spec"].get("selectionStrategy")
+    stored: str | None = (await stage.read_hpa("web"))["spec"].get("selectionStrategy")
+    return stored
 
 
 @pytest.mark.parametrize("value", [None, "OwnerReference", "LabelSelector"])
@@ -137,7 +139,7 @@ def test_tol_g1_off_and_on_again_in_the_operator(native):
     play_on_lab(scenario, native=native)
 
 
-ZERO = {"minReplicas": 0, "metrics": [external_metric("queue", average="100")], "behavior": NO_WINDOW}
+ZERO: Json = {"minReplicas": 0, "metrics": [external_metric("queue", average="100")], "behavior": NO_WINDOW}
 
 
 def test_edge_29_a_stored_zero_stays_editable_with_the_gate_off_and_is_not_regained():

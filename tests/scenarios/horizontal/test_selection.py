@@ -11,8 +11,8 @@ from trimtab.cluster.client import Selection
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 
-F1 = {"minReplicas": 1, "maxReplicas": 5, "metrics": [cpu_metric(50)]}
-BY_OWNER = {"selectionStrategy": "OwnerReference"}
+F1: Json = {"minReplicas": 1, "maxReplicas": 5, "metrics": [cpu_metric(50)]}
+BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
 HITS = "horizontal_pod_autoscaler_controller_cache_hits_total"
 MISSES = "horizontal_pod_autoscaler_controller_cache_misses_total"
@@ -365,9 +365,7 @@ def test_the_memory_of_a_native_hpa_is_an_annotation_of_its_own(play):
             await stage.step(actor)
         hpa = await stage.read_hpa("web")
         annotations = hpa["metadata"].get("annotations") or {}
-        stored = (
-            annotations.get("autoscaling.trimtab.dev/memory") if stage.native else hpa["status"]["memory"]
-        )
+        stored = annotations["autoscaling.trimtab.dev/memory"] if stage.native else hpa["status"]["memory"]
         assert json.loads(stored)["uid"] == hpa["metadata"]["uid"]
         assert ("memory" in hpa["status"]) != stage.native
 

@@ -1,5 +1,7 @@
 """TOL-*: how far usage may stray (KEP-4951), end to end."""
 
+from typing import Any
+
 import pytest
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, tolerances
@@ -12,11 +14,12 @@ OFF = FeatureGates.of({"HPAConfigurableTolerance": False})
 NATIVE_V1 = Resource("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", Json)
 
 
-async def with_load(stage: Stage, replicas: int, load: int, **spec: object) -> None:
+async def with_load(stage: Stage, replicas: int, load: int, **spec: Any) -> None:
     """A workload that holds `replicas` at 100 each, and a load in the same unit."""
     await stage.bare_deployment("web", replicas)
     stage.metrics.set_external(stage.namespace, "load", str(load))
-    spec = {"maxReplicas": 200, "metrics": [external_metric("load", average="100")]} | spec
+    usual: dict[str, Any] = {"maxReplicas": 200, "metrics": [external_metric("load", average="100")]}
+    spec = usual | spec
     await stage.hpa("web", **spec)
 
 

@@ -1,6 +1,7 @@
 """Z-*: to zero and back (KEP-2021), end to end."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,11 @@ NOT_ZERO = ("False", "NotScaledToZero")
 PAUSED = ("False", "ScalingDisabled")
 
 
-async def set_up(stage: Stage, replicas: int, load: int, **spec: object) -> None:
+async def set_up(stage: Stage, replicas: int, load: int, **spec: Any) -> None:
     await stage.deployment("web", replicas)
     fill(stage, load)
-    spec = {"minReplicas": 0, "maxReplicas": 10, "metrics": [QUEUE], "behavior": NO_WINDOW} | spec
+    usual: dict[str, Any] = {"minReplicas": 0, "maxReplicas": 10, "metrics": [QUEUE], "behavior": NO_WINDOW}
+    spec = usual | spec
     await stage.hpa("web", **{name: value for name, value in spec.items() if value is not None})
 
 
