@@ -61,6 +61,18 @@ def _lease(name: str) -> tuple[Rule, ...]:
     return _rule(group, ("leases",), "create"), _rule(group, ("leases",), "get", "update", named=name)
 
 
+_HORIZONTAL_VIEW = (
+    _rule("", ("pods", "replicationcontrollers"), *_FOLLOW),
+    _rule("apps", (*_APPS, "daemonsets"), *_FOLLOW),
+    _rule("batch", ("jobs",), *_FOLLOW),
+    _rule("batch", ("cronjobs",), "get"),
+    _OWNERS,
+    _rule(OWN_GROUP, ("horizontalpodautoscalers",), "get", *_FOLLOW),
+    _USAGE,
+    # A metric's name is a resource to RBAC, and nobody knows all names when installing; see decision 0141.
+    _rule("custom.metrics.k8s.io", Val("horizontal.customMetrics"), "get"),
+    _rule("external.metrics.k8s.io", Val("horizontal.externalMetrics"), "list"),
+)
 _VERTICAL_VIEW = (
     _rule("", ("pods", "limitranges", "replicationcontrollers"), *_FOLLOW),
     *_WORKLOADS,
@@ -77,15 +89,10 @@ _REVIEWS = (
 RIGHTS: Final[dict[str, Rights]] = {
     names.HORIZONTAL: Rights(
         namespaces=(
-            _rule("", ("pods", "replicationcontrollers"), *_FOLLOW),
-            _rule("apps", (*_APPS, "daemonsets"), *_FOLLOW),
-            _rule("batch", ("jobs",), *_FOLLOW),
-            _rule("batch", ("cronjobs",), "get"),
+            *_HORIZONTAL_VIEW,
+            _scales("get", "patch"),
             _rule("", ("replicationcontrollers/scale",), "get", "patch"),
             _rule("apps", tuple(f"{kind}/scale" for kind in _APPS), "get", "patch"),
-            _OWNERS,
-            _scales("get", "patch"),
-            _rule(OWN_GROUP, ("horizontalpodautoscalers",), "get", *_FOLLOW),
             _rule(OWN_GROUP, ("horizontalpodautoscalers/status",), "patch"),
             If(
                 Val("horizontal.nativeHpas"),
@@ -95,10 +102,6 @@ RIGHTS: Final[dict[str, Rights]] = {
                 Val("horizontal.nativeHpas"),
                 _rule("autoscaling", ("horizontalpodautoscalers/status",), "patch"),
             ),
-            _USAGE,
-            # A metric's name is a resource to RBAC, and nobody knows all names when installing; see decision 0141.
-            _rule("custom.metrics.k8s.io", Val("horizontal.customMetrics"), "get"),
-            _rule("external.metrics.k8s.io", Val("horizontal.externalMetrics"), "list"),
             _TELL,
         ),
         home=_lease("trimtab-horizontal"),
@@ -154,13 +157,13 @@ RIGHTS: Final[dict[str, Rights]] = {
         system=(_rule("", ("configmaps",), "get", *_FOLLOW, named="extension-apiserver-authentication"),),
     ),
     names.DASHBOARD: Rights(
+        # It decides for itself what it shows, so it reads what the others read, and writes nothing.
         namespaces=(
+            *_HORIZONTAL_VIEW,
             *_VERTICAL_VIEW,
-            _rule(OWN_GROUP, ("horizontalpodautoscalers",), *_FOLLOW),
+            _rule("", ("replicationcontrollers/scale",), "get"),
+            _rule("apps", tuple(f"{kind}/scale" for kind in _APPS), "get"),
             _rule(VPA_GROUP, ("verticalpodautoscalercheckpoints",), "list"),
-            _USAGE,
-            _rule("custom.metrics.k8s.io", Val("horizontal.customMetrics"), "get"),
-            _rule("external.metrics.k8s.io", Val("horizontal.externalMetrics"), "list"),
         ),
         cluster=(_NODES, *_REVIEWS),
     ),

@@ -15,6 +15,8 @@ from trimtab.install.tree import look_up
 
 _SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 
+_NO_RULES = "apiVersion: adapter.trimtab.dev/v1alpha1\nkind: MetricRules\nrules: []\n"
+
 
 class ValueProblem(Exception):  # noqa: N818 - a problem of what was typed, shown as it is
     """A value that cannot be used; the message says which and what would be right."""
@@ -116,14 +118,18 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("adapter.external", True, "Register for external.metrics.k8s.io; off if another adapter has it."),
     Setting("adapter.prometheus", "http://prometheus.monitoring.svc:9090", "Address of Prometheus."),
     Setting("adapter.prometheusPort", 9090, "Port of Prometheus, for the network policy."),
-    Setting("adapter.rules", "", "Rules file, as text; see docs/adapter.md."),
+    Setting("adapter.rules", _NO_RULES, "Rules file, as text; see docs/adapter.md."),
     Setting(
         "adapter.certificateSecret", "trimtab-adapter-tls", "Secret of type kubernetes.io/tls for its API."
     ),
     Setting("adapter.caBundle", "", "Base64 of the CA that signed it; or use adapter.injectCaFrom."),
     Setting("adapter.injectCaFrom", "", "NAMESPACE/CERTIFICATE of cert-manager to take the CA from."),
     Setting("adapter.resources", _SMALL, "Resources of the adapter."),
-    Setting("dashboard.enabled", False, "Run the dashboard as a program of its own, with read rights only."),
+    Setting(
+        "dashboard.enabled",
+        False,
+        "Run the dashboard as a program of its own, with read rights only; needs `--components=dashboard` in the image.",
+    ),
     Setting("dashboard.resources", _SMALL, "Resources of the dashboard."),
     Setting("networkPolicy.enabled", True, "Allow only the connections that are needed."),
     Setting(

@@ -92,3 +92,16 @@ def test_a_token_is_not_sent_in_clear_over_the_network(tmp_path):
         connection_to(SystemClock(), Address(url="http://prometheus.example", token_file="token"), tmp_path)
     local = connection_to(SystemClock(), Address(url="http://127.0.0.1:9090", token_file="token"), tmp_path)
     assert local.server == "http://127.0.0.1:9090"
+
+
+def test_a_volume_that_moves_its_link_shows_the_new_file(tmp_path):
+    """kubelet writes a new directory and moves the link `..data`; the resolved path would stay with the old one."""
+    for version in ("old", "new"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "tls.crt").write_text(version)
+    (tmp_path / "..data").symlink_to("old")
+    (tmp_path / "tls.crt").symlink_to("..data/tls.crt")
+    path = below(tmp_path, "tls.crt")
+    (tmp_path / "..next").symlink_to("new")
+    (tmp_path / "..next").rename(tmp_path / "..data")
+    assert path.read_text() == "new"

@@ -7,10 +7,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tools.chart import CHART
+from trimtab.adapter.config import load_configuration
+from trimtab.adapter.prometheus.rules import read_rules
 from trimtab.cli.run import run as run_command
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.assembly import parts
 from trimtab.install.monitoring import ALERTS, PANELS
+from trimtab.operator.assembly import HORIZONTAL, VERTICAL
 from trimtab.operator.horizontal.telemetry import Telemetry
 from trimtab.operator.vertical.admission.keeping import SECRET_NAME
 from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
@@ -71,6 +74,28 @@ def test_every_flag_is_one_of_the_program(everything):
         program, *flags = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
         if program == "run":
             assert {flag.partition("=")[0] for flag in flags} <= known
+
+
+def test_every_component_that_runs_by_default_is_one_of_the_program(default):
+    components = {
+        name
+        for deployment in of_kind(default, "Deployment")
+        for flag in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        if flag.startswith("--components=")
+        for name in flag.partition("=")[2].split(",")
+    }
+    assert components == {HORIZONTAL, *VERTICAL}
+
+
+def test_the_adapters_configuration_can_be_read(everything, tmp_path):
+    data = next(
+        one["data"] for one in everything if one["metadata"]["name"] == "trimtab-adapter" and "data" in one
+    )
+    for name, text in data.items():
+        (tmp_path / name).write_text(text)
+    configuration = load_configuration(tmp_path / "adapter.yaml")
+    assert configuration.sources[0].prometheus is not None
+    assert read_rules(tmp_path / configuration.sources[0].prometheus.rules_file).refused == {}
 
 
 def test_the_programs_names_are_those_of_the_code(everything):
