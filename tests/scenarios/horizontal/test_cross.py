@@ -1,5 +1,7 @@
 """Features together (section 6 of the specification), and what every process must do whatever the feature."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, tolerances
@@ -217,7 +219,8 @@ def test_the_clusters_own_controller_is_noticed(play):
             return
         await stage.bare_deployment("web", 3)
         await stage.hpa("web", metrics=[external_metric("queue", average="100")])
-        await refuse_rival_controller(stage.client, stage.clock.now())
+        long_after = stage.clock.now() + timedelta(minutes=10)
+        await refuse_rival_controller(stage.client, long_after)
         path = f"{stage.resource.path(stage.namespace, 'web')}/status"
         body = b'{"status":{"desiredReplicas":3}}'
         headers = {"Content-Type": "application/merge-patch+json"}
