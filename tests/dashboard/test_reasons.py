@@ -20,9 +20,7 @@ def used(replicas, milli):
 
 def test_within_tolerance_both_directions_name_their_threshold():
     told = story(3, used(3, 52))
-    assert told.more == (
-        "No metric asks for more. It grows when cpu resource utilization (percentage of request) is above 55 %."
-    )
+    assert told.more == ("No metric asks for more. It grows when cpu is above 55 %.")
     assert told.less.startswith("The present replicas are needed. It shrinks when cpu")
     assert told.less.endswith("is at 33.3333 % or less and stays so for 300 s.")
 
@@ -30,8 +28,8 @@ def test_within_tolerance_both_directions_name_their_threshold():
 def test_two_metrics_one_is_enough_to_grow_and_all_are_needed_to_shrink():
     two = given.hpa(given.cpu(), given.external(given.average("10")))
     told = story(3, used(3, 50), given.series(30), hpa=two)
-    assert ", or external metric queue is above 11" in told.more
-    assert ", and external metric queue is at" in told.less
+    assert ", or queue is above 11" in told.more
+    assert ", and queue is at" in told.less
 
 
 @pytest.mark.parametrize(
@@ -95,3 +93,19 @@ def test_the_limits_tell_how_far_one_sync_may_go():
     assert (told.down.allowed, told.down.window_seconds, told.down.policies) == (4, 300, ("1 pod per 60 s",))
     plain = story(5, used(5, 50))
     assert (plain.up.allowed, plain.down.allowed) == (10, 1)
+
+
+def test_a_metric_with_a_selector_is_called_by_its_labels_and_not_in_gos_notation():
+    mail = given.external(given.average("30"), "queue_length", {"matchLabels": {"queue": "mail"}})
+    told = story(2, given.series(150), hpa=given.hpa(mail))
+    assert told.summary == "scales from 2 to 4: queue_length{queue=mail} above target"
+    assert (told.metrics[0].label, told.metrics[0].name) == (
+        "queue_length{queue=mail}",
+        "External metric queue_length{queue=mail}",
+    )
+
+
+def test_at_zero_there_is_nothing_left_to_remove():
+    queue = given.hpa(given.external(given.average("30")), low=0, status=given.marked())
+    told = story(0, given.series(0), hpa=queue)
+    assert told.less == "There is nothing left to remove."

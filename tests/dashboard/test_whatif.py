@@ -52,7 +52,11 @@ def test_it_equals_decide_on_the_edited_observation(edits):
     story = what_if(record, edits)
     assert story == story_of(edited(record, edits), decision)
     told = explain(decision)
-    assert (story.verdict, story.desired, story.summary) == (told.verdict, decision.desired, told.summary)
+    assert (story.verdict, story.desired, story.asked) == (
+        told.verdict,
+        decision.desired,
+        decision.trail.asked,
+    )
 
 
 def test_the_record_stays_as_it_is():

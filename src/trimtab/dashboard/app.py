@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from trimtab.clock import Clock
+from trimtab.clock import Clock, FastClock
 from trimtab.dashboard import sessions
 from trimtab.dashboard.access import Access, OneToken
 from trimtab.dashboard.board import Board
@@ -86,7 +86,8 @@ class DashboardApp:
         self._controls = controls
         self._guard = Guard(hosts)
         self._files = Files()
-        self._sessions = Sessions(clock, access or OneToken(self.token))
+        self._pace = pace_of(clock)
+        self._sessions = Sessions(clock, access or OneToken(self.token), self._pace)
         self._board = Board(horizontal, self._vertical)
         self._streams = Streams(self._board)
         self._pages: dict[str, Page] = {
@@ -120,8 +121,7 @@ class DashboardApp:
                 except Exception:
                     # What cannot be shown must not end the program that is shown.
                     log.exception("the dashboard could not be brought up to date")
-                # The viewer's seconds, not the cluster's: a clock that runs fast must not make the page run.
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(LOOK_SECONDS * self._pace)
         finally:
             self._streams.close()
 
@@ -242,6 +242,14 @@ class DashboardApp:
         if len(parts) == 3 and parts[1] in await session.viewer.visible([parts[1]]):
             return identity
         raise _unknown(identity)
+
+
+def pace_of(clock: Clock) -> float:
+    """Return how many of the clock's seconds pass in one of the viewer's.
+
+    Where the clock runs fast every timer does; whoever looks at the page does not.
+    """
+    return clock.speed if isinstance(clock, FastClock) else 1.0
 
 
 def _found(page: T | None, identity: str) -> T:

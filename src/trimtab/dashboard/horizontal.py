@@ -7,6 +7,7 @@ import msgspec
 
 from trimtab.dashboard import states
 from trimtab.dashboard.history import History
+from trimtab.dashboard.naming import renamed
 from trimtab.dashboard.pods import pods_of
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.views import ConditionView, HorizontalPage, HorizontalRow
@@ -134,7 +135,7 @@ def _row(autoscaler: Autoscaler) -> HorizontalRow:
         desired=story.desired,
         state=states.state_of(story.verdict),
         verdict=str(story.verdict),
-        summary=story.summary,
+        summary=renamed(story.summary, record.observation, record.decision),
         at=record.decision.now,
         is_dry_run=autoscaler.is_dry_run or record.is_dry_run,
     )

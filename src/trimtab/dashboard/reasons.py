@@ -38,7 +38,9 @@ def why_not_less(seen: Observation, decision: Decision) -> str:
     if trail.asked is not None and trail.asked < current:
         return _held(decision)
     if current <= trail.lowest:
-        return f"There are {current}, which is {_floor(current)}."
+        return (
+            f"There are {current}, which is minReplicas." if current else "There is nothing left to remove."
+        )
     if any(isinstance(one, Failure) for one in trail.proposals):
         return "A metric cannot be read, and replicas are not lowered on half the facts."
     wanted = [
@@ -96,10 +98,6 @@ def _held(decision: Decision) -> str:
 
 def _proposals(decision: Decision) -> list[Proposal]:
     return [one for one in decision.trail.proposals if isinstance(one, Proposal)]
-
-
-def _floor(current: int) -> str:
-    return "none at all" if current == 0 else "minReplicas"
 
 
 def _joined(parts: list[str], word: str) -> str:

@@ -30,9 +30,10 @@ class Session:
 class Sessions:
     """Every login of this process; a restart ends them all."""
 
-    def __init__(self, clock: Clock, access: Access) -> None:
+    def __init__(self, clock: Clock, access: Access, pace: float = 1.0) -> None:
         self._clock = clock
         self._access = access
+        self._lifetime = LIFETIME_SECONDS * pace
         self._open: OrderedDict[str, Session] = OrderedDict()
 
     async def login(self, token: str) -> Session:
@@ -40,7 +41,7 @@ class Sessions:
         viewer = await self._access.viewer(token)
         if viewer is None:
             raise RefusedError(401, "this token is not known here; use the one that the program printed")
-        session = Session(viewer, self._clock.monotonic() + LIFETIME_SECONDS)
+        session = Session(viewer, self._clock.monotonic() + self._lifetime)
         self._open[session.identity] = session
         while len(self._open) > MOST_SESSIONS:
             self._open.popitem(last=False)

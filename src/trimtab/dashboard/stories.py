@@ -3,6 +3,7 @@
 from math import isfinite
 
 from trimtab.dashboard.limits import down_limits, up_limits
+from trimtab.dashboard.naming import labels_of, renamed
 from trimtab.dashboard.reasons import why_not_less, why_not_more
 from trimtab.dashboard.states import state_of
 from trimtab.dashboard.views import MetricView, Story
@@ -11,8 +12,10 @@ from trimtab.decide.horizontal.explanation import MetricStory
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.decide.horizontal.units import break_even, is_percent
-from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.resources import CPU, MEMORY
+
+GO_SELECTOR = "(&LabelSelector{"
+"""How a metric's selector begins where Kubernetes spells it."""
 
 
 def story_of(seen: Observation, decision: Decision) -> Story:
@@ -23,10 +26,10 @@ def story_of(seen: Observation, decision: Decision) -> Story:
     return Story(
         verdict=str(told.verdict),
         state=state_of(told.verdict),
-        summary=told.summary,
-        next_step=told.next_step,
-        more=why_not_more(decision),
-        less=why_not_less(seen, decision),
+        summary=renamed(told.summary, seen, decision),
+        next_step=renamed(told.next_step, seen, decision),
+        more=renamed(why_not_more(decision), seen, decision),
+        less=renamed(why_not_less(seen, decision), seen, decision),
         current=decision.current,
         desired=decision.desired,
         asked=trail.asked,
@@ -48,21 +51,11 @@ def story_of(seen: Observation, decision: Decision) -> Story:
 
 def _metrics(seen: Observation, told: Explanation, decision: Decision) -> tuple[MetricView, ...]:
     trail = decision.trail
-    # The proposals are in the order of the spec, though not every metric of it need have been reached.
+    labels = labels_of(seen, decision)
     return tuple(
-        _metric(label_of(spec), words, found, trail.tolerance)
-        for spec, words, found in zip(seen.hpa.spec.metrics, told.metrics, trail.proposals, strict=False)
+        _metric(label, words, found, trail.tolerance)
+        for label, words, found in zip(labels, told.metrics, trail.proposals, strict=False)
     )
-
-
-def label_of(metric: MetricSpec) -> str:
-    """Return a metric's name in short."""
-    if metric.resource is not None:
-        return metric.resource.name
-    if metric.container_resource is not None:
-        return f"{metric.container_resource.container} {metric.container_resource.name}"
-    source = metric.pods or metric.object or metric.external
-    return source.metric.name if source is not None else metric.type
 
 
 def _metric(label: str, words: MetricStory, found: Proposal | Failure, tolerance: Tolerance) -> MetricView:
@@ -70,7 +63,7 @@ def _metric(label: str, words: MetricStory, found: Proposal | Failure, tolerance
         return MetricView(name=words.name, label=label, type=found.type, problem=words.problem)
     value, target, up, down = numbers_of(found, tolerance)
     return MetricView(
-        name=words.name,
+        name=words.name if GO_SELECTOR not in words.name else f"{found.type} metric {label}",
         label=label,
         type=found.type,
         unit=unit_of(found),

@@ -77,7 +77,7 @@ function Histogram({ one, requested }) {
         <title>${said(bar.start, one.unit)} – ${said(bar.end, one.unit)}: ${(bar.weight * 100).toFixed(1)} %</title></rect>`;
     })}
     <line class="rail" x1="8" x2=${width - 8} y1=${HEIGHT - 22} y2=${HEIGHT - 22} />
-    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 26)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
+    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 34)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
     ${requested.map((value) => line(value, "request", "request", 40))} ${line(one.target, "target", "target", 26)}
   </svg></div>`;
 }

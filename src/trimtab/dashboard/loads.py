@@ -1,0 +1,36 @@
+"""The lab's loads as controls of the page."""
+
+from collections.abc import Sequence
+
+from trimtab.dashboard.views import Load
+from trimtab.lab.load.measuring import Load as Lab
+from trimtab.lab.load.plan import WorkloadLoad
+
+
+class LabLoads:
+    """Turns the loads of an embedded cluster up and down (`EmbeddedCluster.load`)."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+
+    def loads(self) -> Sequence[Load]:
+        """Return every load with its present factor."""
+        return [self._told(name) for name in self._lab.names]
+
+    async def set_factor(self, name: str, factor: float) -> None:
+        """Multiply a load by `factor`; KeyError if there is none of that name."""
+        if name not in self._lab.names:
+            raise KeyError(name)
+        self._lab.scale(name, factor)
+
+    def _told(self, name: str) -> Load:
+        one = self._lab.get(name)
+        title, detail = (name, "the value of this metric") if one is None else _words(one)
+        return Load(name=name, title=title, factor=self._lab.factor(name), detail=detail)
+
+
+def _words(one: WorkloadLoad) -> tuple[str, str]:
+    namespace, workload = one.target
+    if one.queue is not None:
+        return f"{namespace}/{workload}", f"what arrives at its queue {one.queue.metric}"
+    return f"{namespace}/{workload}", "the CPU that its work takes"
