@@ -10,6 +10,7 @@ from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp, Load, serving
 from trimtab.dashboard.horizontal import OperatorHorizontal
+from trimtab.operator.horizontal.autoscalers import Autoscaler
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
 NAMES = {
@@ -21,7 +22,7 @@ NAMES = {
 
 def town(source_of):
     """Make the autoscalers of a small company, with half an hour of history for one of them."""
-    book: list[stage.Autoscaler] = []
+    book: list[Autoscaler] = []
     source = source_of(book)
     for namespace, names in NAMES.items():
         for place, name in enumerate(names):

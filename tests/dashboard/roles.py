@@ -1,8 +1,11 @@
 """A leader and a follower with a VPA each, run for a day on the lab, for the dashboard to show."""
 
+from collections.abc import Sequence
+
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, Stage
 from trimtab.dashboard import vertical_of
+from trimtab.dashboard.views import VerticalPage, VerticalRow
 
 
 def play(look):
@@ -37,8 +40,8 @@ class Frozen:
     """The pages as they were at one moment: a browser cannot look into virtual time."""
 
     def __init__(self):
-        self._rows = ()
-        self._pages = {}
+        self._rows: Sequence[VerticalRow] = ()
+        self._pages: dict[str, VerticalPage | None] = {}
         play(self._keep)
 
     async def _keep(self, _stage, source):

@@ -139,7 +139,9 @@ class DashboardApp:
             reply = await self._reply(request, receive)
         except RefusedError as refusal:
             reply = said(refusal.status, str(refusal))
-        except Exception:
+        except (
+            Exception
+        ):  # one page that fails is told to its viewer and to the log, and costs nobody else theirs
             log.exception("dashboard request %r", request.path)
             reply = said(500, "the dashboard failed on this request; the program's log says more")
         if not any(name == "cache-control" for name, _ in reply.headers):

@@ -1,9 +1,11 @@
 """Puts a dashboard beside a running operator, and serves it."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from trimtab.clock import Clock
 from trimtab.dashboard.access import Access
@@ -58,3 +60,11 @@ async def serving(
         finally:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
+
+
+def keep_address(path: Path, address: str) -> None:
+    """Write the address with its token where only its owner can read it, for programs whose log others read (S15)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # a file of other hands might stay open to them
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{address}\n")
