@@ -16,6 +16,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resources import PODS
 from trimtab.cluster.transport import Request, Response
+from trimtab.install import manifests, set_values
 from trimtab.operator.assembly import Operator
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
@@ -34,6 +35,18 @@ pytestmark = pytest.mark.real
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
 
 
+def right_of(request: Request) -> tuple[str, str, str]:
+    """Return the verb, group and resource that RBAC judges a request by."""
+    parts = request.path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    resource = "/".join((rest[0], rest[2]) if len(rest) > 2 else rest[:1])
+    verbs = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    reading = "watch" if ("watch", "true") in request.query else "get" if len(rest) > 1 else "list"
+    return verbs.get(request.method, reading), group, resource
+
+
 class Watched:
     """A transport that keeps the status of every answer."""
 
@@ -41,8 +54,10 @@ class Watched:
         self.inner = inner
         self.answers: Counter[int] = Counter()
         self.refused: list[str] = []
+        self.used: set[tuple[str, str, str]] = set()
 
     def _note(self, request: Request, status: int) -> None:
+        self.used.add(right_of(request))
         self.answers[status] += 1
         if status in {401, 403}:
             self.refused.append(f"{request.method} {request.path}")
@@ -75,6 +90,61 @@ class Place:
         self.client = Client(clock, WithMetrics(self.watched, self.stage.metrics), seed=2)
 
 
+_OTHER_KINDS = {
+    *(
+        f"{verb} {kind}"
+        for verb in ("list", "watch")
+        for kind in ("replicationcontrollers", "daemonsets.apps")
+    ),
+    *(f"{verb} {kind}" for verb in ("list", "watch") for kind in ("statefulsets.apps", "jobs.batch")),
+    *(f"{verb} {kind}/scale" for verb in ("get", "patch") for kind in ("replicationcontrollers",)),
+    *(f"{verb} {kind}/scale.apps" for verb in ("get", "patch") for kind in ("replicasets", "statefulsets")),
+    "get cronjobs.batch",
+}
+_ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "get", "update")}
+_EVENTS = {"create events.events.k8s.io", "patch events.events.k8s.io"}
+_AFTER_A_CONFLICT = {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
+NOT_MET_HERE = {
+    "horizontal": _OTHER_KINDS | _AFTER_A_CONFLICT | {"patch events.events.k8s.io"},
+    "recommender": _ELECTION
+    | _EVENTS
+    | {f"{verb} verticalpodautoscalercheckpoints.autoscaling.k8s.io" for verb in ("get", "delete")}
+    | {"list events", "watch events"},
+    "updater": _ELECTION
+    | _EVENTS
+    | {"list leases.coordination.k8s.io", "watch leases.coordination.k8s.io", "patch pods/resize"},
+    # Server-side apply is sent as patch and judged as create where the object is new.
+    "admission": {
+        *(
+            f"create {kind}webhookconfigurations.admissionregistration.k8s.io"
+            for kind in ("mutating", "validating")
+        ),
+        "get vpascopes.autoscaling.k8s.io",
+    },
+}
+"""Rights that a small scenario has no occasion to use: other kinds, elections, failures. Any other must be used (S3)."""
+
+
+def unused(account, used):
+    rights = {right for right in granted_to(account) - used if not right[1].endswith("metrics.k8s.io")}
+    return {f"{verb} {resource}{'.' + group if group else ''}" for verb, group, resource in rights}
+
+
+def granted_to(account):
+    roles = [
+        one
+        for one in manifests(set_values([]))
+        if one["kind"] in {"Role", "ClusterRole"} and one["metadata"]["name"].startswith(f"trimtab-{account}")
+    ]
+    return {
+        (verb, rule["apiGroups"][0], resource)
+        for role in roles
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
+
+
 @pytest.fixture
 def act(installed, kubeconfig_of):
     """Play a scenario with one account."""
@@ -89,6 +159,7 @@ def act(installed, kubeconfig_of):
                 await place.client.close()
                 await place.stage.close()
             assert place.watched.refused == []
+            assert unused(account, place.watched.used) <= NOT_MET_HERE[account]
             assert place.watched.answers[200] > 0
 
         asyncio.run(main())
