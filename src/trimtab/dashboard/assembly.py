@@ -1,7 +1,6 @@
 """Puts a dashboard beside a running operator, and serves it."""
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from trimtab.dashboard.app import DashboardApp
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.source import Controls
 from trimtab.dashboard.vertical import OperatorVertical, RecommenderView, UpdaterView
+from trimtab.lab.serving import write_private
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.serving import served
@@ -64,7 +64,4 @@ async def serving(
 
 def keep_address(path: Path, address: str) -> None:
     """Write the address with its token where only its owner can read it, for programs whose log others read (S15)."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # a file of other hands might stay open to them
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{address}\n")
+    write_private(path, f"{address}\n")
