@@ -62,7 +62,9 @@ def test_the_pod_selection_example_is_read_in_the_canonical_spelling():
 
 def test_an_annotation_that_cannot_be_read_is_named():
     name = "autoscaling.alpha.kubernetes.io/metrics"
-    manifest = read_manifest(hpa("autoscaling/v1", metadata={"name": "web", "annotations": {name: "[{"}}), GATES)
+    manifest = read_manifest(
+        hpa("autoscaling/v1", metadata={"name": "web", "annotations": {name: "[{"}}), GATES
+    )
     assert [doubt.field for doubt in manifest.doubts] == [f"metadata.annotations[{name}]"]
 
 
