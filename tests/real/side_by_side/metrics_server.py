@@ -27,15 +27,19 @@ class Course:
     """What one namespace asked and was told."""
 
     points: list[Json]
-    replicas: Callable[[], Awaitable[int]]
+    replicas: Callable[[], Awaitable[tuple[int, int]]]
+    """Returns the replicas that are asked for, and those that there are."""
     fails: bool = False
     asked_at: list[float] = field(default_factory=list)
     series: list[int] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
 
     async def next(self) -> Json:
         """Return the point for this question; after the last one it stays."""
         number = len(self.series)
-        self.series.append(await self.replicas())
+        asked_for, running = await self.replicas()
+        self.series.append(asked_for)
+        self.running.append(running)
         # As late as possible: the asker takes its own time when it has the answer.
         self.asked_at.append(time.time())
         return self.points[min(number, len(self.points) - 1)]
