@@ -64,6 +64,7 @@ class _Stage:
         self._port = port
         self._kubeconfig = kubeconfig
         self._operator = 0
+        self._dashboard = ""
 
     async def run(self, seconds: float) -> None:
         """Put everything up, tell what there is to see, and wait for the end."""
@@ -104,6 +105,7 @@ class _Stage:
     async def _start_operator(self, cluster: "EmbeddedCluster", stack: AsyncExitStack) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
 
+        from trimtab.dashboard import LabLoads, dashboard_for, serving, vertical_of  # noqa: PLC0415
         from trimtab.operator import logs  # noqa: PLC0415
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of  # noqa: PLC0415
@@ -120,15 +122,24 @@ class _Stage:
         )
         site = Site(self._clock, cluster.client, settings, registry=registry)
         stack.push_async_callback(site.close)
-        components: list[Component] = [horizontal, make_recommender(site), make_updater(site)]
+        recommender, updater = make_recommender(site), make_updater(site)
+        components: list[Component] = [horizontal, recommender, updater]
         for component in components:
             task = asyncio.ensure_future(component.run())
             stack.push_async_callback(_stop, task)
         app = HealthApp(components, registry, pages=pages_of(horizontal.autoscalers))
         self._operator = await stack.enter_async_context(served(app, "127.0.0.1", 0))
+        page = dashboard_for(
+            self._clock,
+            horizontal.autoscalers,
+            vertical=vertical_of(site.view, recommender, updater),
+            controls=LabLoads(cluster.load),
+        )
+        self._dashboard = page.url(await stack.enter_async_context(serving(page)))
 
     def _tell(self, url: str) -> None:
         _say(f"\nTrimtab is up: {url}, all four feature gates on, time runs {self._clock.speed:g}x.\n")
+        _say(f"  dashboard: {self._dashboard}\n")
         _say(f"  export KUBECONFIG={self._kubeconfig.resolve()}")
         _say(f"  export TRIMTAB_OPERATOR=http://127.0.0.1:{self._operator}")
         for story in self._stories:

@@ -179,8 +179,9 @@ class Stage:
 
     async def _is_served(self) -> bool:
         try:
-            for resource in (VPAS, SCOPES, CHECKPOINTS):
-                await self.client.list(resource)
+            await self.client.list(VPAS)
+            await self.client.list(SCOPES)
+            await self.client.list(CHECKPOINTS)
         except errors.ApiError:
             return False
         return True

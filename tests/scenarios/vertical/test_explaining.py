@@ -3,6 +3,7 @@
 import pytest
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
+from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.gates import FeatureGates
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.explaining import Explainer, NotFoundError
@@ -31,6 +32,8 @@ def test_a_pod_and_a_vpa_are_explained(play):
             await explainer.close()
         ns = stage.namespace
         text = "\n".join(pod.lines)
+        assert isinstance(pod.data, PodExplanation)
+        assert isinstance(vpa.data, VPAExplanation)
         assert pod.data.controlled_by == f"{ns}/lead"
         assert f"{ns}/base does not control it: VPA {ns}/lead speaks for a part of the workload" in text
         assert f"would get cpu 126m, memory {LEADER_TARGET}" in text

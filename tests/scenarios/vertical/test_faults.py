@@ -80,7 +80,7 @@ def test_a_disruption_budget_that_says_no_is_asked_less_and_less_often(play_lab)
         stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
         async with stage.running() as actor:
             await stage.recommend(actor, 2)
-            asked = []
+            asked: list[Request] = []
             actor.line.answer = lambda request: _refused(request, asked)
             await stage.update(actor, 10, after=30)
         assert 3 <= len(asked) <= 15, "three pods over five minutes, each with a growing pause"
@@ -103,12 +103,12 @@ def test_f59_each_kill_for_memory_raises_the_target_until_the_node_is_full(play_
         async with stage.running() as actor:
             await stage.recommend(actor, 2)
             assert await stage.target("base") == FOLLOWER_TARGET
-            targets = []
+            targets: list[int] = []
             for number in range(1, 4):
                 died = format_time(stage.clock.now())
                 await stage.run_pod("db-0", restarts=number, oom_at=died)
                 await stage.recommend(actor)
-                targets.append(await stage.target("base"))
+                targets.append(int(str(await stage.target("base"))))
             assert targets == sorted(targets)
             assert FOLLOWER_TARGET < targets[0] < 1.5 * FOLLOWER_TARGET, "x1.2 or +100Mi, one bucket, margin"
             assert not actor.wrote("/eviction")

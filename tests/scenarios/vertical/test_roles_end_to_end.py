@@ -117,9 +117,10 @@ def test_scp_e4_of_two_scopes_that_match_a_pod_the_older_wins_everywhere_and_bot
             await stage.update(actor, 2)
             standings = await actor.site.view.standings()
             pod = actor.site.view.pods.get("db-0", stage.namespace)
-            winner = controlling_vpa(
-                pod, standings.index, standings.owners, standings.nodes
-            ).claim.vpa.metadata.name
+            assert pod is not None
+            claim = controlling_vpa(pod, standings.index, standings.owners, standings.nodes).claim
+            assert claim is not None
+            winner = claim.vpa.metadata.name
             loser = "newer" if winner == "older" else "older"
             if stage.outbound is not None:
                 assert winner == "older"  # on the real server both were created within one second: by name
@@ -304,6 +305,7 @@ def test_scp_n3_without_its_scope_a_vpa_fails_closed_and_resumes_when_it_is_back
             assert await stage.target("lead") == LEADER_TARGET
             pod = actor.site.view.pods.get("db-0", stage.namespace)
             standings = await actor.site.view.standings()
+            assert pod is not None
             control = controlling_vpa(pod, standings.index, standings.owners, standings.nodes)
             assert control.key == f"{stage.namespace}/base", "the base VPA takes over"
             await stage.scope("leader", pods={"role": "leader"})

@@ -5,6 +5,8 @@ the CEL rules for what one object can know about itself. Every list, map and str
 the API server would refuse the rule as too costly.
 """
 
+from typing import Any
+
 from trimtab.model.crds.definition import Crd
 from trimtab.model.crds.hpa import HORIZONTAL_POD_AUTOSCALERS
 from trimtab.model.crds.scope import VPA_SCOPES
@@ -20,6 +22,6 @@ CRDS: tuple[Crd, ...] = (
 )
 
 
-def all_crds() -> list[dict[str, object]]:
+def all_crds() -> list[dict[str, Any]]:
     """Return the definitions as plain data, ready to be applied."""
     return [crd.manifest() for crd in CRDS]

@@ -62,6 +62,7 @@ def pod(name: str, role: str | None = None, phase: str = "Running", **notes: str
 def test_exactly_the_holder_carries_the_role(declaration, roles, identity, changes):
     pods = [pod(f"db-{index}", role) for index, role in enumerate(roles)]
     plan = plan_roles(declaration, pods, identity)
+    assert not isinstance(plan, Malformed)
     assert [(change.pod.name, change.value) for change in plan] == changes
 
 

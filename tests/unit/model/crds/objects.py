@@ -1,8 +1,9 @@
 """Objects that the definitions accept, and what spoils them: for the lab's API server and for the real one."""
 
 import copy
+from typing import Any
 
-HPA = {
+HPA: dict[str, Any] = {
     "apiVersion": "autoscaling.trimtab.dev/v2",
     "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": "web"},
