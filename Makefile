@@ -8,7 +8,7 @@ export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-real check format lint types layers conformance bench build lock docs clean
+.PHONY: help up test test-real check format lint types layers conformance scorecard bench build lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ layers: .venv/.dev ## imports point down only
 conformance: .venv/.dev ## run recorded upstream answers: make conformance VECTORS=DIR
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
+scorecard: .venv/.dev ## faults survived / tried, by group; ARGS=--real for the real server too
+	@$(BIN)/python -m tests.scorecard $(ARGS)
+
 bench: .venv/.dev ## benchmarks, beside the peers where they are present
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -54,6 +57,8 @@ lock: $(UV) ## renew requirements/*.lock from pyproject.toml
 		--no-emit-find-links --upgrade pyproject.toml -o requirements/run.lock
 	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
 		--no-emit-find-links --upgrade pyproject.toml --group dev -c requirements/run.lock -o requirements/dev.lock
+	@echo hatchling | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --upgrade - -o requirements/build.lock
 
 clean: ## remove what make made here
 	@rm -rf .venv .tools dist build site .mypy_cache .ruff_cache .hypothesis
