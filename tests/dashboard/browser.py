@@ -43,7 +43,7 @@ class Tab:
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
-        answer = await asyncio.wait_for(self._waiting[number], 20)
+        answer = await asyncio.wait_for(self._waiting[number], 60)
         assert "error" not in answer, answer
         return answer["result"]
 
