@@ -171,8 +171,7 @@ async def test_children_follow_their_owner(api_server, request):
     client, ns = api_server.client, api_server.namespace
     if api_server.is_real:
         cluster = request.getfixturevalue("real_cluster")
-        if "kube-controller-manager" not in cluster.pids:
-            cluster.start_controllers(WORKLOAD_CONTROLLERS)
+        cluster.need_controllers(WORKLOAD_CONTROLLERS)
     parent = await client.create(CONFIG_MAPS, config_map("parent"), ns)
     child = config_map("child")
     child["metadata"]["ownerReferences"] = [owner_of(parent, "ConfigMap")]

@@ -28,8 +28,7 @@ def test_the_real_api_server_answers_kubectl(real_cluster: RealCluster):
 
 
 def test_the_real_controllers_make_pods_of_a_deployment(real_cluster: RealCluster):
-    if "kube-controller-manager" not in real_cluster.pids:
-        real_cluster.start_controllers(WORKLOAD_CONTROLLERS)
+    real_cluster.need_controllers(WORKLOAD_CONTROLLERS)
     real_cluster.kubectl("apply", "-f", "-", stdin=json.dumps(DEPLOYMENT))
     real_cluster.kubectl("wait", "deployment/web", "--for=jsonpath={.status.replicas}=2", "--timeout=60s")
     pods = json.loads(real_cluster.kubectl("get", "pods", "-l", "app=web", "-o", "json"))["items"]

@@ -90,8 +90,7 @@ async def becomes(what: Callable[[], Awaitable[object]], wanted: object) -> None
 
 
 async def test_the_stories_come_out_the_same_with_the_real_controllers(real_cluster: RealCluster):
-    if "kube-controller-manager" not in real_cluster.pids:
-        real_cluster.start_controllers(WORKLOAD_CONTROLLERS)
+    real_cluster.need_controllers(WORKLOAD_CONTROLLERS)
     stories = chosen(NAMES)
     clock = SystemClock()
     client = Client(

@@ -56,8 +56,7 @@ async def until(cluster: RealCluster, namespace: str, condition: str, *what: str
 
 
 async def test_pods_of_the_real_controllers_become_ready_on_our_nodes(real_cluster: RealCluster):
-    if "kube-controller-manager" not in real_cluster.pids:
-        real_cluster.start_controllers(WORKLOAD_CONTROLLERS)
+    real_cluster.need_controllers(WORKLOAD_CONTROLLERS)
     setting = Setting(
         pools=(NodePool(name="lab", count=2),),
         has_controllers=False,

@@ -54,6 +54,7 @@ class RealCluster:
         self._apiserver_args = tuple(apiserver_args)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._bin = build.ensure(["etcd", "kube-apiserver", "kubectl"])
+        self._controllers: frozenset[str] = frozenset()
         self.tokens: dict[str, str] = {}
         self.url = ""
 
@@ -102,8 +103,10 @@ class RealCluster:
         return run.stdout + (run.stderr if not check else "")
 
     def start_controllers(self, controllers: Sequence[str], *arguments: str) -> str:
-        """Start kube-controller-manager with these controllers and return its url."""
+        """Start kube-controller-manager with these controllers, in place of one that runs; return its url."""
         build.ensure(["kube-controller-manager"])
+        self.stop("kube-controller-manager")
+        self._controllers = frozenset(controllers)
         port = free_port()
         config = self.directory / "controller-manager.kubeconfig"
         flags = [
@@ -117,6 +120,11 @@ class RealCluster:
         url = f"https://{HOST}:{port}"
         self._start("kube-controller-manager", flags, lambda: self._answers(f"{url}/healthz"))
         return url
+
+    def need_controllers(self, controllers: Sequence[str]) -> None:
+        """Have these controllers running: a test that came before may have left others."""
+        if "kube-controller-manager" not in self._processes or not self._controllers >= set(controllers):
+            self.start_controllers(controllers)
 
     def stop(self, *names: str) -> None:
         """Stop the named programs, or all, the last started first."""

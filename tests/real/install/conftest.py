@@ -2,11 +2,13 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tools.peers import build
-from tools.peers.cluster import RealCluster
+from tools.peers.cluster import RealCluster, available
 from trimtab.install import manifests, set_values
 
 FOREIGN = ("ServiceMonitor", "PrometheusRule")
@@ -37,6 +39,16 @@ class Installed:
         """Ask whether an account may do something."""
         account = f"--as=system:serviceaccount:trimtab:{account}"
         return self.kubectl("auth", "can-i", *question, account).stdout.strip() == "yes"
+
+
+@pytest.fixture(scope="session")
+def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """A server of its own: what is installed here is asked about to the last right, so nothing else may be there."""
+    why_not = available()
+    if why_not:
+        pytest.skip(why_not)
+    with RealCluster(Path(tmp_path_factory.mktemp("install"))) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
