@@ -5,23 +5,64 @@ go through the subresource, with the resourceVersion that the decision was based
 Conflict, never overwritten (fault F15).
 """
 
+from typing import Protocol
+
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec import Meta
 from trimtab.cluster.discovery import Served
 from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resource import Resource
+from trimtab.model.meta import ObjectMeta
 from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
-from trimtab.model.selector import Selector
-from trimtab.model.workloads import ReplicationController, Workload
+from trimtab.model.selector import LabelSelector, Selector
 
 SCALABLE_WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 
 
-def scale_of(thing: Workload | ReplicationController) -> Scale:
+class _Spec(Protocol):
+    @property
+    def replicas(self) -> int | None: ...
+
+    @property
+    def selector(self) -> LabelSelector | dict[str, str] | None: ...
+
+
+class _Status(Protocol):
+    @property
+    def replicas(self) -> int: ...
+
+
+class Scalable(Protocol):
+    """An object whose shape says its scale: a workload, whole or reduced to what a cache keeps of it."""
+
+    @property
+    def metadata(self) -> Meta:
+        """Return the metadata."""
+        ...
+
+    @property
+    def spec(self) -> _Spec:
+        """Return how many replicas are wanted, and which pods are meant."""
+        ...
+
+    @property
+    def status(self) -> _Status:
+        """Return how many replicas there are."""
+        ...
+
+
+def scale_of(thing: Scalable) -> Scale:
     """Return the Scale that the API server would make of a cached object."""
     # The API server defaults an absent replica count to 1 before it stores the object.
     wanted = 1 if thing.spec.replicas is None else thing.spec.replicas
-    status = ScaleStatus(replicas=thing.status.replicas, selector=_selector_text(thing))
-    return Scale(metadata=thing.metadata, spec=ScaleSpec(replicas=wanted), status=status)
+    meta = thing.metadata
+    return Scale(
+        metadata=ObjectMeta(
+            name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+        ),
+        spec=ScaleSpec(replicas=wanted),
+        status=ScaleStatus(replicas=thing.status.replicas, selector=_selector_text(thing.spec.selector)),
+    )
 
 
 async def read_scale(client: Client, served: Served, name: str, namespace: str) -> Scale:
@@ -42,7 +83,8 @@ async def write_scale(
     )
 
 
-def _selector_text(thing: Workload | ReplicationController) -> str:
-    if isinstance(thing, ReplicationController):
-        return ",".join(f"{key}={value}" for key, value in sorted(thing.spec.selector.items()))
-    return str(Selector.from_label_selector(thing.spec.selector))
+def _selector_text(selector: LabelSelector | dict[str, str] | None) -> str:
+    """Return the label query as text; a ReplicationController's is a plain map."""
+    if isinstance(selector, dict):
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    return str(Selector.from_label_selector(selector))

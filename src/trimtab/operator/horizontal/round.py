@@ -195,7 +195,7 @@ class Round:
         seen = self._observer.observe(autoscaler, due.aim, sight, answers, owners)
         decision = decide(seen, self._clock.now())
         job = Job(due, seen, decision)
-        if self._writer.is_quiet(autoscaler, decision):
+        if self._writer.is_quiet(decision):
             self._finish(job, Outcome(decision))
             return
         (self._waiting if decision.scale_to is None else self._urgent).put_nowait(job)

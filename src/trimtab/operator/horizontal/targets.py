@@ -12,11 +12,10 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resource import Resource
-from trimtab.cluster.scale import read_scale, write_scale
+from trimtab.cluster.scale import read_scale, scale_of, write_scale
 from trimtab.decide.horizontal import ScaleFailure
-from trimtab.model.meta import CrossVersionObjectReference, ObjectMeta
-from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
-from trimtab.model.selector import Selector
+from trimtab.model.meta import CrossVersionObjectReference
+from trimtab.model.scale import Scale
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 
@@ -54,7 +53,7 @@ class Targets:
         uid = thing.metadata.uid
         made = self._made.get(uid)
         if made is None or made[0] is not thing:
-            made = self._made[uid] = thing, Aim(served=_served(cache.resource), scale=_scale_of(thing))
+            made = self._made[uid] = thing, Aim(served=_served(cache.resource), scale=scale_of(thing))
         return made[1]
 
     def forget(self, uid: str) -> None:
@@ -109,23 +108,3 @@ def _served(resource: Resource[object]) -> Served:
         namespaced=True,
         subresources=frozenset({"scale"}),
     )
-
-
-def _scale_of(thing: SlimWorkload | SlimController) -> Scale:
-    """Return the Scale that the API server would make of a cached object."""
-    # The API server defaults an absent replica count to 1 before it stores the object.
-    wanted = 1 if thing.spec.replicas is None else thing.spec.replicas
-    meta = thing.metadata
-    return Scale(
-        metadata=ObjectMeta(
-            name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-        ),
-        spec=ScaleSpec(replicas=wanted),
-        status=ScaleStatus(replicas=thing.status.replicas, selector=_selector_text(thing)),
-    )
-
-
-def _selector_text(thing: SlimWorkload | SlimController) -> str:
-    if isinstance(thing, SlimController):
-        return ",".join(f"{key}={value}" for key, value in sorted(thing.spec.selector.items()))
-    return str(Selector.from_label_selector(thing.spec.selector))

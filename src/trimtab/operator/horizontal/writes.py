@@ -53,7 +53,7 @@ class Writer:
         self._recorder = recorder
         self._dry_run = dry_run
 
-    def is_quiet(self, autoscaler: Autoscaler, decision: Decision) -> bool:
+    def is_quiet(self, decision: Decision) -> bool:
         """Return whether nothing has to be written or told."""
         return decision.scale_to is None and not decision.status_changed and not decision.events
 
