@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry
@@ -18,13 +18,6 @@ from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped
 from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import (
-    Site,
-    make_admission,
-    make_recommender,
-    make_roles,
-    make_updater,
-)
 from trimtab.serving import served
 
 log = logging.getLogger(__name__)
@@ -32,12 +25,7 @@ log = logging.getLogger(__name__)
 Work = Callable[[], Awaitable[None]]
 
 HORIZONTAL = "horizontal"
-VERTICAL: dict[str, Callable[[Site], Component]] = {
-    "recommender": make_recommender,
-    "updater": make_updater,
-    "admission": make_admission,
-    "roles": make_roles,
-}
+VERTICAL = ("recommender", "updater", "admission", "roles")
 """The loops that size pods; each can run by itself."""
 
 
@@ -101,18 +89,22 @@ class Operator:
             )
             components.append(self._horizontal)
         vertical = [name for name in VERTICAL if name in self._settings.components]
-        if vertical:
-            site = Site(
-                self._clock,
-                self._client,
-                self._settings,
-                registry=self._registry,
-                fence=fence,
-                instance=self._identity,
-            )
-            stack.push_async_callback(site.close)
-            components += [VERTICAL[name](site) for name in vertical]
-        return components
+        return components + (self._vertical(vertical, stack, fence) if vertical else [])
+
+    def _vertical(self, names: Sequence[str], stack: AsyncExitStack, fence: Fence) -> list[Component]:
+        # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
+        from trimtab.operator.vertical.assembly import LOOPS, Site  # noqa: PLC0415
+
+        site = Site(
+            self._clock,
+            self._client,
+            self._settings,
+            registry=self._registry,
+            fence=fence,
+            instance=self._identity,
+        )
+        stack.push_async_callback(site.close)
+        return [LOOPS[name](site) for name in names]
 
     def _on_leadership(self, leads: bool) -> None:
         if not leads:

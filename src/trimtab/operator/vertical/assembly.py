@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
@@ -18,10 +19,9 @@ from trimtab.model.gates import FeatureGates
 from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.caches import Caches
+from trimtab.operator.process import Component
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical import recommender, updater
-from trimtab.operator.vertical.admission.component import Admission
-from trimtab.operator.vertical.admission.keeping import Certificates
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.performing import Proof
 from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
@@ -29,6 +29,10 @@ from trimtab.operator.vertical.roles import RoleKeeper
 from trimtab.operator.vertical.settings import VerticalSettings
 from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
 from trimtab.operator.vertical.usage import UsageFeed
+
+if TYPE_CHECKING:
+    from trimtab.operator.vertical.admission.component import Admission
+    from trimtab.operator.vertical.admission.keeping import Certificates
 
 
 class Site:
@@ -107,8 +111,11 @@ def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
     return updater.Updater(tools, settings, dry_run=settings.dry_run)
 
 
-def make_admission(site: Site, certificates: Certificates | None = None) -> Admission:
+def make_admission(site: Site, certificates: "Certificates | None" = None) -> "Admission":
     """Return the admission webhooks; every copy serves, so nothing of it is fenced by the lease."""
+    # Imported when it runs: only the webhooks make certificates.
+    from trimtab.operator.vertical.admission.component import Admission  # noqa: PLC0415
+
     return Admission(
         site.client,
         site.view,
@@ -122,6 +129,15 @@ def make_admission(site: Site, certificates: Certificates | None = None) -> Admi
 def make_roles(site: Site) -> RoleKeeper:
     """Return the keeper of roles from Leases."""
     return RoleKeeper(site.writer, site.fence, site.view, site.events)
+
+
+LOOPS: dict[str, Callable[[Site], Component]] = {
+    "recommender": make_recommender,
+    "updater": make_updater,
+    "admission": make_admission,
+    "roles": make_roles,
+}
+"""Every vertical loop, by the name that `--components` has for it."""
 
 
 def _proof(site: Site, settings: VerticalSettings) -> Proof:
