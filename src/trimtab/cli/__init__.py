@@ -49,6 +49,10 @@ COMMANDS = {
         "trimtab.cli.run:run",
         "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
     ),
+    "simulate": Lazy(
+        "trimtab.cli.simulate:simulate",
+        "Try HPAs on recorded load before they meet a cluster, with the production decisions.",
+    ),
     "top": Lazy(
         "trimtab.cli.top:top", "Show all autoscalers: what they want, what they have, and what holds them."
     ),

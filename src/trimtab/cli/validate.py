@@ -49,7 +49,7 @@ def validate(
 
     Exit codes: 0 no errors, 1 errors, 2 something could not be read.
     """
-    gates = _gates(feature_gates)
+    gates = gates_of(feature_gates)
     bundle = read_bundle(files)
     manifests = [read_manifest(document.data, gates) for document in bundle.documents]
     findings = list(_findings(bundle.documents, manifests))
@@ -65,7 +65,8 @@ def validate(
     ctx.exit(CANNOT_READ if bundle.has_unreadable else FOUND if bad else 0)
 
 
-def _gates(text: str) -> FeatureGates:
+def gates_of(text: str) -> FeatureGates:
+    """Return the gates to judge for; raise CommandError if they cannot be read."""
     try:
         return FeatureGates.parse(f"{ALWAYS_ON},{text}")
     except GateError as error:

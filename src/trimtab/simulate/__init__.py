@@ -1,1 +1,27 @@
-"""Replay and backtest on the production decisions with a virtual clock."""
+"""Backtest on the production decisions with a virtual clock, to see what an autoscaler would have done.
+
+`Trace` is recorded load, `Model` says how the simulated workload behaves, `play` lets `decide` act on both sync by sync
+and `Tally` adds up what came of it. Nothing here reads a clock, a cluster or the network; whoever calls brings the
+load along. What belongs here: how a simulated workload answers a decision. What does not: any rule that decides.
+"""
+
+from trimtab.simulate.model import Model, ModelError
+from trimtab.simulate.play import Candidate, Step, play
+from trimtab.simulate.tally import Carried, Figures, Tally, run, tally
+from trimtab.simulate.trace import Trace, TraceError, read_trace
+
+__all__ = [
+    "Candidate",
+    "Carried",
+    "Figures",
+    "Model",
+    "ModelError",
+    "Step",
+    "Tally",
+    "Trace",
+    "TraceError",
+    "play",
+    "read_trace",
+    "run",
+    "tally",
+]

@@ -1,0 +1,142 @@
+"""Lets the production decision act on recorded load, sync by sync, in virtual time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from trimtab.decide.horizontal import (
+    DEFAULT,
+    Compat,
+    Failed,
+    Observation,
+    PodSamples,
+    Reading,
+    Record,
+    Sample,
+    Series,
+    Settings,
+    after_scale,
+    decide,
+)
+from trimtab.decide.horizontal.memory import EMPTY
+from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS
+from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.simulate.model import Metered, Model, metered, replicas_for
+from trimtab.simulate.trace import Trace
+from trimtab.simulate.workload import Workload
+
+DEFAULT_GATES = FeatureGates()
+NOT_MEASURED = Failed(message="the trace has no value at this moment")
+NOT_YET = Failed(message="nothing was measured yet")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An autoscaler to try: its object with all defaults, and the rules of the process that would run it."""
+
+    name: str
+    hpa: HorizontalPodAutoscaler
+    settings: Settings = DEFAULT_SETTINGS
+    gates: FeatureGates = DEFAULT_GATES
+    compat: Compat = DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One sync: the moment, the pods that carried the load, the replicas from now on, and the record of a change."""
+
+    at: float
+    ready: int
+    replicas: int
+    change: Record | None
+
+
+def play(candidate: Candidate, trace: Trace, model: Model) -> Iterator[Step]:
+    """Yield one step per sync from the first row of the trace to the last; raise ModelError if they do not fit."""
+    metrics = metered(candidate.hpa, trace, model)
+    first = _first_replicas(candidate.hpa, metrics, trace, model)
+    workload = Workload(candidate.hpa, model, first, trace.start)
+    meter = Meter(metrics, trace, model, workload)
+    seen = Observation(
+        hpa=candidate.hpa,
+        memory=EMPTY,
+        settings=candidate.settings,
+        gates=candidate.gates,
+        compat=candidate.compat,
+    )
+    syncs = int((trace.end - trace.start) // model.sync_period) + 1
+    for number in range(syncs):
+        at = trace.start + number * model.sync_period
+        readings = meter.readings(at)
+        ready = len(workload.ready_names)
+        seen, record = _sync(seen, workload, readings, at)
+        if record is not None:
+            workload.resize(record.decision.desired, at)
+        yield Step(at, ready, workload.replicas, record)
+
+
+def _sync(
+    seen: Observation, workload: Workload, readings: tuple[Reading, ...], at: float
+) -> tuple[Observation, Record | None]:
+    """Decide once; return what the next sync begins with, and the record if the scale changed."""
+    seen = msgspec.structs.replace(seen, scale=workload.scale, pods=workload.pods, readings=readings)
+    decision = decide(seen, datetime.fromtimestamp(at, UTC))
+    record = None
+    if decision.scale_to is not None:
+        decision = after_scale(seen, decision, None)
+        record = Record(observation=seen, decision=decision)
+    hpa = seen.hpa
+    if decision.status_changed:
+        hpa = msgspec.structs.replace(hpa, status=decision.status)
+    return msgspec.structs.replace(seen, hpa=hpa, memory=decision.memory), record
+
+
+def _first_replicas(
+    hpa: HorizontalPodAutoscaler, metrics: tuple[Metered, ...], trace: Trace, model: Model
+) -> int:
+    if model.replicas is not None:
+        return model.replicas
+    lowest = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
+    return min(max(replicas_for(metrics, trace, trace.start), lowest), hpa.spec.max_replicas)
+
+
+class Meter:
+    """Measures the workload at every period and hands a measurement out once it has travelled."""
+
+    def __init__(self, metrics: tuple[Metered, ...], trace: Trace, model: Model, workload: Workload) -> None:
+        self._metrics = metrics
+        self._trace = trace
+        self._model = model
+        self._workload = workload
+        self._next = trace.start - model.metrics_delay  # the autoscaler never begins blind
+        self._on_the_way: list[tuple[float, tuple[Reading, ...]]] = []
+        self._arrived: tuple[Reading, ...] = (NOT_YET,) * len(metrics)
+
+    def readings(self, now: float) -> tuple[Reading, ...]:
+        """Return what the autoscaler knows at `now`; the workload moves on with the measurements."""
+        while self._next <= now:
+            self._workload.advance(self._next)
+            taken = tuple(self._measure(metric, self._next) for metric in self._metrics)
+            self._on_the_way.append((self._next + self._model.metrics_delay, taken))
+            self._next += self._model.metrics_period
+        self._workload.advance(now)
+        while self._on_the_way and self._on_the_way[0][0] <= now:
+            self._arrived = self._on_the_way.pop(0)[1]
+        return self._arrived
+
+    def _measure(self, metric: Metered, at: float) -> Reading:
+        load = self._trace.at(metric.column, at)
+        if load is None:
+            return NOT_MEASURED
+        if not metric.is_per_pod:
+            return Series(samples=(Sample(load, at, 0.0),))
+        names = self._workload.ready_names
+        share = load // len(names) if names else 0
+        if metric.most_shown is not None:
+            share = min(share, metric.most_shown)
+        # Every ready pod carries the same, so they share one sample.
+        sample = Sample(share, at, self._model.metrics_period)
+        return PodSamples(samples=dict.fromkeys(names, sample), timestamp=at)

@@ -1,0 +1,110 @@
+"""Adds up what came of a simulated autoscaler: what it cost, how often it moved, how well it kept up."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from trimtab.decide.horizontal import Record
+from trimtab.simulate.model import Metered, Model, metered
+from trimtab.simulate.play import Candidate, Step, play
+from trimtab.simulate.trace import Trace
+
+HOUR = 3600.0
+MILLI = 1000.0
+
+
+@dataclass(slots=True)
+class Carried:
+    """How one metric's load was carried; in hours of its unit, and as a share of the time."""
+
+    above_target: float = 0.0
+    """Share of the time in which the pods that were ready had more than their target."""
+    short: float | None = None
+    """Load beyond what the ready pods can carry; None if nobody knows what a pod can carry."""
+    idle: float | None = None
+    """What the ready pods could have carried on top."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """The result of one candidate."""
+
+    name: str
+    syncs: int = 0
+    replica_hours: float = 0.0
+    lowest: int = 0
+    peak: int = 0
+    ups: int = 0
+    downs: int = 0
+    carried: dict[str, Carried] = field(default_factory=dict)
+    """By column of the trace."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """A candidate's run: its figures, its replicas whenever they changed, and the records of the changes."""
+
+    figures: Figures
+    replicas: list[tuple[float, int]] = field(default_factory=list)
+    changes: list[Record] = field(default_factory=list)
+
+
+def tally(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Tally]]:
+    """Play a candidate and yield the share done and the tally so far; the last one is complete."""
+    metrics = {one.column: one for one in metered(candidate.hpa, trace, model)}
+    result = Tally(Figures(candidate.name, carried={column: _begun(one) for column, one in metrics.items()}))
+    period = model.sync_period
+    whole = max(trace.end - trace.start, period)
+    for step in play(candidate, trace, model):
+        _count(result, step, period)
+        for column, metric in metrics.items():
+            load = trace.at(column, step.at)
+            if load is not None:
+                _carry(result.figures.carried[column], metric, load, step.ready, period)
+        if result.figures.syncs % 1000 == 0:
+            yield (step.at - trace.start) / whole, result
+    for carried in result.figures.carried.values():
+        carried.above_target /= max(result.figures.syncs, 1)
+    yield 1.0, result
+
+
+def run(candidate: Candidate, trace: Trace, model: Model) -> Tally:
+    """Play a candidate to the end and return its tally."""
+    return last(done for _, done in tally(candidate, trace, model))
+
+
+def last(tallies: Iterable[Tally]) -> Tally:
+    """Return the last of at least one."""
+    *_, result = tallies
+    return result
+
+
+def _begun(metric: Metered) -> Carried:
+    return Carried() if metric.capacity is None else Carried(short=0.0, idle=0.0)
+
+
+def _count(result: Tally, step: Step, period: float) -> None:
+    figures = result.figures
+    figures.lowest = step.replicas if not figures.syncs else min(figures.lowest, step.replicas)
+    figures.peak = max(figures.peak, step.replicas)
+    figures.syncs += 1
+    figures.replica_hours += step.replicas * period / HOUR
+    if not result.replicas or result.replicas[-1][1] != step.replicas:
+        result.replicas.append((step.at, step.replicas))
+    if step.change is not None:
+        result.changes.append(step.change)
+        if step.change.decision.action == "scale_up":
+            figures.ups += 1
+        else:
+            figures.downs += 1
+
+
+def _carry(carried: Carried, metric: Metered, load: int, ready: int, period: float) -> None:
+    if metric.target is not None and load > ready * metric.target:
+        carried.above_target += 1
+    if metric.capacity is not None and carried.short is not None and carried.idle is not None:
+        room = ready * metric.capacity - load
+        amount = abs(room) / MILLI * period / HOUR
+        if room < 0:
+            carried.short += amount
+        else:
+            carried.idle += amount

@@ -1,0 +1,124 @@
+"""Recorded load: for each metric, how much work there was in all, moment by moment.
+
+As text it is a CSV with a header. The first column is the time, as RFC 3339 or as seconds; seconds that are too few for
+a date count from the beginning of the trace. Each other column is a metric; its values are quantities (`1500m`, `2`,
+`64Mi`). An empty cell means that the metric could not be read then.
+"""
+
+import csv
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.model.times import parse_time
+
+RELATIVE_BELOW = 1e8
+"""Seconds below this (1973) are no date; they count from `RELATIVE_START`."""
+
+RELATIVE_START = datetime.fromisoformat("2026-01-05T00:00:00+00:00").timestamp()
+"""A Monday, so that days and weeks of a trace without dates begin where people expect them to."""
+
+MOST_ROWS = 5_000_000
+"""More rows than this are a mistake: ten weeks of seconds."""
+
+
+class TraceError(ValueError):
+    """A trace cannot be used; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Times in seconds since 1970, rising, and for each metric its total at each of them, in thousandths."""
+
+    times: Sequence[float]
+    columns: Mapping[str, Sequence[int | None]]
+
+    @property
+    def start(self) -> float:
+        """Return the moment of the first row."""
+        return self.times[0]
+
+    @property
+    def end(self) -> float:
+        """Return the moment of the last row."""
+        return self.times[-1]
+
+    def at(self, column: str, moment: float) -> int | None:
+        """Return the latest value that was known at `moment`; the first row also stands for the time before it."""
+        return self.columns[column][max(bisect_right(self.times, moment) - 1, 0)]
+
+    def lines(self) -> Iterator[str]:
+        """Write the trace as CSV, line by line."""
+        yield ",".join(["time", *self.columns])
+        for row, moment in enumerate(self.times):
+            values = (column[row] for column in self.columns.values())
+            yield ",".join([f"{moment:.3f}", *("" if value is None else f"{value}m" for value in values)])
+
+
+def read_trace(lines: Iterable[str], name: str) -> Trace:
+    """Read a CSV; `name` is what errors call it."""
+    rows = csv.reader(lines)
+    header = [cell.strip() for cell in next(rows, [])]
+    _check_header(header, name)
+    times: list[float] = []
+    columns: list[list[int | None]] = [[] for _ in header[1:]]
+    for number, row in enumerate(rows, 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        where = f"{name}:{number}"
+        if len(row) != len(header):
+            raise TraceError(f"{where}: {len(row)} cells where the header has {len(header)}")
+        times.append(_later(_moment(row[0].strip(), where), times, where))
+        for title, column, cell in zip(header[1:], columns, row[1:], strict=True):
+            column.append(_value(cell.strip(), f"{where}: {title}"))
+    if len(times) < 2:
+        raise TraceError(f"{name}: a trace needs at least two rows of values below its header")
+    return Trace(times, dict(zip(header[1:], columns, strict=True)))
+
+
+def _check_header(header: list[str], name: str) -> None:
+    if len(header) < 2:
+        raise TraceError(
+            f"{name}:1: the header must name a time column and at least one metric, as in `time,cpu`"
+        )
+    twice = sorted({title for title in header if header.count(title) > 1})
+    if twice or not all(header):
+        raise TraceError(
+            f"{name}:1: {'column ' + twice[0] + ' stands twice' if twice else 'a column has no name'}"
+        )
+
+
+def _moment(text: str, where: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            return parse_time(text).timestamp()
+        except ValueError:
+            raise TraceError(f"{where}: {text!r} is no time; write RFC 3339 or seconds") from None
+    if not math.isfinite(seconds) or seconds < 0:
+        raise TraceError(f"{where}: {text!r} is no time; write RFC 3339 or seconds")
+    return seconds + RELATIVE_START if seconds < RELATIVE_BELOW else seconds
+
+
+def _later(moment: float, times: list[float], where: str) -> float:
+    if times and moment <= times[-1]:
+        raise TraceError(f"{where}: its time is not later than the row before; sort the rows by time")
+    if len(times) >= MOST_ROWS:
+        raise TraceError(f"{where}: more than {MOST_ROWS} rows")
+    return moment
+
+
+def _value(text: str, where: str) -> int | None:
+    if not text:
+        return None
+    try:
+        value = milli_value_of(text)
+    except QuantityError as error:
+        raise TraceError(f"{where}: {error}") from error
+    if value < 0:
+        raise TraceError(f"{where}: {text!r}: load is never negative")
+    return value
