@@ -56,6 +56,10 @@ COMMANDS = {
     "top": Lazy(
         "trimtab.cli.top:top", "Show all autoscalers: what they want, what they have, and what holds them."
     ),
+    "trace": Lazy(
+        "trimtab.cli.trace:trace",
+        "Record load out of Prometheus as a trace for `trimtab simulate`.",
+    ),
     "up": Lazy(
         "trimtab.cli.up:up",
         "Try Trimtab: a cluster in this process, five small stories, and kubectl to look at them.",
