@@ -10,7 +10,8 @@ from trimtab.simulate.tally import Tally
 from trimtab.simulate.trace import Trace
 
 WIDTH, HEIGHT = 960, 360
-LEFT, RIGHT, TOP, BOTTOM = 48, 16, 40, 32
+LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32
+DAY = 86_400.0
 POINTS = 800
 """Columns drawn of the needed replicas; of several rows in one column the highest is shown."""
 
@@ -97,12 +98,21 @@ class _Frame:
             y = self.y(replicas)
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
             parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{replicas}</text>')
-        for share in range(5):
-            moment = self._start + (self._end - self._start) * share / 4
-            anchor = ("start", "middle", "middle", "middle", "end")[share]
-            text = f"{datetime.fromtimestamp(moment, UTC):%a %d %b %H:%M}"
-            parts.append(f'<text x="{self.x(moment)}" y="{HEIGHT - 10}" text-anchor="{anchor}">{text}</text>')
+        for moment, text in _ticks(self._start, self._end):
+            parts.append(f'<text x="{self.x(moment)}" y="{HEIGHT - 10}" text-anchor="middle">{text}</text>')
         return parts
+
+
+def _ticks(start: float, end: float) -> list[tuple[float, str]]:
+    """Return the moments to name: midnights of some days, or four moments in between where there are few of them."""
+    first = -(-start // DAY) * DAY
+    days = int((end - first) // DAY) + 1
+    if days >= 3:
+        every = -(-days // 8)
+        midnights = [first + number * DAY for number in range(0, days, every)]
+        return [(moment, f"{datetime.fromtimestamp(moment, UTC):%a %d %b}") for moment in midnights]
+    between = [start + (end - start) * share / 8 for share in (1, 3, 5, 7)]
+    return [(moment, f"{datetime.fromtimestamp(moment, UTC):%a %d %b %H:%M}") for moment in between]
 
 
 def _step(highest: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 from trimtab.cli import answer
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-TODAY, CALMER = (str(EXAMPLES / name) for name in ("simulate-web.yaml", "simulate-web-calmer.yaml"))
+TODAY, EAGER = (str(EXAMPLES / name) for name in ("simulate-web.yaml", "simulate-web-eager.yaml"))
 DAY = "a-day.csv"
 
 
@@ -21,10 +21,10 @@ def a_day_of_the_week(tmp_path, monkeypatch):
 
 
 def test_two_candidates_are_compared(capsys):
-    assert answer(["simulate", TODAY, CALMER, "--trace", DAY, "--request", "cpu=500m"]) == 0
+    assert answer(["simulate", TODAY, EAGER, "--trace", DAY, "--request", "cpu=500m"]) == 0
     out = capsys.readouterr().out
     assert "simulate-web.yaml" in out
-    assert "simulate-web-calmer.yaml" in out
+    assert "simulate-web-eager.yaml" in out
     assert "cpu: time above target" in out
 
 
@@ -47,12 +47,12 @@ def test_the_records_of_the_changes_can_be_replayed(capsys):
 
 def test_the_picture_stands_by_itself_and_names_the_candidates():
     assert (
-        answer(["simulate", TODAY, CALMER, "--trace", DAY, "--request", "cpu=500m", "--svg", "picture.svg"])
+        answer(["simulate", TODAY, EAGER, "--trace", DAY, "--request", "cpu=500m", "--svg", "picture.svg"])
         == 0
     )
     drawn = ET.parse("picture.svg").getroot()
     texts = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"needed at target", "simulate-web.yaml", "simulate-web-calmer.yaml"} <= set(texts)
+    assert {"needed at target", "simulate-web.yaml", "simulate-web-eager.yaml"} <= set(texts)
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) == 3
 
 

@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "simulate-before-switching-on.md").read_text(encoding="u
 def test_the_week_of_the_page_comes_out_as_printed(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(ROOT)
     (shown,) = re.findall(r"--svg week.svg\n(.*?)```", PAGE, re.DOTALL)
-    files = ["examples/simulate-web.yaml", "examples/simulate-web-calmer.yaml"]
+    files = ["examples/simulate-web.yaml", "examples/simulate-web-eager.yaml"]
     picture = tmp_path / "week.svg"
     options = ["--trace", "examples/traffic-week.csv", "--request", "cpu=500m", "--svg", str(picture)]
     assert answer(["simulate", *files, *options]) == 0
