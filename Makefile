@@ -17,7 +17,7 @@ up: .venv/.run ## try Trimtab here, with nothing but Python
 	@$(BIN)/trimtab up $(ARGS)
 
 test: .venv/.dev ## all tests that need nothing but Python
-	@$(BIN)/pytest -n 2 -m "not real" $(ARGS)
+	@$(BIN)/pytest -n 2 $(ARGS)
 
 test-real: .venv/.dev ## the tests against the real etcd, kube-apiserver, kubectl (built once, about 8 minutes)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.real $(ARGS)
