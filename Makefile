@@ -46,7 +46,7 @@ conformance: .venv/.dev ## run recorded upstream answers: make conformance VECTO
 scorecard: .venv/.dev ## faults survived / tried, by group; ARGS=--real for the real server too
 	@$(BIN)/python -m tests.scorecard $(ARGS)
 
-bench: .venv/.dev ## benchmarks, beside the peers where they are present
+bench: .venv/.dev ## ours beside the Go peers: QUICK=1 in two minutes, ARGS=NAME for one benchmark, ARGS=--list
 	@$(BIN)/python -m bench $(ARGS)
 
 build: .venv/.dev ## the wheel, in dist/

@@ -1,6 +1,7 @@
-"""Run the named benchmarks, or all, and print a table for each."""
+"""Run the named benchmarks, each with a table of its own; without a name, the whole picture beside the peers."""
 
 import importlib
+import os
 import pkgutil
 import sys
 from types import ModuleType
@@ -9,10 +10,17 @@ from rich.console import Console
 from rich.table import Table
 
 import bench
+from bench.picture import command
+
+PICTURE = "picture"
 
 
 def names() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_")]
+    return [
+        module.name
+        for module in pkgutil.iter_modules(bench.__path__)
+        if not module.name.startswith("_") and not module.ispkg
+    ]
 
 
 def table_of(module: ModuleType) -> Table:
@@ -27,13 +35,20 @@ def table_of(module: ModuleType) -> Table:
 
 
 def main(wanted: list[str]) -> int:
+    if not wanted or wanted[0] == PICTURE or wanted[0].startswith("-"):
+        options = wanted[1:] if wanted[:1] == [PICTURE] else wanted
+        is_quick = os.environ.get("QUICK", "") not in {"", "0"}
+        return command.main([*options, *(["--quick"] if is_quick else [])])
     known = names()
-    unknown = [name for name in wanted if name not in known]
+    chosen = known if wanted == ["all"] else wanted
+    unknown = [name for name in chosen if name not in known]
     if unknown:
-        sys.stderr.write(f"no benchmark named {', '.join(unknown)}; there are: {', '.join(known)}\n")
+        sys.stderr.write(
+            f"no benchmark named {', '.join(unknown)}; there are: {PICTURE}, all, {', '.join(known)}\n"
+        )
         return 2
     console = Console()
-    for name in wanted or known:
+    for name in chosen:
         console.print(table_of(importlib.import_module(f"bench.{name}")))
     return 0
 

@@ -64,6 +64,11 @@ class RealCluster:
         return self.directory / "admin.kubeconfig"
 
     @property
+    def etcd(self) -> str:
+        """Return the address of etcd, for those who write there directly."""
+        return self._etcd
+
+    @property
     def pids(self) -> dict[str, int]:
         """Return the process ids by program, for measuring."""
         return {name: process.pid for name, process in self._processes.items()}

@@ -1,0 +1,3 @@
+module trimtab.dev/bench/standin
+
+go 1.24

@@ -1,0 +1,62 @@
+"""Figures that need no API server: the pure cores, the backtest, the first run, the scorecard of faults."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import backtest as backtest_command
+from bench import horizontal as horizontal_core
+from bench import vertical as vertical_core
+from bench.picture.api import Json
+
+_ROOT = Path(__file__).parents[2]
+_FIRST_SCALE = _ROOT / "tools" / "first_scale.py"
+_GROUP = re.compile(
+    r"^(?P<title>[A-E] [\w, ]+?) {2,}(?P<survived>\d+) / +(?P<tried>\d+) of +(?P<all>\d+)", re.MULTILINE
+)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?) s\b")
+
+
+def cores() -> Json:
+    """Run the two micro benchmarks beside upstream's calculators and keep their rows."""
+    return {"horizontal": list(horizontal_core.run()), "vertical": list(vertical_core.run())}
+
+
+def backtest() -> Json:
+    """Time a backtest of a week."""
+    rows = list(backtest_command.run())
+    return {"rows": rows, "seconds": rows[0]["seconds"]}
+
+
+def first_scale() -> Json:
+    """Time the way from a clone to a scaled workload."""
+    if not _FIRST_SCALE.exists():
+        return {"missing": "not there yet"}
+    run = _python("-m", "tools.first_scale", timeout=600)
+    found = _SECONDS.findall(run)
+    return (
+        {"seconds": float(found[-1]), "said": run.strip().splitlines()[-1]}
+        if found
+        else {"missing": run[-300:]}
+    )
+
+
+def faults() -> Json:
+    """Run the scorecard and read its groups."""
+    run = _python("-m", "tests.scorecard", timeout=1200)
+    groups = {
+        match["title"].strip(): [int(match["survived"]), int(match["tried"]), int(match["all"])]
+        for match in _GROUP.finditer(run)
+    }
+    if not groups:
+        raise RuntimeError(f"the scorecard printed no groups: {run[-500:]}")
+    return {"groups": json.loads(json.dumps(groups))}
+
+
+def _python(*arguments: str, timeout: float) -> str:
+    run = subprocess.run(
+        [sys.executable, *arguments], cwd=_ROOT, capture_output=True, text=True, check=False, timeout=timeout
+    )
+    return run.stdout + run.stderr
