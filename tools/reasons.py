@@ -115,6 +115,11 @@ VERTICAL = {
         _WARNING, "Two VPAs claim one pod; the message says which won.", "Make the scopes disjoint."
     ),
     "CheckpointCollision": Reason(_WARNING, "Two VPAs want a checkpoint of one name.", "Rename one of them."),
+    "HistoryUnavailable": Reason(
+        _WARNING,
+        "Prometheus gave no history at start; checkpoints are used instead.",
+        "Is --prometheus-address right?",
+    ),
     "EvictionFruitless": Reason(
         _WARNING,
         "Evicted pods came back unchanged; evictions pause.",

@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,25 +22,29 @@ class NoPrometheusError(Exception):
     """A Prometheus cannot be had here; the message says why."""
 
 
-def ensure() -> Path:
-    """Return the program; download it if it is not there."""
-    kept = build.binaries() / "prometheus"
+PROGRAMS = ("prometheus", "promtool")
+
+
+def ensure(program: str = "prometheus") -> Path:
+    """Return one of the package's programs; download them if they are not there."""
+    kept = build.binaries() / program
     if kept.exists():
         return kept
-    found = shutil.which("prometheus")
+    found = shutil.which(program)
     if found:
         return Path(found)
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
-            raise NoPrometheusError(f"no prometheus on the path, and no {tool} to get it with")
+            raise NoPrometheusError(f"no {program} on the path, and no {tool} to get it with")
     with tempfile.TemporaryDirectory(prefix="trimtab-prometheus-") as scratch:
         _run(scratch, "apt-get", "download", "prometheus")
         package = next(Path(scratch).glob("prometheus_*.deb"))
         _run(scratch, "dpkg-deb", "-x", str(package), "unpacked")
         build.binaries().mkdir(parents=True, exist_ok=True)
-        partial = build.binaries() / ".prometheus.partial"
-        shutil.copy(Path(scratch, "unpacked/usr/bin/prometheus"), partial)
-        partial.rename(kept)
+        for each in PROGRAMS:
+            partial = build.binaries() / f".{each}.partial"
+            shutil.copy(Path(scratch, "unpacked/usr/bin", each), partial)
+            partial.rename(build.binaries() / each)
     return kept
 
 
@@ -77,6 +81,7 @@ class RealPrometheus:
                 [
                     str(self._program), "--config.file=prometheus.yml", "--storage.tsdb.path=data",
                     f"--web.listen-address={self._address}", "--log.level=warn",
+                    "--storage.tsdb.retention.time=30d",
                 ],
                 cwd=self._directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
@@ -86,6 +91,13 @@ class RealPrometheus:
                 self.kill()
                 raise NoPrometheusError(f"prometheus did not start; see {self._directory / 'prometheus.log'}")
             time.sleep(0.1)
+
+    def backfill(self, lines: Iterable[str]) -> None:
+        """Put a past into its storage, as OpenMetrics lines with times; before it starts."""
+        text = self._directory / "past.om"
+        text.write_text("".join(f"{line}\n" for line in lines) + "# EOF\n")
+        blocks = (str(ensure("promtool")), "tsdb", "create-blocks-from", "openmetrics", text.name, "data")
+        _run(str(self._directory), *blocks)
 
     def kill(self) -> None:
         """Kill it, as an outage would."""

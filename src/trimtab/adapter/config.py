@@ -4,14 +4,15 @@ Only this file, written by the administrator, says where a source is; nothing in
 """
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import Settings, below, convert, read_document
 from trimtab.clock import Clock
+from trimtab.cluster.config.address import check_address
 from trimtab.cluster.config.connection import Connection, Credentials, StaticCredentials
 from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.config.tokenfile import TokenFileCredentials
+from trimtab.cluster.errors import ConfigError
 
 KIND = "AdapterConfiguration"
 
@@ -120,23 +121,10 @@ def load_configuration(path: Path) -> AdapterConfiguration:
 
 def connection_to(clock: Clock, address: Address, root: Path) -> Connection:
     """Return the connection to a source; its token goes to that address and nowhere else."""
-    parts = urlsplit(address.url)
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or parts.query
-        or parts.fragment
-        or parts.username
-    ):
-        raise ConfigurationError(
-            f"{address.url!r} is not the address of a server such as https://prometheus.example:9090"
-        )
-    if (
-        address.token_file
-        and parts.scheme == "http"
-        and parts.hostname not in {"127.0.0.1", "::1", "localhost"}
-    ):
-        raise ConfigurationError(f"{address.url}: a token is not sent in clear over the network; use https")
+    try:
+        check_address(address.url, carries_secret=bool(address.token_file))
+    except ConfigError as error:
+        raise ConfigurationError(str(error)) from error
     credentials: Credentials = StaticCredentials()
     if address.token_file:
         credentials = TokenFileCredentials(clock, below(root, address.token_file))

@@ -86,7 +86,7 @@ class PrometheusClient:
     def __init__(self, clock: Clock, transport: Transport, *, deadline: float = 10.0) -> None:
         self._clock = clock
         self._transport = transport
-        self._deadlines = Deadlines().within(deadline)
+        self._deadlines = Deadlines(min(Deadlines().connect, deadline), deadline, deadline)
         self._deadline = deadline
 
     async def instant(self, query: str, *, lookback: float | None = None) -> list[Instant]:

@@ -29,3 +29,17 @@ def format_duration(span: timedelta) -> str:
     parts = [f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else ""]
     parts.append(f"{seconds:g}s" if seconds or not (hours or minutes) else "")
     return "".join(parts)
+
+
+_LONG = re.compile(r"(?:([0-9]+)w)?(?:([0-9]+)d)?(.*)\Z", re.ASCII | re.DOTALL)
+
+
+def parse_long_duration(text: str) -> timedelta:
+    """Read a duration as Prometheus writes them, with weeks and days before the rest: `8d`, `1w2d12h`."""
+    weeks, days, rest = _LONG.match(text).groups()  # type: ignore[union-attr]  # everything matches
+    if not rest and (weeks or days):
+        rest = "0"
+    try:
+        return timedelta(weeks=int(weeks or 0), days=int(days or 0)) + parse_duration(rest)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not a duration; write it as 8d, 36h or 1h30m") from None

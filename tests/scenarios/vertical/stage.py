@@ -34,6 +34,7 @@ from trimtab.operator.vertical.admission.component import Admission
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
 from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
 from trimtab.operator.vertical.assembly import Site, make_admission, make_recommender, make_updater
+from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
 from trimtab.operator.vertical.probe import AdmissionProbe
 
@@ -51,14 +52,21 @@ LEADER_TARGET, FOLLOWER_TARGET = 9616998332, 1168723596
 class Actor:
     """One process with recommender and updater, and its line to the server."""
 
-    def __init__(self, stage: "Stage", settings: Settings, *, direct: bool = False) -> None:
+    def __init__(
+        self,
+        stage: "Stage",
+        settings: Settings,
+        *,
+        direct: bool = False,
+        history: HistoryLoader | None = None,
+    ) -> None:
         self.line = Line(stage.direct.sender.transport if direct else stage.transport)
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
         self.site = Site(stage.clock, client, settings, registry=self.registry)
         self.unproved: str | None = None
         self._ask: Callable[[], Awaitable[str | None]] | None = None
-        self.recommender = make_recommender(self.site)
+        self.recommender = make_recommender(self.site, history)
         self.updater = make_updater(self.site, self._proof)
 
     async def _proof(self) -> str | None:
@@ -116,16 +124,17 @@ class Stage:
         await self.client.close()
 
     @asynccontextmanager
-    async def running(self, *, direct: bool = False, **settings: Any) -> AsyncIterator[Actor]:
+    async def running(
+        self, *, direct: bool = False, history: HistoryLoader | None = None, **settings: Any
+    ) -> AsyncIterator[Actor]:
         """A fresh process, so to speak."""
         settings.setdefault("feature_gates", GATES)
         if self.outbound is None:
             port = free_port()
             settings |= {"webhook_url": f"https://127.0.0.1:{port}", "webhook_port": port}
         settings.setdefault("namespace", self.own_namespace)
-        actor = Actor(
-            self, Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings), direct=direct
-        )
+        chosen = Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
+        actor = Actor(self, chosen, direct=direct, history=history)
         try:
             await actor.site.view.wait_synced()
             yield actor

@@ -5,7 +5,7 @@ and in its checkpoint, for days (upstream recommends 1,174 cores after one). See
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -70,13 +70,19 @@ def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int
         np.array(batch.times_ns, dtype=np.int64)[known],
     )
     most = None if batch.most is None else np.array(batch.most, dtype=np.int64)[known]
+    taken = add_rows(state, resource, usage, most, now_ns)
+    return replace(taken, unknown=unknown)
+
+
+def add_rows(state: ClusterState, resource: str, usage: Usage, most: Ints | None, now_ns: int) -> Intake:
+    """Add samples of containers that are known by the rows of their state; `most` are their nodes' capacities."""
     future, excess = _impossible(state, usage, most, now_ns)
     usage = usage.where(~(future | excess))
     _reattach(state, usage.containers, now_ns)
     table = state.containers
     accepted = table.add_cpu(usage) if resource == CPU else table.add_memory(usage)
     count = int(accepted.sum())
-    return Intake(count, len(accepted) - count, int(excess.sum()), int(future.sum()), unknown)
+    return Intake(count, len(accepted) - count, int(excess.sum()), int(future.sum()))
 
 
 def _impossible(

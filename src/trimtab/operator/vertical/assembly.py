@@ -23,6 +23,8 @@ from trimtab.operator.process import Component
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical import recommender, updater
 from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.history import HistoryLoader
+from trimtab.operator.vertical.history_setup import make_history
 from trimtab.operator.vertical.performing import Proof
 from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
 from trimtab.operator.vertical.roles import RoleKeeper
@@ -80,8 +82,8 @@ def compat_of(name: str) -> Compat:
     return VPA_1_8 if name else DEFAULT
 
 
-def make_recommender(site: Site, history: recommender.HistorySource | None = None) -> recommender.Recommender:
-    """Return the recommender."""
+def make_recommender(site: Site, history: HistoryLoader | None = None) -> recommender.Recommender:
+    """Return the recommender; `history` stands in for the one that the settings name."""
     settings = site.settings
     metrics = RecommenderMetrics(site.registry)
 
@@ -92,7 +94,11 @@ def make_recommender(site: Site, history: recommender.HistorySource | None = Non
         site.clock, site.writer, site.fence, site.view, UsageFeed(site.reader, count), site.events, metrics
     )
     return recommender.Recommender(
-        tools, settings, recommending=_recommending(settings), post=_post(settings), history=history
+        tools,
+        settings,
+        recommending=_recommending(settings),
+        post=_post(settings),
+        history=history or make_history(site.clock, settings),
     )
 
 

@@ -1,7 +1,7 @@
 """Keeps the recommender's model in step with the cluster: VPAs, pods, containers, and who teaches whom."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.decide.vertical.attribution import attribute
 from trimtab.decide.vertical.control import Conflict, controlling_vpa
@@ -38,6 +38,16 @@ class Followed:
     new: tuple[str, ...]
     """VPAs that the model did not know before: their history has to be loaded."""
     conflicts: tuple[Conflict, ...] = ()
+    waiting: frozenset[str] = frozenset()
+    """VPAs whose history is on its way; they are not usable yet."""
+
+    def without(self, namespaces: frozenset[str]) -> "Followed":
+        """Return the same with the usable VPAs of some namespaces waiting."""
+        if not namespaces:
+            return self
+        waiting = frozenset(vpa for vpa in self.usable if vpa.partition("/")[0] in namespaces)
+        usable = tuple(vpa for vpa in self.usable if vpa not in waiting)
+        return replace(self, usable=usable, waiting=waiting)
 
 
 @dataclass

@@ -9,14 +9,13 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence
-from trimtab.decide.vertical.checkpoints import load_checkpoint, save_checkpoints
+from trimtab.decide.vertical.checkpoints import save_checkpoints
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, new_conflicts
 from trimtab.decide.vertical.expiry import Collector
 from trimtab.decide.vertical.intake import Intake, record_oom
@@ -28,10 +27,18 @@ from trimtab.model import times
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.follow import Followed, Follower
+from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.ooms import OOMWatch
+from trimtab.operator.vertical.past import UNAVAILABLE_REASON, Loaded, Past
 from trimtab.operator.vertical.references import vpa_reference
 from trimtab.operator.vertical.settings import VerticalSettings
-from trimtab.operator.vertical.statuses import StatusChange, StatusWriter, change_of, inert_change
+from trimtab.operator.vertical.statuses import (
+    StatusChange,
+    StatusWriter,
+    change_of,
+    inert_change,
+    waiting_change,
+)
 from trimtab.operator.vertical.telemetry import RecommenderMetrics
 from trimtab.operator.vertical.usage import Bounds, UsageFeed, take_usage
 
@@ -40,14 +47,6 @@ _GC_NS = 3600 * times.SECOND_NS
 COLLISION_REASON = "CheckpointCollision"
 STAND_BY_SECONDS = 1.0
 """How often a copy that does not lead looks whether it does."""
-
-
-class HistorySource(Protocol):
-    """Where the past comes from when the recommender starts, besides checkpoints (Prometheus, for example)."""
-
-    async def load(self, state: ClusterState, vpas: tuple[str, ...], now: datetime) -> None:
-        """Add the history of some VPAs, by `namespace/name`, to the model."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Recommender:
         *,
         recommending: RecommenderSettings | None = None,
         post: PostProcessing | None = None,
-        history: HistorySource | None = None,
+        history: HistoryLoader | None = None,
     ) -> None:
         self._clock = tools.clock
         self._fence = tools.fence
@@ -96,15 +95,14 @@ class Recommender:
         self._settings = settings
         self._recommending = recommending or RecommenderSettings()
         self._post = post or PostProcessing()
-        self._history = history
         self._ooms = OOMWatch(tools.client, tools.view.pods)
         workers = settings.update_worker_count
         self._statuses = StatusWriter(tools.client, tools.view.vpas, workers)
         self._checkpoints = CheckpointStore(tools.clock, tools.client, workers)
+        self._past = Past(tools.view, self._checkpoints, tools.metrics, history)
         self._follower = self._new_follower()
         self._collector = Collector(_GC_NS)
         self._told: frozenset[tuple[str, str, str]] = frozenset()
-        self._without_past: set[str] = set()
         self._orphans_at: float | None = None
         self._recommendations: dict[str, VPARecommendation] = {}
         self._problems: dict[str, str] = {"recommender": "no loop is complete yet"}
@@ -133,10 +131,24 @@ class Recommender:
                 began = self._clock.monotonic()
                 await self._step_safely()
                 spent = self._clock.monotonic() - began
-                await self._clock.sleep(max(self._settings.recommender_interval.total_seconds() - spent, 0.0))
+                await self._pause(max(self._settings.recommender_interval.total_seconds() - spent, 0.0))
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+            await self._past.close()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for the next loop; history that arrives meanwhile brings it forward."""
+        waits = [
+            asyncio.ensure_future(self._clock.sleep(seconds)),
+            asyncio.ensure_future(self._past.arrived()),
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     async def _stand_by(self) -> None:
         """Wait for the lease; whoever led meanwhile knows more than we did, so start from what it saved."""
@@ -144,7 +156,7 @@ class Recommender:
         while not self._fence.may_write():
             await self._clock.sleep(STAND_BY_SECONDS)
         self._follower = self._new_follower()
-        self._without_past = set()
+        self._past.start_over()
 
     def _new_follower(self) -> Follower:
         view = self._view
@@ -171,10 +183,13 @@ class Recommender:
             standings = await self._view.standings()
         with self._timed("LoadPods"):
             followed = self._follower.follow(self._view, standings, now_ns)
-            await self._load_history(followed, now)
+            bounds = Bounds(self._view.capacities(), self._node_of)
+            loaded = await self._past.load(self.state, standings, followed.new, bounds, now)
+            followed = followed.without(loaded.waiting)
+            self._tell_failures(loaded, followed)
         with self._timed("LoadMetrics"):
-            samples = await self._take_usage(standings, now)
-            self._take_ooms(now_ns)
+            samples = await self._take_usage(standings, loaded.waiting, bounds, now)
+            self._take_ooms(loaded.waiting, now_ns)
         with self._timed("UpdateVPAs"):
             written = await self._statuses.write(self._recommend(standings, followed, now_ns))
             self._tell_conflicts(followed.conflicts)
@@ -189,29 +204,18 @@ class Recommender:
         }
         return LoopReport(len(followed.usable), samples, written, saved)
 
-    async def _load_history(self, followed: Followed, now: datetime) -> None:
-        """Load the past of VPAs seen for the first time; raises, and is tried again, if it cannot be read.
+    def _tell_failures(self, loaded: Loaded, followed: Followed) -> None:
+        for vpa in followed.usable:
+            why = loaded.failed.get(vpa.partition("/")[0])
+            if why is not None:
+                message = f"History cannot be read from Prometheus, checkpoints are used instead: {why}"
+                self._warn(vpa, UNAVAILABLE_REASON, message)
 
-        A loop without their past must not go on: it would save half a history over the whole one.
-        """
-        self._without_past.update(followed.new)
-        if not self._without_past:
-            return
-        stored = await self._checkpoints.read()
-        now_ns = times.to_ns(now)
-        new = tuple(sorted(self._without_past & self.state.vpas.keys()))
-        for vpa in new:
-            for checkpoint in stored.get(vpa, ()):
-                refusal = load_checkpoint(self.state, checkpoint, now_ns)
-                if refusal:
-                    log.warning("%s", refusal)
-        if self._history is not None:
-            await self._history.load(self.state, new, now)
-        self._without_past.clear()
-
-    async def _take_usage(self, standings: Standings, now: datetime) -> int:
-        answers = await self._usage.read(one.vpa.metadata.namespace for one in standings.vpas)
-        bounds = Bounds(self._view.capacities(), self._node_of)
+    async def _take_usage(
+        self, standings: Standings, waiting: frozenset[str], bounds: Bounds, now: datetime
+    ) -> int:
+        namespaces = {one.vpa.metadata.namespace for one in standings.vpas} - waiting
+        answers = await self._usage.read(namespaces)
         taken = take_usage(self.state, answers, bounds, now)
         for resource, intake in taken.items():
             self._count_refused(resource, intake)
@@ -225,9 +229,13 @@ class Recommender:
         self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)
         self._metrics.refused.labels(resource, "from the future").inc(intake.from_the_future)
 
-    def _take_ooms(self, now_ns: int) -> None:
+    def _take_ooms(self, waiting: frozenset[str], now_ns: int) -> None:
         capacities = self._view.capacities()
-        for oom in self._ooms.take():
+        taken = self._ooms.take()
+        self._ooms.put_back(tuple(oom for oom in taken if oom.namespace in waiting))
+        for oom in taken:
+            if oom.namespace in waiting:
+                continue  # what was before it comes first
             if PodId(oom.namespace, oom.pod) not in self.state.pods:
                 continue
             capacity = capacities.get(self._node_of(oom.namespace, oom.pod))
@@ -243,7 +251,9 @@ class Recommender:
         changes = [change for one in found if (change := self._change(state.vpas[one.vpa], now_ns))]
         for one in standings.vpas:
             why = followed.unusable.get(one.vpa.key)
-            if why is not None and (change := inert_change(one.vpa, why, now_ns)):
+            if (why is not None and (change := inert_change(one.vpa, why, now_ns))) or (
+                one.vpa.key in followed.waiting and (change := waiting_change(one.vpa, now_ns))
+            ):
                 changes.append(change)
         return changes
 

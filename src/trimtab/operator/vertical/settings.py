@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from trimtab.operator.flags import setting
+from trimtab.operator.vertical.history_settings import HistorySettings
 
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 
@@ -16,7 +17,7 @@ _ADMISSION = "Admission"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerticalSettings:
+class VerticalSettings(HistorySettings):
     """How recommender, updater and admission run."""
 
     recommender_interval: timedelta = setting(

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType, Preconditions
@@ -18,6 +20,7 @@ from trimtab.operator.vertical.kinds import VPAS
 
 log = logging.getLogger(__name__)
 UNSUPPORTED = VPAConditionType.CONFIG_UNSUPPORTED
+FETCHING_MESSAGE = "Usage of the past is being read from Prometheus"
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class StatusChange:
 
 def change_of(state: VPAState) -> StatusChange | None:
     """Return the status of a VPA that was recommended for, if it differs from the stored one."""
-    state.conditions.pop(UNSUPPORTED, None)
-    state.conditions.pop(VPAConditionType.CONFIG_DEPRECATED, None)
+    for kind in (UNSUPPORTED, VPAConditionType.CONFIG_DEPRECATED, VPAConditionType.FETCHING_HISTORY):
+        state.conditions.pop(kind, None)
     status = state.status()
     return StatusChange(state.vpa, status) if status != state.vpa.status else None
 
@@ -43,6 +46,20 @@ def inert_change(vpa: VerticalPodAutoscaler, why: Unusable, now_ns: int) -> Stat
     state.recommendation = vpa.status.recommendation
     state.set_condition(UNSUPPORTED, True, why.reason, why.message, now_ns)
     status = state.status()
+    return StatusChange(vpa, status) if status != vpa.status else None
+
+
+def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int) -> StatusChange | None:
+    """Return the status of a VPA whose history is on its way: as it was, and it says so."""
+    state = VPAState(vpa, NOTHING)
+    state.update(vpa, per_vpa=False)
+    state.set_condition(VPAConditionType.FETCHING_HISTORY, True, "", FETCHING_MESSAGE, now_ns)
+    status = msgspec.structs.replace(
+        state.status(),
+        recommendation=vpa.status.recommendation,
+        # What stands there was made for the generation that it names.
+        observed_generation=vpa.status.observed_generation,
+    )
     return StatusChange(vpa, status) if status != vpa.status else None
 
 

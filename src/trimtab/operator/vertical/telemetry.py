@@ -68,6 +68,18 @@ class RecommenderMetrics:
             registry=registry,
         )
 
+        self.history = Gauge(
+            "trimtab_recommender_history_namespaces",
+            "Namespaces whose history is read from Prometheus, by how far it is.",
+            ("state",),
+            registry=registry,
+        )
+        self.history_samples = Counter(
+            "trimtab_recommender_history_samples",
+            "Samples learnt from history in Prometheus.",
+            registry=registry,
+        )
+
     def count_objects(self, states: Iterable[VPAState], unusable: frozenset[str]) -> None:
         """Count the VPAs anew."""
         tally: Tally[tuple[str, str, str, str, str]] = Tally()
