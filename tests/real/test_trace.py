@@ -70,6 +70,11 @@ def test_a_wrong_question_is_one_clear_line(prometheus, arguments, complaint, ca
     assert err.count("\n") == 1
 
 
+def test_an_address_that_is_none_is_refused(capsys):
+    assert answer(["trace", "--prometheus", "ftp://here", "--query", "cpu=vector(1)"]) == 2
+    assert "'ftp://here' is not the address of a server" in capsys.readouterr().err
+
+
 def test_a_prometheus_that_is_not_there_is_named(capsys):
     url = f"http://127.0.0.1:{cluster.free_port()}"
     assert answer(["trace", "--prometheus", url, "--query", "cpu=vector(1)", "--since", "1h"]) == 2

@@ -1,7 +1,6 @@
 """`trimtab trace`: record load out of Prometheus, for `trimtab simulate`."""
 
 import asyncio
-import re
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,11 +18,9 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.history import Progress as Done
 from trimtab.metrics.history import Range, read_history
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
-from trimtab.model.durations import parse_duration
+from trimtab.model.durations import parse_long_duration
 from trimtab.simulate import Trace, TraceError
 from trimtab.simulate.recorded import the_one_series, trace_of
-
-_DAYS = re.compile(r"(\d{1,4})d\Z", re.ASCII)
 
 
 class _Span(click.ParamType[timedelta]):
@@ -38,8 +35,7 @@ class _Span(click.ParamType[timedelta]):
         if isinstance(value, timedelta):
             return value
         try:
-            days = _DAYS.match(value)
-            span = timedelta(days=int(days[1])) if days else parse_duration(value)
+            span = parse_long_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if span <= timedelta():
