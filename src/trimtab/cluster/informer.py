@@ -9,14 +9,14 @@ import logging
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache import Cache, Change, Delta
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, Selection
 from trimtab.cluster.codec import Event, Object, Unreadable
 from trimtab.cluster.pacing import Backoff
-from trimtab.cluster.resource import Resource
+from trimtab.cluster.resource import Kept, Resource
 from trimtab.cluster.store import Index, Store, is_older, later
 from trimtab.cluster.watch import Watch, WatchBrokenError, WatchPace
 
@@ -48,13 +48,15 @@ class Informer(Generic[T]):
     def __init__(
         self,
         client: Client,
-        resource: Resource[T],
+        what: Resource[T] | Kept[T],
         selection: Selection = EVERYTHING,
         *,
         pace: WatchPace | None = None,
         page_size: int = PAGE_SIZE,
     ) -> None:
+        resource: Resource[Any] = what.resource if isinstance(what, Kept) else what
         self.resource = resource
+        self._reduce = what.reduce if isinstance(what, Kept) else None
         self.counts = InformerCounts()
         self.last_error: str | None = None
         self._client = client
@@ -151,9 +153,13 @@ class Informer(Generic[T]):
                     f"{self.resource.plural}: the server answered as of version {page.resource_version}, "
                     f"we have seen {self._highest}; waiting for it to catch up"
                 )
-            for thing in page.items:
-                listed.add(self._cache.known(thing))
             listed.unreadable += page.unreadable
+            for whole in page.items:
+                thing = self._kept(whole)
+                if isinstance(thing, Unreadable):
+                    listed.unreadable.append(thing)
+                else:
+                    listed.add(self._cache.known(thing))
             listed.version = page.resource_version
         return listed
 
@@ -179,18 +185,29 @@ class Informer(Generic[T]):
             # The server kept the watch open for as long as we asked and had nothing more to say.
             self._proved_fresh()
 
-    def _take(self, event: Event[T]) -> None:
-        if event.object is not None:
-            self._apply(event.type, event.object)
+    def _take(self, event: Event[Any]) -> None:
+        thing = event.unreadable if event.object is None else self._kept(event.object)
+        if isinstance(thing, Unreadable):
+            self._skip(thing)
+            self._advance(thing.metadata.resource_version)
+        elif thing is not None:
+            self._apply(event.type, thing)
         elif event.bookmark:
             self._advance(event.bookmark)
-        elif event.unreadable is not None:
-            self._skip(event.unreadable)
-            self._advance(event.unreadable.metadata.resource_version)
         else:
             log.warning(
                 "%s: a watch event of the unknown type %r is ignored", self.resource.plural, event.type
             )
+
+    def _kept(self, whole: Any) -> T | Unreadable:
+        """Return what is kept of an object; one that cannot be reduced spoils no other (fault F10)."""
+        if self._reduce is None:
+            thing: T = whole
+            return thing
+        try:
+            return self._reduce(whole)
+        except Exception as error:  # noqa: BLE001 - whatever an object makes it trip over, the others are kept
+            return Unreadable(whole.metadata, f"{type(error).__name__}: {error}")
 
     def _apply(self, kind: str, thing: T) -> None:
         """Apply one event unless it is older than what the cache holds (faults F06 and F07)."""

@@ -1,5 +1,6 @@
 """Which kind of object a request is about: group, version, plural name, and the type it is read into."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -37,6 +38,10 @@ class Resource(Generic[T]):
         """Return the same resource read as plain JSON, nothing left out."""
         return self.into(Json)
 
+    def kept_as(self, reduce: Callable[[T], U]) -> "Kept[U]":
+        """Return this resource for a cache that keeps of each object only what `reduce` makes of it."""
+        return Kept(self, reduce)
+
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
     ) -> str:
@@ -58,6 +63,14 @@ class Resource(Generic[T]):
         """Return how messages name an object, as `deployments shop/web`."""
         where = "/".join(part for part in (namespace, name) if part)
         return f"{self.plural} {where}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[T]):
+    """A resource and what a cache keeps of each object; the rest is dropped page by page while a list comes in."""
+
+    resource: Resource[Any]
+    reduce: Callable[[Any], T]
 
 
 def _segment(name: str) -> str:

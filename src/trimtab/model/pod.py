@@ -113,20 +113,25 @@ class ContainerStatus(Wire):
     allocated_resources: ResourceList = {}
 
 
-class PodStatus(Wire):
-    """What became of a pod."""
+class PodPhase(Wire):
+    """Of what became of a pod, as much as tells whether it is up."""
 
     phase: str = ""
     reason: str = ""
     conditions: tuple[Condition, ...] = ()
     start_time: datetime | None = None
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resize: str = ""
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+class PodStatus(PodPhase, frozen=True):
+    """What became of a pod."""
+
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resize: str = ""
 
 
 class Pod(Wire):

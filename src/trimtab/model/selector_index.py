@@ -25,7 +25,7 @@ class SelectorIndex(Generic[P, S]):
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace[P, S]] = {}
-        self._pods: dict[P, tuple[str, _LabelSet[P, S]]] = {}
+        self._pods: dict[P, _LabelSet[P, S]] = {}
         self._selectors: dict[S, str] = {}
 
     def set_pod(self, pod: P, namespace: str, labels: Labels) -> None:
@@ -33,22 +33,22 @@ class SelectorIndex(Generic[P, S]):
         distinct = frozenset(labels.items())
         known = self._pods.get(pod)
         if known is not None:
-            if known[0] == namespace and known[1].distinct == distinct:
+            if known.namespace == namespace and known.distinct == distinct:
                 return  # most updates of a pod leave its labels alone
             self.remove_pod(pod)
         label_set = self._namespace(namespace).label_set(distinct)
         label_set.pods[pod] = None
-        self._pods[pod] = namespace, label_set
+        self._pods[pod] = label_set
 
     def remove_pod(self, pod: P) -> None:
         """Forget a pod; one that is not known is no mistake."""
-        name, label_set = self._pods.pop(pod, (None, None))
-        if name is None or label_set is None:
+        label_set = self._pods.pop(pod, None)
+        if label_set is None:
             return
         del label_set.pods[pod]
         if not label_set.pods:
-            self._namespaces[name].drop_label_set(label_set)
-            self._drop_if_empty(name)
+            self._namespaces[label_set.namespace].drop_label_set(label_set)
+            self._drop_if_empty(label_set.namespace)
 
     def set_selector(self, key: S, namespace: str, selector: Selector) -> None:
         """Add a selector, or replace it."""
@@ -75,8 +75,8 @@ class SelectorIndex(Generic[P, S]):
 
     def selectors_of(self, pod: P) -> tuple[S, ...]:
         """Return the selectors that match an indexed pod."""
-        name, label_set = self._pods[pod]
-        return self._namespaces[name].selectors_of(label_set)
+        label_set = self._pods[pod]
+        return self._namespaces[label_set.namespace].selectors_of(label_set)
 
     def selectors_matching(self, namespace: str, labels: Labels) -> tuple[S, ...]:
         """Return the selectors that match labels, whether or not such a pod is in the index."""
@@ -84,7 +84,10 @@ class SelectorIndex(Generic[P, S]):
         return known.selectors_matching(labels) if known else ()
 
     def _namespace(self, name: str) -> "_Namespace[P, S]":
-        return self._namespaces.setdefault(name, _Namespace())
+        known = self._namespaces.get(name)
+        if known is None:
+            known = self._namespaces[name] = _Namespace(name)
+        return known
 
     def _drop_if_empty(self, name: str) -> None:
         if self._namespaces[name].is_empty:
@@ -94,9 +97,10 @@ class SelectorIndex(Generic[P, S]):
 class _LabelSet(Generic[P, S]):
     """Labels that some pods have in common, and the selectors found for them at a version of the selectors."""
 
-    __slots__ = ("distinct", "found", "found_at", "labels", "pods")
+    __slots__ = ("distinct", "found", "found_at", "labels", "namespace", "pods")
 
-    def __init__(self, distinct: frozenset[_Label]) -> None:
+    def __init__(self, namespace: str, distinct: frozenset[_Label]) -> None:
+        self.namespace = namespace
         self.distinct = distinct
         self.labels = dict(distinct)
         self.pods: dict[P, None] = {}
@@ -107,7 +111,8 @@ class _LabelSet(Generic[P, S]):
 class _Namespace(Generic[P, S]):
     """The index of one namespace; selectors never reach across."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.selectors: dict[S, Selector] = {}
         self._version = 0
         self._order: dict[S, int] = {}
@@ -123,7 +128,7 @@ class _Namespace(Generic[P, S]):
     def label_set(self, distinct: frozenset[_Label]) -> _LabelSet[P, S]:
         known = self._label_sets.get(distinct)
         if known is None:
-            known = self._label_sets[distinct] = _LabelSet(distinct)
+            known = self._label_sets[distinct] = _LabelSet(self.name, distinct)
             for label in distinct:
                 self._listed.setdefault(label, {})[known] = None
         return known

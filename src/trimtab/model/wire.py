@@ -36,12 +36,20 @@ def decode(data: bytes | str, kind: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"not valid JSON: {error}") from error
     try:
-        cleaned = without_nulls(msgspec.json.decode(data))
-        return msgspec.convert(cleaned, kind, dec_hook=_read, str_keys=True)
-    except msgspec.ValidationError:
+        return _decode_cleaned(data, kind)
+    except (msgspec.ValidationError, OverflowError):
         raise WireError(_where(first)) from first
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"not valid JSON: {error}") from error
+
+
+def _decode_cleaned(data: bytes | str, kind: type[T]) -> T:
+    cleaned = without_nulls(msgspec.json.decode(data))
+    try:
+        return msgspec.convert(cleaned, kind, dec_hook=_read, str_keys=True)
+    except msgspec.ValidationError:
+        # A type that leaves parts unread (`msgspec.Raw`) can be read from text only.
+        return msgspec.json.decode(msgspec.json.encode(cleaned), type=kind, dec_hook=_read)
 
 
 def convert(data: Any, kind: type[T]) -> T:

@@ -11,7 +11,7 @@ from trimtab.cluster.cache import Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.codec import Object
 from trimtab.cluster.informer import Informer
-from trimtab.cluster.resource import Resource
+from trimtab.cluster.resource import Kept, Resource
 
 T = TypeVar("T", bound=Object)
 
@@ -19,11 +19,11 @@ T = TypeVar("T", bound=Object)
 class KindCache(Generic[T]):
     """The objects of one kind in the namespaces that we look at."""
 
-    def __init__(self, client: Client, resource: Resource[T], namespaces: Sequence[str]) -> None:
-        self.resource = resource
+    def __init__(self, client: Client, what: Resource[T] | Kept[T], namespaces: Sequence[str]) -> None:
+        self.resource: Resource[Any] = _resource(what)
         self._informers = {
-            namespace: Informer(client, resource, Selection(namespace=namespace or None))
-            for namespace in (namespaces if resource.namespaced and namespaces else [""])
+            namespace: Informer(client, what, Selection(namespace=namespace or None))
+            for namespace in (namespaces if self.resource.namespaced and namespaces else [""])
         }
 
     @property
@@ -81,12 +81,13 @@ class Caches:
         self._caches: dict[tuple[str, str], KindCache[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
-    def want(self, resource: Resource[T]) -> KindCache[T]:
+    def want(self, what: Resource[T] | Kept[T]) -> KindCache[T]:
         """Return the cache of a kind, started now if it was not running."""
+        resource = _resource(what)
         key = (resource.group, resource.kind)
         cache: KindCache[T] | None = self._caches.get(key)
         if cache is None:
-            cache = self._caches[key] = KindCache(self._client, resource, self._namespaces)
+            cache = self._caches[key] = KindCache(self._client, what, self._namespaces)
             self._tasks.append(asyncio.ensure_future(cache.run()))
         return cache
 
@@ -108,3 +109,7 @@ class Caches:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _resource(what: Resource[T] | Kept[T]) -> Resource[Any]:
+    return what.resource if isinstance(what, Kept) else what

@@ -11,6 +11,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.indexes import KeyIndex, by_node, by_owner
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resource import Resource
@@ -28,8 +29,8 @@ class World:
         self.client = Client(clock, AsgiTransport(self.api), seed=1)
 
     @asynccontextmanager
-    async def informer(self, *, synced=True, **options):
-        informer = Informer(self.client, PODS, **options)
+    async def informer(self, *, synced=True, what=PODS, **options):
+        informer = Informer(self.client, what, **options)
         task = asyncio.create_task(informer.run())
         try:
             if synced:
@@ -458,6 +459,28 @@ def test_f10_an_object_that_does_not_decode_is_left_out_and_named(run):
             await world.clock.sleep(1)
             assert [name for _, name in informer.counts.unreadable] == ["odd"]
             assert world.api.count()["LIST"] == 1
+
+    run(scenario)
+
+
+def test_f10_an_object_that_cannot_be_reduced_is_left_out_and_no_other(run):
+    def only_named(pod):
+        if pod.metadata.name.startswith("odd"):
+            raise ValueError("no way to keep this one")
+        return PartialObject(metadata=pod.metadata)
+
+    async def scenario(world):
+        await world.api.put("good")
+        await world.api.put("odd")
+        async with world.informer(what=PODS.kept_as(only_named)) as informer:
+            await world.api.put("odd2")
+            await world.api.put("good2")
+            await world.clock.sleep(1)
+            assert sorted(one.metadata.name for one in informer.store) == ["good", "good2"]
+            assert all(type(one) is PartialObject for one in informer.store)
+            assert sorted(name for _, name in informer.counts.unreadable) == ["odd", "odd2"]
+            assert "no way to keep" in informer.counts.unreadable["default", "odd"]
+            assert world.api.count() == {"LIST": 1, "WATCH": 1}
 
     run(scenario)
 

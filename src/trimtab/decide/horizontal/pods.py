@@ -1,15 +1,14 @@
 """What a decision needs to know of a pod, picked once per change of the pod and not once per decision."""
 
+from datetime import datetime
+from sys import intern
+from typing import NamedTuple, Protocol
+
 import msgspec
 
-from trimtab.decide.horizontal.requests import (
-    ContainerRequests,
-    container_requests,
-    pod_level_requests,
-    summed_requests,
-)
+from trimtab.decide.horizontal.requests import Asks, ContainerRequests, asks_of
 from trimtab.decide.horizontal.timing import NEVER, seconds
-from trimtab.model.meta import OwnerReference
+from trimtab.model.meta import Condition, OwnerReference
 from trimtab.model.pod import Pod
 from trimtab.model.wire import Wire
 
@@ -69,22 +68,76 @@ class PodFacts(Wire):
         return 0  # a pod without containers asks for nothing
 
 
+class Named(Protocol):
+    """Metadata, as far as facts are picked from it."""
+
+    @property
+    def name(self) -> str:
+        """Return the pod's name."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Return the pod's uid."""
+        ...
+
+    @property
+    def deletion_timestamp(self) -> datetime | None:
+        """Return when the pod was asked to go."""
+        ...
+
+
+class Told(Protocol):
+    """A pod's status, as far as facts are picked from it."""
+
+    @property
+    def phase(self) -> str:
+        """Return the phase."""
+        ...
+
+    @property
+    def start_time(self) -> datetime | None:
+        """Return when the pod started."""
+        ...
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of that type."""
+        ...
+
+
+class Template(NamedTuple):
+    """What the pods of one workload have in common; equal templates can be one and the same object."""
+
+    labels: dict[str, str]
+    owners: tuple[OwnerReference, ...]
+    asks: Asks
+
+
 def pod_facts(pod: Pod, *, pod_level_resources: bool = True) -> PodFacts:
     """Pick the facts of a pod; `pod_level_resources` is the gate of that name."""
-    condition = pod.status.condition("Ready")
-    containers = container_requests(pod)
-    pod_level = pod_level_requests(pod) if pod_level_resources else None
+    meta = pod.metadata
+    asks = asks_of(pod.spec, pod_level_resources=pod_level_resources)
+    return facts_of(meta, pod.status, Template(meta.labels, meta.owner_references, asks))
+
+
+def facts_of(meta: Named, status: Told, template: Template) -> PodFacts:
+    """Put the facts of a pod together from its own and those that it shares.
+
+    The few words that a status is made of are interned: every pod says the same ones.
+    """
+    condition = status.condition("Ready")
+    asks = template.asks
     return PodFacts(
-        name=pod.metadata.name,
-        uid=pod.metadata.uid,
-        labels=pod.metadata.labels,
-        phase=pod.status.phase,
-        is_deleted=pod.metadata.deletion_timestamp is not None,
-        ready=condition.status if condition else "",
+        name=meta.name,
+        uid=meta.uid,
+        labels=template.labels,
+        phase=intern(status.phase),
+        is_deleted=meta.deletion_timestamp is not None,
+        ready=intern(condition.status) if condition else "",
         ready_since=seconds(condition.last_transition_time) if condition else NEVER,
-        started=None if pod.status.start_time is None else seconds(pod.status.start_time),
-        requests=summed_requests(containers) if pod_level is None else pod_level,
-        has_pod_level_requests=pod_level is not None,
-        containers=containers,
-        owners=pod.metadata.owner_references,
+        started=None if status.start_time is None else seconds(status.start_time),
+        requests=asks.requests,
+        has_pod_level_requests=asks.is_pod_level,
+        containers=asks.containers,
+        owners=template.owners,
     )

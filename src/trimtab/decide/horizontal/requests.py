@@ -5,11 +5,12 @@ restartable init containers (sidecars). Everything is in thousandths.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import saturated
-from trimtab.model.pod import Container, Pod
+from trimtab.model.pod import Container, PodSpec
 from trimtab.model.resources import ResourceList
 from trimtab.model.wire import Wire
 
@@ -24,18 +25,35 @@ class ContainerRequests(Wire):
     requests: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-def container_requests(pod: Pod) -> tuple[ContainerRequests, ...]:
+class Asks(NamedTuple):
+    """What a pod asks for, as a whole and container by container."""
+
+    requests: dict[str, int]
+    is_pod_level: bool
+    containers: tuple[ContainerRequests, ...]
+
+
+def asks_of(spec: PodSpec, *, pod_level_resources: bool) -> Asks:
+    """Return what a pod asks for; `pod_level_resources` is the gate of that name."""
+    containers = container_requests(spec)
+    pod_level = pod_level_requests(spec) if pod_level_resources else None
+    if pod_level is None:
+        return Asks(summed_requests(containers), False, containers)
+    return Asks(pod_level, True, containers)
+
+
+def container_requests(spec: PodSpec) -> tuple[ContainerRequests, ...]:
     """Return the requests of every container that runs as long as the pod does."""
     return tuple(
         ContainerRequests(name=container.name, requests=_in_milli(container.resources.requests))
-        for container in running_containers(pod)
+        for container in running_containers(spec)
     )
 
 
-def running_containers(pod: Pod) -> Iterator[Container]:
+def running_containers(spec: PodSpec) -> Iterator[Container]:
     """Yield the containers and the sidecars; other init containers have ended when usage is measured."""
-    yield from pod.spec.containers
-    yield from (container for container in pod.spec.init_containers if container.is_sidecar)
+    yield from spec.containers
+    yield from (container for container in spec.init_containers if container.is_sidecar)
 
 
 def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]:
@@ -48,15 +66,15 @@ def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]
     return {name: sum(container.requests[name] for container in containers) for name in sorted(common)}
 
 
-def pod_level_requests(pod: Pod) -> dict[str, int] | None:
+def pod_level_requests(spec: PodSpec) -> dict[str, int] | None:
     """Return the pod's effective requests if it sets any at pod level, else None."""
-    if pod.spec.resources is None:
+    if spec.resources is None:
         return None
-    own = {name: amount for name, amount in pod.spec.resources.requests.items() if _is_pod_level(name)}
+    own = {name: amount for name, amount in spec.resources.requests.items() if _is_pod_level(name)}
     if not own:
         return None
-    requests = _aggregated(pod) | _in_milli(own)
-    for name, amount in pod.spec.overhead.items():
+    requests = _aggregated(spec) | _in_milli(own)
+    for name, amount in spec.overhead.items():
         requests[name] = requests.get(name, 0) + amount.milli_value()
     return requests
 
@@ -65,13 +83,13 @@ def _is_pod_level(resource: str) -> bool:
     return resource in _POD_LEVEL or resource.startswith(_HUGE_PAGES)
 
 
-def _aggregated(pod: Pod) -> dict[str, int]:
+def _aggregated(spec: PodSpec) -> dict[str, int]:
     """Return what the scheduler reserves: running containers together, or an init container if that is more."""
     running: dict[str, int] = {}
-    for container in running_containers(pod):
+    for container in running_containers(spec):
         _add(running, _in_milli(container.resources.requests))
     sidecars: dict[str, int] = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         starting = _in_milli(container.resources.requests)
         _add(starting, sidecars)
         if container.is_sidecar:

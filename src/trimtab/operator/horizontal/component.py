@@ -22,6 +22,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
 from trimtab.operator.horizontal.observe import Observer, Rules
 from trimtab.operator.horizontal.owners import Owners
 from trimtab.operator.horizontal.pods import PodBook
@@ -72,7 +73,9 @@ class HorizontalAutoscaler:
             max_bytes=settings.metrics_max_bytes,
             versions_believed_for=settings.sync_period.total_seconds(),
         )
-        self._pods = PodBook(pod_level_resources=rules.gates.enabled("PodLevelResources"))
+        self._pods = PodBook()
+        reader = PodReader(pod_level_resources=rules.gates.enabled("PodLevelResources"))
+        self._kept_pods = PODS.into(SlimPod).kept_as(reader)
         self.autoscalers = Autoscalers(
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
@@ -106,7 +109,7 @@ class HorizontalAutoscaler:
 
     async def start(self) -> None:
         """Begin to watch, and return once everything is known that a first round needs."""
-        pods = self._caches.want(PODS)
+        pods = self._caches.want(self._kept_pods)
         pods.subscribe(self._pods.take)
         if self._settings.own_hpas:
             self._wanted["own"] = OWN_HPAS

@@ -1,12 +1,12 @@
-"""The pods, as the decisions see them: facts picked once per change, found by namespace and label query."""
+"""The pods, as the decisions see them, found by namespace and label query."""
 
 from collections.abc import Iterable
 
 from trimtab.cluster.cache import Delta
-from trimtab.decide.horizontal import PodFacts, pod_facts
-from trimtab.model.pod import Pod
+from trimtab.decide.horizontal import PodFacts
 from trimtab.model.selector import Selector
 from trimtab.model.selector_index import SelectorIndex
+from trimtab.operator.horizontal.known_pod import KnownPod
 
 
 class PodBook:
@@ -15,8 +15,7 @@ class PodBook:
     Uids are the keys: a pod recreated under the same name is another pod.
     """
 
-    def __init__(self, *, pod_level_resources: bool) -> None:
-        self._pod_level_resources = pod_level_resources
+    def __init__(self) -> None:
         self._facts: dict[str, PodFacts] = {}
         self._index: SelectorIndex[str, str] = SelectorIndex()
         self._selectors: dict[str, str] = {}
@@ -24,15 +23,15 @@ class PodBook:
     def __len__(self) -> int:
         return len(self._facts)
 
-    def take(self, delta: Delta[Pod]) -> None:
+    def take(self, delta: Delta[KnownPod]) -> None:
         """Follow a change of the pod cache."""
         if delta.new is not None:
-            meta = delta.new.metadata
-            self._facts[meta.uid] = pod_facts(delta.new, pod_level_resources=self._pod_level_resources)
-            self._index.set_pod(meta.uid, meta.namespace, meta.labels)
+            facts = delta.new.facts
+            self._facts[facts.uid] = facts
+            self._index.set_pod(facts.uid, delta.new.namespace, facts.labels)
         elif delta.old is not None:
-            self._facts.pop(delta.old.metadata.uid, None)
-            self._index.remove_pod(delta.old.metadata.uid)
+            self._facts.pop(delta.old.uid, None)
+            self._index.remove_pod(delta.old.uid)
 
     def watch(self, autoscaler: str, namespace: str, selector: str) -> None:
         """Keep the label query of an autoscaler (by uid) in the index; one that does not parse matches nothing."""
