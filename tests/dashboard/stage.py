@@ -1,7 +1,6 @@
 """Autoscalers with a past, made by the real `decide`, for the dashboard to show."""
 
 import math
-from collections import deque
 from datetime import UTC, datetime
 
 import msgspec
@@ -20,6 +19,7 @@ from trimtab.decide.horizontal import (
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.ring import RecordRing
 
 SYNC = 15.0
 UGLY = '<img src=x onerror="window.hacked=1">'
@@ -35,7 +35,7 @@ def autoscaler(name="web", namespace="shop", *, hpa=None, native=False, records=
         metadata=msgspec.structs.replace(made.metadata, **meta),
         spec=msgspec.structs.replace(made.spec, scale_target_ref=target),
     )
-    return Autoscaler(NATIVE_HPAS if native else OWN_HPAS, made, records=deque(maxlen=records))
+    return Autoscaler(NATIVE_HPAS if native else OWN_HPAS, made, records=RecordRing(records))
 
 
 def decided(one, replicas, *readings, at=given.T, memory=None, **fields):

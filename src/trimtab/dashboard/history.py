@@ -5,7 +5,7 @@ are: a hundred keep hours, ten thousand keep minutes.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Reversible
 from typing import Final
 
 import msgspec
@@ -87,7 +87,7 @@ class History:
         self._most_points = most_points
         self._pasts: dict[str, Past] = {}
 
-    def take(self, records: dict[str, deque[Record]]) -> None:
+    def take(self, records: Mapping[str, Reversible[Record]]) -> None:
         """Note what is new, and forget the HPAs that are gone."""
         most = min(max(self._most_points // max(len(records), 1), LEAST_PER_HPA), MOST_PER_HPA)
         for gone in self._pasts.keys() - records.keys():

@@ -1,8 +1,7 @@
 """An observation and what was decided on it, as JSON and back; deciding again gives the same bytes."""
 
 from datetime import UTC, datetime
-
-import msgspec
+from typing import NamedTuple
 
 from trimtab.decide.horizontal.deciding import decide
 from trimtab.decide.horizontal.decision import Decision
@@ -28,6 +27,19 @@ class Record(Wire, kw_only=True):
     is_dry_run: bool = False
     """Whether the scale was not meant to be written."""
 
+    @property
+    def fate(self) -> "Fate":
+        """Return what became of the decision."""
+        return Fate(self.scale_error, self.status_error, self.is_dry_run)
+
+
+class Fate(NamedTuple):
+    """What became of a decision; the fields are those of `Record`."""
+
+    scale_error: str | None = None
+    status_error: str | None = None
+    is_dry_run: bool = False
+
 
 class UnknownRecordError(ValueError):
     """The record was written by a version whose form this one does not know."""
@@ -50,11 +62,15 @@ def loads(data: bytes | str) -> Record:
 
 def decide_again(record: Record) -> Record:
     """Make the decision of a record once more, from nothing but its observation."""
-    seen = record.observation
-    decision = decide(seen, datetime.fromtimestamp(record.decision.now, UTC))
-    if record.is_dry_run:
+    return decided(record.observation, record.decision.now, record.fate)
+
+
+def decided(seen: Observation, now: float, fate: Fate) -> Record:
+    """Decide as of `now`, and let the decision meet its fate."""
+    decision = decide(seen, datetime.fromtimestamp(now, UTC))
+    if fate.is_dry_run:
         decision = only_told(seen, decision)
-    decision = after_scale(seen, decision, record.scale_error)
-    if record.status_error is not None:
-        decision = after_status(seen, decision, record.status_error)
-    return msgspec.structs.replace(record, decision=decision)
+    decision = after_scale(seen, decision, fate.scale_error)
+    if fate.status_error is not None:
+        decision = after_status(seen, decision, fate.status_error)
+    return Record(observation=seen, decision=decision, **fate._asdict())

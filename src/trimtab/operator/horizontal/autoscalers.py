@@ -1,6 +1,5 @@
 """Every HPA that this process acts on, with what it remembers and what it last decided."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ import msgspec
 from trimtab.cluster.cache import Delta
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.store import is_older
-from trimtab.decide.horizontal import Failed, Memory, Record
+from trimtab.decide.horizontal import Failed, Memory
 from trimtab.decide.horizontal import memory as memories
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
@@ -20,6 +19,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
 )
+from trimtab.operator.horizontal.ring import RecordRing
 
 MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
 """Where a native HPA carries its memory: its status has no field for it."""
@@ -50,7 +50,7 @@ class Autoscaler:
     questions: tuple[Query | Failed, ...] = ()
     questions_for: tuple[HorizontalPodAutoscalerSpec, str] | None = None
     """The spec and the pod selector that `questions` were made for."""
-    records: deque[Record] = field(default_factory=lambda: deque(maxlen=20))
+    records: RecordRing = field(default_factory=lambda: RecordRing(20))
 
     @property
     def uid(self) -> str:
@@ -128,7 +128,7 @@ class Autoscalers:
     def _put(self, resource: Resource[HorizontalPodAutoscaler], seen: HorizontalPodAutoscaler) -> None:
         known = self._book.get(seen.metadata.uid)
         if known is None:
-            fresh = Autoscaler(resource, seen, records=deque(maxlen=self._records))
+            fresh = Autoscaler(resource, seen, records=RecordRing(self._records))
             fresh.hpa = self._known(fresh, seen, is_new=True)
             fresh.memory = stored_memory(fresh, seen)
             self._book[seen.metadata.uid] = fresh

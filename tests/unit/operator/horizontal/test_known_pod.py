@@ -101,7 +101,12 @@ def test_pods_of_a_workload_share_what_is_equal():
 
 def test_what_was_not_seen_for_long_is_read_again():
     read: list[int] = []
-    shared: Shared[int, str] = Shared(lambda number: read.append(number) or str(number), most=2)
+
+    def text_of(number: int) -> str:
+        read.append(number)
+        return str(number)
+
+    shared: Shared[int, str] = Shared(text_of, most=2)
     for number in (1, 2, 3, 1, 2, 4, 5, 1):
         assert shared.of(number, number) == str(number)
     assert read == [1, 2, 3, 4, 5, 1]
