@@ -90,6 +90,30 @@ HORIZONTAL = {
     ),
 }
 
+_LOST = "condition MetricLost"
+_MEND = "Make the metric readable; the event FailedGet…Metric beside it has the cause."
+
+HORIZONTAL |= {
+    "MetricLost": Reason(
+        _WARNING, "A metric with a loss policy cannot be read; the message says what counts instead.", _MEND
+    ),
+    "MetricFound": Reason(_NORMAL, "Every metric with a loss policy can be read again."),
+    "MetricIgnored": Reason(_LOST, "The lost metric is left out (onLoss Ignore); the others decide.", _MEND),
+    "LastGoodValue": Reason(
+        _LOST, "The lost metric keeps asking for what it last asked for (onLoss LastGood).", _MEND
+    ),
+    "LastGoodValueTooOld": Reason(
+        _LOST, "That is too old now, or was never known; nothing is lowered.", _MEND
+    ),
+    "FallBackReplicas": Reason(_LOST, "The lost metric asks for a fixed size (onLoss Replicas).", _MEND),
+    "EveryMetricRead": Reason(_LOST, "No metric with a loss policy is lost."),
+    "InvalidLossPolicy": Reason(
+        _WARNING,
+        "The annotation autoscaling.trimtab.dev/on-loss cannot be used, so a lost metric holds.",
+        "`trimtab validate` on the manifest says what is wrong with it.",
+    ),
+}
+
 HORIZONTAL["PodSelectionFallback"] = Reason(
     _WARNING,
     "An owner could not be read, so all matching pods are counted and replicas are not lowered.",
@@ -142,6 +166,7 @@ VERDICTS = {
     "SelectorMissing": "The target's scale has no selector.",
     "SelectorInvalid": "The target's selector cannot be read.",
     "Ambiguous": "Another HPA selects the same pods.",
+    "LossPolicy": "A metric cannot be read, and its loss policy asks for the present size.",
     "MetricsFailed": "No metric can be read.",
     "MetricsIncomplete": "One metric cannot be read and the others ask for less: nothing is lowered on half the facts.",
     "OwnersUnread": "An owner cannot be read and fewer replicas would follow: nothing is lowered.",

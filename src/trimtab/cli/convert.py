@@ -14,6 +14,7 @@ from trimtab.cli.output import to_json, to_yaml
 from trimtab.model import hpa
 from trimtab.model.crds.hpa import GROUP
 from trimtab.model.hpa.conversion import V2
+from trimtab.model.hpa.loss import ANNOTATION, LossAnnotationError, from_annotation, into_annotation
 from trimtab.model.wire import without_nulls
 
 KIND = "HorizontalPodAutoscaler"
@@ -78,7 +79,14 @@ def _converted(document: Document, version: str) -> Any:
             hint="nothing was written",
             exit_code=FOUND,
         )
-    converted = _in_version(data, version)
+    try:
+        converted = _in_version(data, version)
+    except LossAnnotationError as error:
+        raise CommandError(
+            f"{document.place_of()}: {KIND} {_name_of(data)}: annotation {ANNOTATION} {error}",
+            hint="nothing was written; correct the annotation or remove it",
+            exit_code=FOUND,
+        ) from error
     if _group_of(converted) != _group_of(data):
         converted = _as_new(converted)
     return _ordered(converted)
@@ -101,9 +109,10 @@ def _as_new(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_version(data: Mapping[str, Any], version: str) -> dict[str, Any]:
-    if version == "v1":
-        return hpa.to_v1(data)
-    return {**hpa.to_v2(data), "apiVersion": V2 if version == "v2" else f"{GROUP}/v2"}
+    if version == "trimtab":
+        return {**from_annotation(hpa.to_v2(data)), "apiVersion": f"{GROUP}/v2"}
+    native = into_annotation(hpa.to_v2(data)) if _group_of(data) == GROUP else dict(data)
+    return hpa.to_v1(native) if version == "v1" else {**hpa.to_v2(native), "apiVersion": V2}
 
 
 def _ordered(data: Mapping[str, Any]) -> dict[str, Any]:

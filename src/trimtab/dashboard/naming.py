@@ -1,4 +1,4 @@
-"""Metrics by the names that people know them by: `cpu`, `orders`, `queue_length{queue=mail}`.
+"""Sentences that call metrics by the names that people know them by: `cpu`, `orders`, `queue_length{queue=mail}`.
 
 Events and conditions spell a metric as Kubernetes does, selectors in Go's notation included, because programs read
 them. On the page the short name stands in its place.
@@ -7,27 +7,7 @@ them. On the page the short name stands in its place.
 from trimtab.decide.horizontal import Decision, Observation
 from trimtab.decide.horizontal.proposals.proposal import Proposal
 from trimtab.decide.horizontal.units import told_name
-from trimtab.model.hpa.types import MetricIdentifier, MetricSpec
-from trimtab.model.selector import Selector, SelectorError
-
-
-def label_of(metric: MetricSpec) -> str:
-    """Return a metric's short name."""
-    if metric.resource is not None:
-        return metric.resource.name
-    if metric.container_resource is not None:
-        return f"{metric.container_resource.container} {metric.container_resource.name}"
-    source = metric.pods or metric.object or metric.external
-    return _identified(source.metric) if source is not None else metric.type
-
-
-def _identified(metric: MetricIdentifier) -> str:
-    if metric.selector is None:
-        return metric.name
-    try:
-        return f"{metric.name}{{{Selector.from_label_selector(metric.selector)}}}"
-    except SelectorError:
-        return metric.name
+from trimtab.model.hpa.naming import label_of
 
 
 def labels_of(seen: Observation, decision: Decision) -> tuple[str, ...]:

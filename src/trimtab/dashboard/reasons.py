@@ -2,7 +2,8 @@
 
 from trimtab.dashboard.limits import down_window
 from trimtab.decide.horizontal import Decision, Observation, Verdict, verdict_of
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.loss import words_of
+from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, StandIn
 from trimtab.decide.horizontal.units import break_even, one_less, shown, told_name
 from trimtab.decide.horizontal.wording import SUMMARIES, next_step
 
@@ -41,14 +42,22 @@ def why_not_less(seen: Observation, decision: Decision) -> str:
         return (
             f"There are {current}, which is minReplicas." if current else "There is nothing left to remove."
         )
-    if any(isinstance(one, Failure) for one in trail.proposals):
+    if any(isinstance(one, Failure) or (isinstance(one, StandIn) and one.holds) for one in trail.proposals):
         return "A metric cannot be read, and replicas are not lowered on half the facts."
+    if verdict_of(decision) == Verdict.LOSS_POLICY:
+        return f"{_stand_ins(decision)} Next: {next_step(decision, Verdict.LOSS_POLICY)}."
     wanted = [
         f"{told_name(one)} is at {shown(one, _fewer(one, decision))} or less" for one in _proposals(decision)
     ]
     window = down_window(seen)
     stays = f" and stays so for {window:g} s" if window else ""
     return f"The present replicas are needed. It shrinks when {_joined(wanted, 'and')}{stays}."
+
+
+def _stand_ins(decision: Decision) -> str:
+    """Say what the lost metrics count as."""
+    lost = [one for one in decision.trail.proposals if isinstance(one, StandIn)]
+    return " ".join(_sentence(f"{one.label} cannot be read: {words_of(one)}") for one in lost)
 
 
 def _fewer(proposal: Proposal, decision: Decision) -> float:

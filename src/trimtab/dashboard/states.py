@@ -25,6 +25,7 @@ _STATES = {
     Verdict.NO_READY_PODS: HELD,
     Verdict.DOWN_WINDOW: HELD,
     Verdict.UP_WINDOW: HELD,
+    Verdict.LOSS_POLICY: HELD,
     Verdict.AT_MAXIMUM: HELD,
     Verdict.AT_MINIMUM: HELD,
     Verdict.UP_RATE: HELD,

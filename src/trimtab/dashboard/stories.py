@@ -9,7 +9,7 @@ from trimtab.dashboard.states import state_of
 from trimtab.dashboard.views import MetricView, Story
 from trimtab.decide.horizontal import Decision, Explanation, Observation, explain
 from trimtab.decide.horizontal.explanation import MetricStory
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.proposals.proposal import Proposal, Result
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.decide.horizontal.units import break_even, is_percent
 from trimtab.model.resources import CPU, MEMORY
@@ -58,9 +58,17 @@ def _metrics(seen: Observation, told: Explanation, decision: Decision) -> tuple[
     )
 
 
-def _metric(label: str, words: MetricStory, found: Proposal | Failure, tolerance: Tolerance) -> MetricView:
-    if isinstance(found, Failure):
-        return MetricView(name=words.name, label=label, type=found.type, problem=words.problem)
+def _metric(label: str, words: MetricStory, found: Result, tolerance: Tolerance) -> MetricView:
+    if not isinstance(found, Proposal):
+        return MetricView(
+            name=words.name,
+            label=label,
+            type=found.type,
+            problem=words.problem,
+            stand_in=words.stand_in,
+            replicas=words.replicas,
+            is_winner=words.is_winner,
+        )
     value, target, up, down = numbers_of(found, tolerance)
     return MetricView(
         name=words.name if GO_SELECTOR not in words.name else f"{found.type} metric {label}",

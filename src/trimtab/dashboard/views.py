@@ -78,6 +78,8 @@ class MetricView(View):
     replicas: int | None = None
     is_winner: bool = False
     problem: str = ""
+    stand_in: str = ""
+    """What it counts as while it cannot be read, if it has a loss policy."""
     notes: tuple[str, ...] = ()
 
 

@@ -108,7 +108,7 @@ def _judge_hpa(
         return None, errors, []
     found = hpa.read(data)
     errors = hpa.validate_create(data, gates)
-    warnings = hpa.ignored_annotations(data)
+    warnings = hpa.ignored_annotations(data) + hpa.losses_of_native(data)
     if not errors:
         warnings += hpa.warnings_for(hpa.read(hpa.default(data)))
     return found, errors, [Doubt(*warning) for warning in warnings] + _dropped_by_gates(found, gates)

@@ -133,3 +133,45 @@ def test_within_one_group_a_live_object_stays_the_same_object(tmp_path, capsys):
     made = yaml.safe_load(convert(capsys, "--to", "v1", str(path)))
     assert made["metadata"]["resourceVersion"] == "142"
     assert "status" in made
+
+
+LOST = """\
+apiVersion: autoscaling.trimtab.dev/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 5
+  metrics:
+  - type: External
+    external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}}
+    onLoss: {policy: Replicas, replicas: 3}
+"""
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_loss_policy_goes_into_an_annotation_that_kubernetes_keeps_and_comes_back(
+    version, tmp_path, capsys
+):
+    file = tmp_path / "hpa.yaml"
+    file.write_text(LOST)
+    native = convert(capsys, str(file), "--to", version)
+    (hpa,) = yaml.safe_load_all(native)
+    note = hpa["metadata"]["annotations"]["autoscaling.trimtab.dev/on-loss"]
+    assert json.loads(note) == {"queue": {"policy": "Replicas", "replicas": 3}}
+    assert "onLoss" not in native
+    file.write_text(native)
+    (back,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "trimtab"))
+    assert back == yaml.safe_load(LOST)
+
+
+def test_a_loss_annotation_that_is_wrong_is_named_and_nothing_is_written(tmp_path, capsys):
+    file = tmp_path / "hpa.yaml"
+    file.write_text(
+        V1.replace("{name: web}", "{name: web, annotations: {autoscaling.trimtab.dev/on-loss: '{'}}", 1)
+    )
+    assert answer(["convert", str(file), "--to", "trimtab"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "HorizontalPodAutoscaler web: annotation autoscaling.trimtab.dev/on-loss is no JSON" in err

@@ -84,7 +84,10 @@ function Metric({ metric, index, track, only, story }) {
   const past = track.metrics[index];
   const aside = metric.isWinner && story.metrics.length > 1 ? html`<span class="tag">asks for most</span>` : null;
   if (metric.problem)
-    return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only}><p class="alarm">${metric.problem}</p><//>`;
+    return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
+      <p class="alarm">${metric.problem}</p>
+      ${metric.standIn && html`<p class="stand-in">While it is lost: ${metric.standIn}.</p>`}
+    <//>`;
   const words = `${metric.valueText}, target ${metric.targetText}; scales up above ${metric.upText}, down below ${metric.downText}`;
   return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
     <p class="quiet full-name">${metric.name}</p>

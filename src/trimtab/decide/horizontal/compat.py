@@ -29,6 +29,9 @@ class Compat(Wire):
     ignore_foreign_samples: bool = True
     """Only samples of the pods that are counted enter the averages."""
 
+    loss_policies: bool = True
+    """A metric's `onLoss` says what it counts as while it cannot be read; without it, and upstream, it holds."""
+
     effective_ambiguity: bool = True
     """Two autoscalers are ambiguous when pods that both really count overlap, not when labels do."""
 

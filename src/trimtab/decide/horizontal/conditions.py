@@ -10,6 +10,7 @@ ABLE_TO_SCALE = ConditionType.ABLE_TO_SCALE.value
 SCALING_ACTIVE = ConditionType.SCALING_ACTIVE.value
 SCALING_LIMITED = ConditionType.SCALING_LIMITED.value
 SCALED_TO_ZERO = ConditionType.SCALED_TO_ZERO.value
+METRIC_LOST = ConditionType.METRIC_LOST.value
 
 Status = Literal["True", "False"]
 

@@ -17,6 +17,7 @@ from trimtab.decide.horizontal.draft import Draft
 from trimtab.decide.horizontal.measure import Measured, measure
 from trimtab.decide.horizontal.memory import seeded
 from trimtab.decide.horizontal.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.proposals.proposal import StandIn
 from trimtab.decide.horizontal.selection import effective_strategy
 from trimtab.decide.horizontal.stabilize import MESSAGES as HELD
 from trimtab.decide.horizontal.zero import DISABLED, can_wake, ceiling_of, floor_of, is_paused, mark
@@ -134,11 +135,7 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
     if draft.trail.fallback and seen.compat.fallback_never_shrinks:
         # Foreign idle pods in the average would shrink a busy workload while nobody can tell them apart.
         asked = max(asked, current)
-    reason = ""
-    if asked > current:
-        reason = f"{measured.name} above target"
-    elif asked < current:
-        reason = "All metrics below target"
+    reason = _why(draft, measured, asked)
     wanted = normal.Wanted(
         current=current,
         desired=asked,
@@ -151,6 +148,18 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
     _tell_normalized(draft.conditions, result)
     _keep_trail(draft, measured, asked, result)
     return result.replicas, reason
+
+
+def _why(draft: Draft, measured: Measured, asked: int) -> str:
+    """Return why the replicas change, if they do, as the event tells it."""
+    if asked == draft.current:
+        return ""
+    if measured.is_stand_in:
+        return f"{measured.name} asks for {measured.replicas}"
+    if asked > draft.current:
+        return f"{measured.name} above target"
+    is_lost = any(isinstance(one, StandIn) for one in draft.proposals)
+    return "All metrics that count below target" if is_lost else "All metrics below target"
 
 
 def _tell_normalized(conditions: Conditions, result: normal.Normalized) -> None:

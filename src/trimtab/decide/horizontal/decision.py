@@ -4,7 +4,7 @@ from typing import Literal
 
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.normalize import Normalized
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.proposals.proposal import Result
 from trimtab.decide.horizontal.selection import LeftOut
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
@@ -40,7 +40,7 @@ class Trail(Wire):
     left_out: tuple[LeftOut, ...] = ()
     fallback: str = ""
     tolerance: Tolerance = Tolerance()
-    proposals: tuple[Proposal | Failure, ...] = ()
+    proposals: tuple[Result, ...] = ()
     winner: int | None = None
     """Index of the metric that asked for the most."""
     asked: int | None = None

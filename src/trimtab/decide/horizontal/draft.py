@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.conditions import Conditions
 from trimtab.decide.horizontal.decision import Computation, Decision, ErrorLabel, Told, Trail
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation import Observation
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.proposals.proposal import Result
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, MetricStatus
 
 
@@ -43,7 +43,7 @@ class Draft:
         self.current = 0
         self.metrics: tuple[MetricStatus, ...] = ()
         self.computations: list[Computation] = []
-        self.proposals: list[Proposal | Failure] = []
+        self.proposals: list[Result] = []
         self.error = ""
         self.trail = Trail()
 

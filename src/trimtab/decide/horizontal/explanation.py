@@ -1,7 +1,8 @@
 """A decision in words: what counted, what each metric said, what held it, and what would change it."""
 
 from trimtab.decide.horizontal.decision import Decision, Trail
-from trimtab.decide.horizontal.proposals.proposal import Failure, PodCounts, Proposal
+from trimtab.decide.horizontal.loss import words_of
+from trimtab.decide.horizontal.proposals.proposal import Failure, PodCounts, Proposal, StandIn
 from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.units import break_even, shown, told_name
 from trimtab.decide.horizontal.verdict import Verdict, verdict_of
@@ -23,6 +24,8 @@ class MetricStory(Wire):
     scales_down_below: str = ""
     is_winner: bool = False
     problem: str = ""
+    stand_in: str = ""
+    """What it counts as while it is lost; empty when it is read, or when it holds without a policy."""
     notes: tuple[str, ...] = ()
 
 
@@ -85,6 +88,14 @@ def _metric(trail: Trail, index: int) -> MetricStory:
     result = trail.proposals[index]
     if isinstance(result, Failure):
         return MetricStory(name=f"{result.type} metric", problem=result.message)
+    if isinstance(result, StandIn):
+        return MetricStory(
+            name=f"{result.type} metric {result.label}",
+            replicas=result.replicas,
+            is_winner=trail.winner == index,
+            problem=result.failure.message,
+            stand_in=words_of(result),
+        )
     up, down = break_even(result, trail.tolerance)
     return MetricStory(
         name=told_name(result),
@@ -140,9 +151,11 @@ def _lines(story: Explanation) -> list[str]:
 
 
 def _metric_line(metric: MetricStory) -> str:
+    crown = " (wins)" if metric.is_winner else ""
+    if metric.stand_in:
+        return f"metric: {metric.name} is lost; {metric.stand_in}{crown}; {metric.problem}"
     if metric.problem:
         return f"metric: {metric.name} failed: {metric.problem}"
-    crown = " (wins)" if metric.is_winner else ""
     notes = f"; {', '.join(metric.notes)}" if metric.notes else ""
     return (
         f"metric: {metric.name} is {metric.value}, target {metric.target}, asks for {metric.replicas}{crown}; "

@@ -1,16 +1,17 @@
 """From readings to the number that the metrics together ask for.
 
 The largest proposal wins. If every metric fails, or some fail while the others would shrink the workload, nothing
-is asked for: a metric that cannot be read might be the one that needs the pods.
+is asked for: a metric that cannot be read might be the one that needs the pods. Only a loss policy says otherwise.
 """
 
 from trimtab.decide.horizontal.ambiguity import ambiguity_message, parsed, rivals_of
 from trimtab.decide.horizontal.conditions import SCALING_ACTIVE
 from trimtab.decide.horizontal.decision import Action, Computation, Trail
 from trimtab.decide.horizontal.draft import Draft
+from trimtab.decide.horizontal.loss import Losses
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.each import of_metric
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, Result, StandIn
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import Failed, Reading
 from trimtab.decide.horizontal.sanity import limits_at
@@ -38,6 +39,7 @@ class Measured(Wire):
     replicas: int | None = None
     winner: int | None = None
     name: str = ""
+    is_stand_in: bool = False
     error: str = ""
     stop: str = ""
 
@@ -116,43 +118,53 @@ def _combine(draft: Draft, scene: Scene) -> Measured:
     specs = draft.seen.hpa.spec.metrics
     failures = _ask_every_metric(draft, scene)
     winner, replicas, name = _largest(draft.proposals)
+    lost = [one for one in draft.proposals if isinstance(one, StandIn)]
+    if lost and scene.current:
+        replicas = max(replicas, 1)  # only metrics that were read may bring a workload to zero
     error = ""
     if failures:
         error = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0].error}"
-    if len(failures) >= len(specs) or (failures and replicas < scene.current):
-        first = failures[0] if failures else NO_METRICS
+    if winner is None or (failures and replicas < scene.current):
+        first = next(iter([*failures, *(one.failure for one in lost)]), NO_METRICS)
         message = f"the HPA was unable to compute the replica count: {first.message}"
         draft.conditions.set(SCALING_ACTIVE, "False", first.reason, message)
         return Measured(error=error or first.error, stop="Metrics")
     message = f"the HPA was able to successfully calculate a replica count from {name}"
     draft.conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
-    return Measured(replicas=replicas, winner=winner, name=name, error=error)
+    is_stand_in = isinstance(draft.proposals[winner], StandIn)
+    return Measured(replicas=replicas, winner=winner, name=name, is_stand_in=is_stand_in, error=error)
 
 
 def _ask_every_metric(draft: Draft, scene: Scene) -> list[Failure]:
-    """Let every metric propose, tell those that cannot, and return them."""
+    """Let every metric propose, or its loss policy; tell those that cannot, and return those that hold."""
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
     before = draft.seen.hpa.status.current_replicas
+    losses = Losses(draft)
     for index, spec in enumerate(draft.seen.hpa.spec.metrics):
-        result = of_metric(spec, _reading(draft.seen, index), scene)
+        found = of_metric(spec, _reading(draft.seen, index), scene)
+        result = losses.take(spec, found)
         draft.proposals.append(result)
-        draft.computations.append(_computation(result, before))
-        if isinstance(result, Failure):
-            draft.warn(result.reason, result.message)
-            failures.append(result)
-            statuses.append(FAILED_METRIC)
-        else:
-            statuses.append(result.status)
+        draft.computations.append(_computation(found, before))
+        if isinstance(found, Proposal):
+            statuses.append(found.status)
+            continue
+        draft.warn(found.reason, found.message)
+        statuses.append(FAILED_METRIC)
+        if isinstance(result, Failure) or (isinstance(result, StandIn) and result.holds):
+            failures.append(found)
+    losses.finish()
     draft.metrics = tuple(statuses)
     return failures
 
 
-def _largest(proposals: list[Proposal | Failure]) -> tuple[int | None, int, str]:
+def _largest(proposals: list[Result]) -> tuple[int | None, int, str]:
     """Return the index, replicas and name of the proposal that asks for the most; the first of equals wins."""
     winner, replicas, name = None, 0, ""
     for index, one in enumerate(proposals):
-        if isinstance(one, Proposal) and (replicas == 0 or one.replicas > replicas):
+        if isinstance(one, Failure) or one.replicas is None:
+            continue
+        if replicas == 0 or one.replicas > replicas:
             winner, replicas, name = index, one.replicas, one.name
     return winner, replicas, name
 

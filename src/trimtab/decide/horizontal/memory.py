@@ -1,4 +1,4 @@
-"""What one autoscaler remembers between decisions: recommendations and scale events inside their windows.
+"""What one autoscaler remembers between decisions: recommendations and scale events inside their windows, last values.
 
 Memory is a value: a decision takes one and returns the next. It stays small, because a recommendation that a later
 one outweighs in every window can never matter again (`remember`), and it can be lost: `recalled` rebuilds what the
@@ -37,6 +37,15 @@ class ScaleEvent(Wire, kw_only=False, array_like=True):
     outdated: bool = False
 
 
+class LastGood(Wire, kw_only=False, array_like=True):
+    """What a metric asked for when it could last be read; only kept for metrics whose loss policy wants it."""
+
+    key: str
+    replicas: int
+    at: float
+    is_lost: bool = False
+
+
 class Memory(Wire):
     """Everything that outlives one decision."""
 
@@ -50,6 +59,8 @@ class Memory(Wire):
     """The pod selection strategy of the last decision."""
     replicas: int | None = None
     """The replicas we last left the target with."""
+    last_good: tuple[LastGood, ...] = ()
+    """At most one per metric of the spec."""
     told: dict[str, float] = msgspec.field(default_factory=dict)
     """When an event that would repeat every sync was last told, by reason."""
 
@@ -148,6 +159,9 @@ def retimed(memory: Memory, new_time: Callable[[float], float]) -> Memory:
         recommendations=known and tuple(Recommendation(one.replicas, new_time(one.at)) for one in known),
         scale_up=tuple(ScaleEvent(one.change, new_time(one.at), one.outdated) for one in memory.scale_up),
         scale_down=tuple(ScaleEvent(one.change, new_time(one.at), one.outdated) for one in memory.scale_down),
+        last_good=tuple(
+            LastGood(one.key, one.replicas, new_time(one.at), one.is_lost) for one in memory.last_good
+        ),
         told={reason: new_time(at) for reason, at in memory.told.items()},
     )
 

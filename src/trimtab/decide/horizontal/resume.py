@@ -19,7 +19,8 @@ def resumed(memory: Memory, current: int, last_alive: float) -> Memory:
     Moments after that were stored by a clock that was ahead (fault F27); they count as `last_alive`.
     """
     memory = retimed(memory, lambda at: min(at, last_alive))
-    return _with_lost_change(_with_quiet_time(memory, current, last_alive), current, last_alive)
+    memory = _with_good_values(_with_quiet_time(memory, current, last_alive), last_alive)
+    return _with_lost_change(memory, current, last_alive)
 
 
 def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
@@ -36,6 +37,16 @@ def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
         return memory
     longer = remember(known, current, last_alive, LONGEST_WINDOW)
     return msgspec.structs.replace(memory, recommendations=longer)
+
+
+def _with_good_values(memory: Memory, last_alive: float) -> Memory:
+    """Let the last good values reach to `last_alive`: a metric that was lost before would have changed the status."""
+    if not memory.last_good:
+        return memory
+    longer = tuple(
+        one if one.is_lost else msgspec.structs.replace(one, at=last_alive) for one in memory.last_good
+    )
+    return msgspec.structs.replace(memory, last_good=longer)
 
 
 def _with_lost_change(memory: Memory, current: int, last_alive: float) -> Memory:

@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
-from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.decision import Decision, Trail
 from trimtab.decide.horizontal.normalize import SCALE_UP_LIMIT, TOO_FEW, TOO_MANY, WITHIN_RANGE, Normalized
-from trimtab.decide.horizontal.proposals.proposal import Failure, Outcome, Proposal
+from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal, StandIn
 from trimtab.decide.horizontal.stabilize import SCALE_DOWN_STABILIZED
 
 
@@ -25,6 +25,7 @@ class Verdict(StrEnum):
     METRICS_FAILED = "MetricsFailed"
     METRICS_INCOMPLETE = "MetricsIncomplete"
     OWNERS_UNREAD = "OwnersUnread"
+    LOSS_POLICY = "LossPolicy"
     WITHIN_TOLERANCE = "WithinTolerance"
     WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
     DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
@@ -72,7 +73,7 @@ def verdict_of(decision: Decision) -> Verdict:
     if decision.desired != decision.current:
         return _change(decision)
     if trail.stop == "Metrics":
-        all_failed = all(isinstance(result, Failure) for result in trail.proposals)
+        all_failed = not any(isinstance(result, Proposal) for result in trail.proposals)
         return Verdict.METRICS_FAILED if all_failed else Verdict.METRICS_INCOMPLETE
     return _standstill(decision)
 
@@ -90,7 +91,15 @@ def _standstill(decision: Decision) -> Verdict:
         return Verdict.OWNERS_UNREAD
     if normalized is not None and trail.asked != decision.current:
         return _held(normalized, decision.current)
+    if isinstance(winner, StandIn) or (
+        isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trail)
+    ):
+        return Verdict.LOSS_POLICY
     return _OUTCOMES[winner.outcome] if isinstance(winner, Proposal) else Verdict.ENOUGH
+
+
+def _is_lost(trail: Trail) -> bool:
+    return any(isinstance(one, StandIn) for one in trail.proposals)
 
 
 def _held(normalized: Normalized, current: int) -> Verdict:

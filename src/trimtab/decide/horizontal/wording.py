@@ -1,7 +1,7 @@
 """The sentences of explanations: why nothing happens, and what would have to change."""
 
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal
+from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, StandIn
 from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.units import break_even, one_less, shown, told_name
 from trimtab.decide.horizontal.verdict import Verdict
@@ -21,6 +21,7 @@ SUMMARIES = {
     Verdict.METRICS_FAILED: "no metric can be read",
     Verdict.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
     Verdict.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
+    Verdict.LOSS_POLICY: "a metric cannot be read, and its loss policy asks for this",
     Verdict.WITHIN_TOLERANCE: "usage is within the tolerance of its target",
     Verdict.WITHIN_AFTER_FILLING: "usage is within the tolerance once pods without usable samples are counted in",
     Verdict.DIRECTION_UNSURE: "pods without usable samples leave open which way to go",
@@ -68,12 +69,17 @@ def next_step(decision: Decision, verdict: Verdict) -> str:
         return _window_end(decision, verdict)
     if verdict in {Verdict.UP_RATE, Verdict.DOWN_RATE}:
         return _rate_end(decision, verdict)
-    if verdict in {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE}:
-        failures = [result for result in decision.trail.proposals if isinstance(result, Failure)]
-        return (
-            f"make this metric readable: {failures[0].message}" if failures else "name a metric in the spec"
-        )
+    if verdict in {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE, Verdict.LOSS_POLICY}:
+        return _unread(decision)
     return _break_even(decision, verdict)
+
+
+def _unread(decision: Decision) -> str:
+    """Say which metric must become readable; one that holds comes before one that is stood in for."""
+    results = decision.trail.proposals
+    failures = [one for one in results if isinstance(one, Failure)]
+    failures += [one.failure for one in results if isinstance(one, StandIn)]
+    return f"make this metric readable: {failures[0].message}" if failures else "name a metric in the spec"
 
 
 def _break_even(decision: Decision, verdict: Verdict) -> str:

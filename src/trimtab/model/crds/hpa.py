@@ -1,4 +1,4 @@
-"""The definition of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler: autoscaling/v2 and `selectionStrategy`.
+"""The definition of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler: autoscaling/v2, `selectionStrategy`, `onLoss`.
 
 Metric selectors are not judged here, as the API server does not judge them in autoscaling/v2.
 """
@@ -17,6 +17,7 @@ from trimtab.model.crds.rules import (
 )
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
 from trimtab.model.hpa.behavior_validation import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
+from trimtab.model.hpa.loss import DEFAULT_MAX_AGE_SECONDS, MOST_MAX_AGE_SECONDS
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ExternalMetricSource,
@@ -26,7 +27,9 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerStatus,
     HPAScalingPolicy,
     HPAScalingRules,
+    LossPolicy,
     MetricIdentifier,
+    MetricLoss,
     MetricSourceType,
     MetricSpec,
     MetricTarget,
@@ -147,6 +150,22 @@ _NOTES = Notes(
                 )
             ),
         },
+        MetricLoss: {
+            "required": ["policy"],
+            **rules(
+                rule(
+                    "!has(self.maxAgeSeconds) || self.policy == 'LastGood'",
+                    "may only be set with policy LastGood",
+                    at=".maxAgeSeconds",
+                    reason="FieldValueForbidden",
+                ),
+                rule(
+                    "(self.policy == 'Replicas') == has(self.replicas)",
+                    "must be set if, and only if, policy is Replicas",
+                    at=".replicas",
+                ),
+            ),
+        },
         MetricTarget: {"required": ["type"]},
         MetricIdentifier: {"required": ["name"]},
         ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
@@ -171,6 +190,19 @@ _NOTES = Notes(
         (CrossVersionObjectReference, "name"): PATH_SEGMENT,
         (CrossVersionObjectReference, "apiVersion"): {"maxLength": NAME_LENGTH},
         (MetricSpec, "type"): {"enum": [str(one) for one in MetricSourceType]},
+        (MetricSpec, "onLoss"): described(
+            "What the metric counts as while it cannot be read; absent: Hold, nothing is lowered."
+        ),
+        (MetricLoss, "policy"): described(
+            "Hold: nothing is lowered. Ignore: the other metrics decide. LastGood: it keeps asking for what it last "
+            "asked for, up to maxAgeSeconds. Replicas: it asks for that many.",
+            {"enum": [str(one) for one in LossPolicy]},
+        ),
+        (MetricLoss, "maxAgeSeconds"): described(
+            f"LastGood: for how long; absent: {DEFAULT_MAX_AGE_SECONDS}. Afterwards the metric holds.",
+            {"minimum": 1, "maximum": MOST_MAX_AGE_SECONDS},
+        ),
+        (MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
         (MetricTarget, "type"): {"enum": [str(one) for one in MetricTargetType]},
         (MetricTarget, "value"): described("The metric's total.", POSITIVE),
         (MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),

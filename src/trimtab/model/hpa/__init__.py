@@ -23,7 +23,7 @@ from trimtab.model.hpa.manifest import (
     write,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.warnings import HPAWarning, ignored_annotations, warnings_for
+from trimtab.model.hpa.warnings import HPAWarning, ignored_annotations, losses_of_native, warnings_for
 
 __all__ = [
     "HPAWarning",
@@ -32,6 +32,7 @@ __all__ = [
     "decode_errors",
     "default",
     "ignored_annotations",
+    "losses_of_native",
     "read",
     "to_v1",
     "to_v2",

@@ -25,6 +25,7 @@ ALWAYS: writing.Always = {
     types.MetricStatus: _TYPE,
     types.MetricTarget: _TYPE,
     types.MetricIdentifier: _NAME,
+    types.MetricLoss: frozenset({"policy"}),
     types.ResourceMetricSource: _NAME,
     types.ResourceMetricStatus: _NAME,
     types.ContainerResourceMetricSource: _NAME_AND_CONTAINER,

@@ -7,6 +7,8 @@ value but not the same request, and only the latter gets the default.
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.model.hpa.loss import default_loss
+
 Json = dict[str, Any]
 
 DEFAULT_MIN_REPLICAS = 1
@@ -34,6 +36,11 @@ def default(data: Mapping[str, Any]) -> Json:
         spec["minReplicas"] = DEFAULT_MIN_REPLICAS
     if not spec.get("metrics"):
         spec["metrics"] = [cpu_utilization_metric(DEFAULT_CPU_UTILIZATION)]
+    elif any(metric.get("onLoss") for metric in spec["metrics"]):
+        spec["metrics"] = [
+            {**metric, "onLoss": default_loss(metric["onLoss"])} if metric.get("onLoss") else metric
+            for metric in spec["metrics"]
+        ]
     if spec.get("behavior") is not None:
         spec["behavior"] = default_behavior(spec["behavior"])
     return {**data, "spec": spec}

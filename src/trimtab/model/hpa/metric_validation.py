@@ -5,6 +5,7 @@ from typing import Any
 
 from trimtab.model import names
 from trimtab.model.fielderror import FieldError, FieldPath, forbidden, invalid, not_supported, required
+from trimtab.model.hpa.loss import validate_loss
 from trimtab.model.hpa.reference_validation import ReferenceOptions, validate_reference
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
@@ -55,6 +56,8 @@ def _validate_metric(metric: MetricSpec, path: FieldPath, objects: ReferenceOpti
         errors.append(required(path.child(wanted), _UNFILLED))
     if len(sources) != 1:
         errors += [forbidden(path.child(name), _TOO_MANY_SOURCES) for name in sources if name != wanted]
+    if metric.on_loss is not None:
+        errors += validate_loss(metric.on_loss, path.child("onLoss"))
     return errors
 
 

@@ -13,13 +13,16 @@ from trimtab.model.fielderror import FieldError
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa import validation
 from trimtab.model.hpa.canonical import canonical
+from trimtab.model.hpa.loss import without_losses
 from trimtab.model.hpa.manifest import InvalidObjectError, to_defaulted_v2, to_v2
 from trimtab.model.hpa.reference_validation import ReferenceOptions, api_version_complaint
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
 from trimtab.model.hpa.validation import GROUP_NEEDED, GROUP_OPTIONAL, Options, StoredHPA
+from trimtab.model.meta import group_of
 
 Json = dict[str, Any]
 
+NATIVE_GROUP = "autoscaling"
 _DIRECTIONS = ("scaleUp", "scaleDown")
 
 
@@ -38,6 +41,7 @@ def create(data: Mapping[str, Any], gates: FeatureGates) -> Admission:
     except InvalidObjectError as error:
         return Admission({}, error.errors)
     sent.pop("status", None)
+    _drop_foreign(sent)
     _drop_disabled(sent["spec"], {}, gates)
     stored = canonical(sent)
     hpa = wire.convert(stored, StoredHPA)
@@ -51,6 +55,7 @@ def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates)
         sent = to_defaulted_v2(data) | {"status": was.get("status")}
     except InvalidObjectError as error:
         return Admission({}, error.errors)
+    _drop_foreign(sent)
     _drop_disabled(sent["spec"], was["spec"], gates)
     stored = canonical(sent)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
@@ -67,6 +72,12 @@ def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> Admission:
         return Admission({}, error.errors)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
     return Admission(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
+
+
+def _drop_foreign(sent: Json) -> None:
+    """Take out of one of Kubernetes' own objects what only our kind has."""
+    if group_of(sent["apiVersion"]) == NATIVE_GROUP:
+        sent["spec"]["metrics"] = without_losses(sent["spec"]["metrics"])
 
 
 def _drop_disabled(spec: Json, old: Mapping[str, Any], gates: FeatureGates) -> None:

@@ -36,6 +36,15 @@ class SelectionStrategy(StrEnum):
     OWNER_REFERENCE = "OwnerReference"
 
 
+class LossPolicy(StrEnum):
+    """What a metric counts as while it cannot be read."""
+
+    HOLD = "Hold"
+    IGNORE = "Ignore"
+    LAST_GOOD = "LastGood"
+    REPLICAS = "Replicas"
+
+
 class ScalingPolicySelect(StrEnum):
     """How several rate policies combine."""
 
@@ -58,6 +67,7 @@ class ConditionType(StrEnum):
     ABLE_TO_SCALE = "AbleToScale"
     SCALING_LIMITED = "ScalingLimited"
     SCALED_TO_ZERO = "ScaledToZero"
+    METRIC_LOST = "MetricLost"
 
 
 class MetricIdentifier(Wire, frozen=True):
@@ -113,6 +123,14 @@ class ExternalMetricSource(Wire, frozen=True):
     target: MetricTarget = MetricTarget()
 
 
+class MetricLoss(Wire, frozen=True):
+    """What the metric counts as while it cannot be read; ours, in autoscaling.trimtab.dev only."""
+
+    policy: str = ""
+    max_age_seconds: int | None = None
+    replicas: int | None = None
+
+
 class MetricSpec(Wire, frozen=True):
     """One metric to scale on; exactly the source that `type` names is set."""
 
@@ -122,6 +140,7 @@ class MetricSpec(Wire, frozen=True):
     resource: ResourceMetricSource | None = None
     container_resource: ContainerResourceMetricSource | None = None
     external: ExternalMetricSource | None = None
+    on_loss: MetricLoss | None = None
 
 
 class HPAScalingPolicy(Wire, frozen=True):

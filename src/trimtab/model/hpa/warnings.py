@@ -6,11 +6,15 @@ These never stop an object from being stored; `trimtab validate` prints them.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from trimtab.model import wire
+from trimtab.model.hpa import loss
 from trimtab.model.hpa.annotations import unreadable
+from trimtab.model.hpa.manifest import to_v2
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
     HPAScalingRules,
+    LossPolicy,
     MetricSourceType,
     MetricSpec,
     MetricTarget,
@@ -18,8 +22,11 @@ from trimtab.model.hpa.types import (
     ScalingPolicySelect,
     ScalingPolicyType,
 )
+from trimtab.model.meta import group_of
 from trimtab.model.quantity import Quantity
 
+_NO_FIELD = "is dropped: Kubernetes' own kind has no such field. Say it in the annotation"
+_OWN_KIND = "use autoscaling.trimtab.dev/v2"
 _ONE = Quantity.from_int(1)
 
 
@@ -36,6 +43,28 @@ def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
     found += _fixed_size(hpa.spec)
     for position, metric in enumerate(hpa.spec.metrics):
         found += _unused_target(metric, f"spec.metrics[{position}]")
+        found += _idle_policy(metric, hpa.spec, f"spec.metrics[{position}].onLoss")
+    return found
+
+
+def losses_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
+    """Return what a native object says about lost metrics in a place where nobody reads it, or wrongly."""
+    if group_of(str(data.get("apiVersion"))) != "autoscaling":
+        return []
+    metrics = (data.get("spec") or {}).get("metrics") or []
+    found = [
+        HPAWarning(f"spec.metrics[{position}].onLoss", f"{_NO_FIELD} {loss.ANNOTATION}, or {_OWN_KIND}")
+        for position, metric in enumerate(metrics)
+        if metric.get("onLoss") is not None
+    ]
+    annotations = (data.get("metadata") or {}).get("annotations") or {}
+    if loss.ANNOTATION in annotations:
+        specs = wire.convert({"metrics": to_v2(data)["spec"].get("metrics", [])}, HorizontalPodAutoscalerSpec)
+        try:
+            loss.policies_of(annotations[loss.ANNOTATION], specs.metrics)
+        except loss.LossAnnotationError as error:
+            message = f"is ignored, so every metric that is lost holds: {error}"
+            found.append(HPAWarning(f"metadata.annotations[{loss.ANNOTATION}]", message))
     return found
 
 
@@ -91,6 +120,20 @@ def _fixed_size(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
         return []
     message = f"minReplicas is also {spec.max_replicas}, so nothing is ever scaled: raise maxReplicas"
     return [HPAWarning("spec.maxReplicas", message)]
+
+
+def _idle_policy(metric: MetricSpec, spec: HorizontalPodAutoscalerSpec, path: str) -> list[HPAWarning]:
+    """Find policies that can never do what they say."""
+    policy, low, high = metric.on_loss, spec.min_replicas or 0, spec.max_replicas
+    if policy is None:
+        return []
+    if policy.policy == LossPolicy.IGNORE and len(spec.metrics) == 1:
+        message = "this is the only metric, and without any the workload holds: use LastGood or Replicas"
+        return [HPAWarning(f"{path}.policy", message)]
+    if policy.replicas is not None and not low <= policy.replicas <= high:
+        message = f"is outside of minReplicas {low} and maxReplicas {high}, which bound it"
+        return [HPAWarning(f"{path}.replicas", message)]
+    return []
 
 
 def _unused_target(metric: MetricSpec, path: str) -> list[HPAWarning]:

@@ -14,6 +14,7 @@ from trimtab.decide.horizontal import memory as memories
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
+from trimtab.model.hpa import loss
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -157,8 +158,7 @@ class Autoscalers:
         same = (
             not is_new
             and before.metadata.generation == seen.metadata.generation
-            and before.metadata.annotations.get(STRATEGY_ANNOTATION)
-            == seen.metadata.annotations.get(STRATEGY_ANNOTATION)
+            and _spec_annotations(before) == _spec_annotations(seen)
             and seen.metadata.generation > 0
         )
         spec = before.spec if same else self._defaulted(autoscaler, seen)
@@ -180,6 +180,8 @@ class Autoscalers:
         if autoscaler.is_native and strategy and plain.spec.selection_strategy is None:
             spec = msgspec.structs.replace(plain.spec, selection_strategy=strategy)
             plain = msgspec.structs.replace(plain, spec=spec)
+        if autoscaler.is_native and loss.ANNOTATION in seen.metadata.annotations:
+            plain = _with_losses(plain)
         if _is_whole(plain.spec):
             autoscaler.problem = ""
             return plain.spec
@@ -190,6 +192,21 @@ class Autoscalers:
             return plain.spec
         autoscaler.problem = ""
         return whole.spec
+
+
+def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, str | None]:
+    """Return the annotations that stand for fields of the spec."""
+    annotations = hpa.metadata.annotations
+    return annotations.get(STRATEGY_ANNOTATION), annotations.get(loss.ANNOTATION)
+
+
+def _with_losses(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+    """Return the object with the policies that its annotation names; of a wrong one the decision tells."""
+    try:
+        spec = loss.with_annotation(hpa.spec, hpa.metadata.annotations[loss.ANNOTATION])
+    except loss.LossAnnotationError:
+        return hpa
+    return msgspec.structs.replace(hpa, spec=spec)
 
 
 def _is_whole(spec: HorizontalPodAutoscalerSpec) -> bool:

@@ -27,6 +27,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerStatus,
     HPAScalingPolicy,
     HPAScalingRules,
+    MetricLoss,
     MetricSpec,
 )
 from trimtab.model.meta import Condition, CrossVersionObjectReference, ObjectMeta, OwnerReference
@@ -117,6 +118,11 @@ def object_metric(target, name="rps", selector=None, kind="Ingress"):
 
 def external(target, name="queue", selector=None):
     return spec("External", external={"metric": identifier(name, selector), "target": target})
+
+
+def losing(metric, policy, **fields):
+    """Give a metric a loss policy."""
+    return msgspec.structs.replace(metric, on_loss=MetricLoss(policy=policy, **fields))
 
 
 def spec(kind, **source):

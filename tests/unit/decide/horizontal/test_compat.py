@@ -13,6 +13,7 @@ from tests.unit.decide.horizontal.builders import (
     behavior,
     external,
     hpa,
+    losing,
     marked,
     object_metric,
     observe,
@@ -70,6 +71,7 @@ SHOWN_BY = {
     ),
     "refuse_absurd_samples": observe(hpa(QUEUE), 4, series(900, age=9999)),
     "ignore_foreign_samples": observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "x": 99_000})),
+    "loss_policies": observe(hpa(losing(QUEUE, "Replicas", replicas=6)), 4, unreadable()),
     "effective_ambiguity": observe(
         hpa(QUEUE, selection_strategy="OwnerReference"),
         4,

@@ -15,6 +15,7 @@ HPA: dict[str, Any] = {
             {
                 "type": "External",
                 "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "5"}},
+                "onLoss": {"policy": "LastGood", "maxAgeSeconds": 60},
             },
             {
                 "type": "Resource",
@@ -86,6 +87,18 @@ BAD = [
         "spec.metrics.1.resource.target.averageUtilization",
         0,
         "spec.metrics[1].resource.target.averageUtilization",
+    ),
+    (HPA, "spec.metrics.0.onLoss.policy", "Guess", "spec.metrics[0].onLoss.policy"),
+    (HPA, "spec.metrics.0.onLoss.policy", GONE, "spec.metrics[0].onLoss.policy"),
+    (HPA, "spec.metrics.0.onLoss.policy", "Ignore", "spec.metrics[0].onLoss.maxAgeSeconds"),
+    (HPA, "spec.metrics.0.onLoss.maxAgeSeconds", 3601, "spec.metrics[0].onLoss.maxAgeSeconds"),
+    (HPA, "spec.metrics.0.onLoss.replicas", 5, "spec.metrics[0].onLoss.replicas"),
+    (HPA, "spec.metrics.0.onLoss", {"policy": "Replicas"}, "spec.metrics[0].onLoss.replicas"),
+    (
+        HPA,
+        "spec.metrics.0.onLoss",
+        {"policy": "Replicas", "replicas": 0},
+        "spec.metrics[0].onLoss.replicas",
     ),
     (HPA, "spec.behavior.scaleUp.tolerance", "-1m", "spec.behavior.scaleUp.tolerance"),
     (HPA, "spec.behavior.scaleUp.tolerance", -0.1, "spec.behavior.scaleUp.tolerance"),

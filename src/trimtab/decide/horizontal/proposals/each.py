@@ -5,7 +5,7 @@ from collections.abc import Callable
 from trimtab.decide.horizontal.proposals.external import NO_TARGET, propose_external
 from trimtab.decide.horizontal.proposals.object import is_average, propose_object
 from trimtab.decide.horizontal.proposals.pods import propose_pods
-from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, Unusable
+from trimtab.decide.horizontal.proposals.proposal import Failure, Misconfigured, Proposal, Unusable
 from trimtab.decide.horizontal.proposals.resource import propose_resource
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import Reading
@@ -35,46 +35,47 @@ def of_metric(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal | Fa
             reason=f"FailedGet{spec.type}Metric",
             message=str(cause),
             error=f"{_prefix(spec)}{cause.detail}{cause}",
+            is_misconfigured=cause.is_misconfigured,
         )
 
 
 def _resource(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     if spec.resource is None:
-        raise Unusable(_NO_SOURCE)
+        raise Misconfigured(_NO_SOURCE)
     return propose_resource(spec.resource.name, None, spec.resource.target, reading, scene)
 
 
 def _container_resource(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     source = spec.container_resource
     if source is None:
-        raise Unusable(_NO_SOURCE)
+        raise Misconfigured(_NO_SOURCE)
     return propose_resource(source.name, source.container, source.target, reading, scene)
 
 
 def _pods(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     if spec.pods is None:
-        raise Unusable(_NO_SOURCE)
+        raise Misconfigured(_NO_SOURCE)
     _check_selector(spec.pods.metric.selector)
     return propose_pods(spec.pods, reading, scene)
 
 
 def _object(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     if spec.object is None:
-        raise Unusable(_NO_SOURCE)
+        raise Misconfigured(_NO_SOURCE)
     _check_selector(spec.object.metric.selector)
     try:
         return propose_object(spec.object, reading, scene)
     except Unusable as cause:
         detail = f"failed to get {spec.object.metric.name} object metric: " if is_average(spec.object) else ""
-        raise Unusable(str(cause), detail) from cause
+        raise cause.reworded(str(cause), detail) from cause
 
 
 def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     source = spec.external
     if source is None:
-        raise Unusable(_NO_SOURCE)
+        raise Misconfigured(_NO_SOURCE)
     if source.target.average_value is None and source.target.value is None:
-        raise Unusable(NO_TARGET)
+        raise Misconfigured(NO_TARGET)
     try:
         _check_selector(source.metric.selector)
         return propose_external(source, reading, scene)
@@ -85,7 +86,7 @@ def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
             if is_average_value
             else f"external metric {source.metric.name}"
         )
-        raise Unusable(str(cause), f"failed to get {metric}: ") from cause
+        raise cause.reworded(str(cause), f"failed to get {metric}: ") from cause
 
 
 def _check_selector(selector: LabelSelector | None) -> None:
@@ -95,7 +96,7 @@ def _check_selector(selector: LabelSelector | None) -> None:
     try:
         Selector.from_label_selector(selector)
     except SelectorError as error:
-        raise Unusable(str(error)) from error
+        raise Misconfigured(str(error)) from error
 
 
 _KINDS: dict[str, Callable[[MetricSpec, Reading, Scene], Proposal]] = {

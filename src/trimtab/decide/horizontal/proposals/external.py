@@ -1,7 +1,7 @@
 """External metrics: the sum of series that belong to no Kubernetes object."""
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, finite, ratio_of, saturated
-from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable
+from trimtab.decide.horizontal.proposals.proposal import Misconfigured, Proposal, Unusable
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.proposals.total import (
     average_ratio,
@@ -32,7 +32,7 @@ def propose_external(source: ExternalMetricSource, reading: Reading, scene: Scen
         return _average(source, source.target.average_value.milli_value(), reading, scene)
     if source.target.value is not None:
         return _value(source, source.target.value.milli_value(), reading, scene)
-    raise Unusable(NO_TARGET)
+    raise Misconfigured(NO_TARGET)
 
 
 def _value(source: ExternalMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
@@ -79,7 +79,7 @@ def _total(
         return checked_total(total, scene), series.samples[0].timestamp
     except Unusable as cause:
         metric = f"{scene.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
-        raise Unusable(f"unable to get external metric {metric}: {cause}") from cause
+        raise cause.reworded(f"unable to get external metric {metric}: {cause}") from cause
 
 
 def _name(source: ExternalMetricSource) -> str:

@@ -1,7 +1,7 @@
 """Object metrics: one number that describes a Kubernetes object."""
 
 from trimtab.decide.horizontal.arithmetic import finite, fold64, ratio_of, saturated
-from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable
+from trimtab.decide.horizontal.proposals.proposal import Misconfigured, Proposal, Unusable
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.proposals.total import (
     average_ratio,
@@ -37,7 +37,7 @@ def propose_object(source: ObjectMetricSource, reading: Reading, scene: Scene) -
         return _value(source, source.target.value.milli_value(), reading, scene)
     if source.target.average_value is not None and is_average(source):
         return _average(source, source.target.average_value.milli_value(), reading, scene)
-    raise Unusable(NO_TARGET)
+    raise Misconfigured(NO_TARGET)
 
 
 def _value(source: ObjectMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
@@ -87,7 +87,7 @@ def _total(source: ObjectMetricSource, reading: Reading, scene: Scene) -> tuple[
             text = f"unable to get metric {metric}: {cause} on {described.kind} {scene.namespace}/{described.name}"
         else:
             text = f"unable to get metric {metric}: {described.kind} on {scene.namespace} {described.name}/{cause}"
-        raise Unusable(text) from cause
+        raise cause.reworded(text) from cause
 
 
 def _status(source: ObjectMetricSource, current: MetricValueStatus) -> MetricStatus:

@@ -2,7 +2,7 @@
 
 from trimtab.decide.horizontal.arithmetic import finite
 from trimtab.decide.horizontal.proposals.podwise import Average
-from trimtab.decide.horizontal.proposals.proposal import Proposal, Unusable, settle
+from trimtab.decide.horizontal.proposals.proposal import Misconfigured, Proposal, Unusable, settle
 from trimtab.decide.horizontal.proposals.resource import counts_of, grouped
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import PodSamples, Reading, failure_of
@@ -21,7 +21,7 @@ NO_TARGET = "invalid pods metric source: no average value target was set"
 def propose_pods(source: PodsMetricSource, reading: Reading, scene: Scene) -> Proposal:
     """Propose replicas for the average of a custom metric over the pods; readiness plays no part."""
     if source.target.average_value is None:
-        raise Unusable(NO_TARGET)
+        raise Misconfigured(NO_TARGET)
     if not isinstance(reading, PodSamples):
         raise Unusable(f"unable to get metric {source.metric.name}: {failure_of(reading)}")
     target = source.target.average_value.milli_value()

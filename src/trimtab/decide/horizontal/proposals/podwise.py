@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.grouping import Groups
 from trimtab.decide.horizontal.pods import MissingRequestError, PodFacts
-from trimtab.decide.horizontal.proposals.proposal import Unusable
+from trimtab.decide.horizontal.proposals.proposal import Misconfigured, Unusable
 
 NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
 NO_PODS = "no pods returned by selector while calculating replica count"
@@ -98,4 +98,4 @@ def requests_of(pods: tuple[PodFacts, ...], resource: str, container: str, compa
             pod.name: fold64(pod.request_of(resource, container), saturate=compat.saturate) for pod in pods
         }
     except MissingRequestError as error:
-        raise Unusable(str(error)) from error
+        raise Misconfigured(str(error)) from error

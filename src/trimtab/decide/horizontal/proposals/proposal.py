@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.grouping import Groups
 from trimtab.decide.horizontal.timing import NEVER
 from trimtab.decide.horizontal.tolerance import Tolerance
-from trimtab.model.hpa.types import MetricStatus
+from trimtab.model.hpa.types import LossPolicy, MetricStatus
 from trimtab.model.wire import Wire
 
 
@@ -64,15 +64,59 @@ class Failure(Wire, tag="failure", tag_field="result"):
     error: str
     """What the reconcile reports; it names the metric."""
     is_spec_error: bool = False
+    is_misconfigured: bool = False
+    """Whether the spec of the metric or of the pods is at fault, so that no answer could have helped."""
+
+
+class StandIn(Wire, tag="standIn", tag_field="result"):
+    """What a lost metric counts as, by its loss policy."""
+
+    type: str
+    label: str
+    policy: str
+    failure: Failure
+    replicas: int | None = None
+    """What is asked for in its place; None: nothing."""
+    at: float | None = None
+    """LastGood: when the metric was last read."""
+    until: float | None = None
+    """LastGood: how long that counts."""
+
+    @property
+    def name(self) -> str:
+        """Return what stands in, as conditions and events call it."""
+        kind = "the last good value" if self.policy == LossPolicy.LAST_GOOD else "the fall-back"
+        return f"{kind} of {self.type} metric {self.label}"
+
+    @property
+    def holds(self) -> bool:
+        """Return whether nothing may be lowered: there is a policy, but it has nothing to say, or no longer."""
+        return self.replicas is None and self.policy != LossPolicy.IGNORE
+
+
+Result = Proposal | Failure | StandIn
+"""What one metric comes to."""
 
 
 class Unusable(Exception):  # noqa: N818 - it ends one metric's computation and is turned into a Failure at once
     """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
 
+    is_misconfigured = False
+
     def __init__(self, message: str, detail: str = "") -> None:
         """Say why."""
         super().__init__(message)
         self.detail = detail
+
+    def reworded(self, message: str, detail: str = "") -> "Unusable":
+        """Return the same with more words around it."""
+        return type(self)(message, detail)
+
+
+class Misconfigured(Unusable):
+    """The metric gives no number whatever is read, until somebody corrects a spec."""
+
+    is_misconfigured = True
 
 
 class Settled(Wire, kw_only=False):

@@ -3,7 +3,7 @@
 from trimtab.decide.horizontal.arithmetic import finite
 from trimtab.decide.horizontal.grouping import Groups, group_pods, stray_values
 from trimtab.decide.horizontal.proposals.podwise import NO_PODS, NO_SAMPLES, Average, Utilization, requests_of
-from trimtab.decide.horizontal.proposals.proposal import PodCounts, Proposal, Unusable, settle
+from trimtab.decide.horizontal.proposals.proposal import Misconfigured, PodCounts, Proposal, Unusable, settle
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import PodSamples, Reading, failure_of
 from trimtab.model.hpa.types import (
@@ -28,13 +28,13 @@ def propose_resource(
         if target.average_value is not None:
             return propose_usage(resource, container, target.average_value.milli_value(), reading, scene)
     except Unusable as cause:
-        raise Unusable(f"failed to get {resource} usage: {cause}") from cause
+        raise cause.reworded(f"failed to get {resource} usage: {cause}") from cause
     if target.average_utilization is None:
-        raise Unusable(NO_TARGET)
+        raise Misconfigured(NO_TARGET)
     try:
         return propose_utilization(resource, container, target.average_utilization, reading, scene)
     except Unusable as cause:
-        raise Unusable(f"failed to get {resource} utilization: {cause}") from cause
+        raise cause.reworded(f"failed to get {resource} utilization: {cause}") from cause
 
 
 def propose_utilization(
