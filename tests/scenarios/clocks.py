@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from trimtab.clock import SystemClock
+from trimtab.clock import Clock, SystemClock
 
 
 class ShiftedClock(SystemClock):
@@ -19,3 +19,11 @@ class ShiftedClock(SystemClock):
 
     def advance(self, seconds: float) -> None:
         self._ahead += seconds
+
+
+async def pass_time(clock: Clock, seconds: float) -> None:
+    """Let time pass: at once where a clock's hands can be moved, else by sleeping (in virtual time, as a rule)."""
+    if isinstance(clock, ShiftedClock):
+        clock.advance(seconds)
+    else:
+        await clock.sleep(seconds)

@@ -31,6 +31,11 @@ class MetricsStub:
     """Seconds that answers take, by the last part of the path."""
     versions: tuple[str, ...] = ("v1beta2", "v1beta1")
     """Versions of the custom metrics API that are served; the first is preferred."""
+    shares: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What each pod uses whose name is this or begins with it and a dash; the longest name counts."""
+    pods: Callable[[], Awaitable[list[tuple[str, str]]]] | None = None
+    """Returns the namespaces and names of the pods that there are; only those of `shares` are asked for."""
+    _shared: set[tuple[str, str]] = field(default_factory=set)
 
     def use(self, namespace: str, pod: str, *, container: str = "app", **amounts: str) -> None:
         """Set what a pod uses; what is not named stays as it was."""
@@ -69,6 +74,7 @@ class MetricsStub:
             versions = [{"version": version} for version in self.versions]
             return _json({"versions": versions, "preferredVersion": versions[0]})
         if group == "metrics.k8s.io":
+            await self._share()
             return _json(self._pods(parts[4] if len(parts) > 4 else None))
         if group == "external.metrics.k8s.io":
             return _json(self._external(parts[4], parts[5], query.get("labelSelector", "")))
@@ -76,6 +82,17 @@ class MetricsStub:
             return _json({"kind": "Status", "status": "Failure", "code": 404}, 404)
         answer = self._custom(parts[4], parts[5:], query.get("metricLabelSelector", ""))
         return _json(_as_v1beta1(answer) if parts[2] == "v1beta1" else answer)
+
+    async def _share(self) -> None:
+        """Give every pod that there is its share, unless a test set its usage by its name."""
+        for key in self._shared:
+            del self.usage[key]
+        self._shared.clear()
+        for namespace, pod in await self.pods() if self.pods and self.shares else []:
+            names = [name for name in self.shares if f"{pod}-".startswith(f"{name}-")]
+            if names and (namespace, pod) not in self.usage:
+                self.use(namespace, pod, **self.shares[max(names, key=len)])
+                self._shared.add((namespace, pod))
 
     def _pods(self, namespace: str | None) -> Any:
         return {

@@ -129,7 +129,8 @@ class RealCluster:
     def need_controllers(self, controllers: Sequence[str]) -> None:
         """Have these controllers running: a test that came before may have left others."""
         if "kube-controller-manager" not in self._processes or not self._controllers >= set(controllers):
-            self.start_controllers(controllers)
+            # Tests wait for these, so nothing but the machine holds them up.
+            self.start_controllers(controllers, "--kube-api-qps=1000", "--kube-api-burst=2000")
 
     def stop(self, *names: str) -> None:
         """Stop the named programs, or all, the last started first."""
@@ -142,12 +143,12 @@ class RealCluster:
                 process.kill()
                 process.wait()
 
-    def restart_apiserver(self) -> None:
-        """Kill kube-apiserver and start it again on the same port, as an outage would."""
+    def restart_apiserver(self, *, gates: str | None = None) -> None:
+        """Kill kube-apiserver and start it again on the same port, as an outage would; with other gates if told."""
         process = self._processes.pop("kube-apiserver")
         process.kill()
         process.wait()
-        self._start_apiserver(int(self.url.rsplit(":", 1)[1]))
+        self._start_apiserver(int(self.url.rsplit(":", 1)[1]), gates)
 
     def _write_tokens(self) -> None:
         users = (
@@ -186,7 +187,7 @@ class RealCluster:
         ]  # fmt: skip
         self._start("etcd", flags, lambda: self._answers(f"{client}/health"))
 
-    def _start_apiserver(self, port: int | None = None) -> None:
+    def _start_apiserver(self, port: int | None = None, gates: str | None = None) -> None:
         port = port or free_port()
         self.url = f"https://{HOST}:{port}"
         self._write_kubeconfigs()
@@ -202,7 +203,7 @@ class RealCluster:
             "--proxy-client-cert-file=front-proxy.crt", "--proxy-client-key-file=front-proxy.key",
             # No service-account controller runs by default, so pods must be creatable without an account.
             "--disable-admission-plugins=ServiceAccount", "--runtime-config=api/all=true",
-            f"--feature-gates={self.gates}", *self._apiserver_args,
+            f"--feature-gates={gates or self.gates}", *self._apiserver_args,
         ]  # fmt: skip
         self._start("kube-apiserver", flags, lambda: self._answers(f"{self.url}/readyz"))
 

@@ -123,7 +123,7 @@ class Teller:
         if not self.told.way or self.told.way[-1] != now:
             self.told.way.append(now)
             for name in self._story.deployments:
-                await self._stage.sync_pods(name)
+                await self._stage.follow(name)
 
     async def _end(self) -> Json:
         """Return what is left, without what depends on the moment."""

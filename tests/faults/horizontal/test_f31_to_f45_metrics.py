@@ -153,7 +153,7 @@ def test_f36_an_absurdly_large_value_saturates_upwards_by_steps(both, value, kin
         async with stage.running() as actor:
             await stage.step(actor)
             assert await stage.replicas("web") in {6, 7}
-            await stage.sync_pods("web")
+            await stage.follow("web")
             await stage.steps(actor, 1)
             assert await stage.replicas("web") == 8
 

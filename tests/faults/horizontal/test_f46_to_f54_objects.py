@@ -133,7 +133,7 @@ async def owner_chain(stage: Stage, length: int, *, cycle: bool = False) -> Json
 def test_owners_that_lead_far_or_nowhere(lab, length, cycle, counts):
     async def scenario(stage: Stage) -> None:
         await stage.deployment("web", 2)
-        await stage.pod("far", {"app": "web"}, owner=await owner_chain(stage, length, cycle=cycle))
+        await stage.pod("far", {"app": "web"}, owners=[await owner_chain(stage, length, cycle=cycle)])
         stage.use_cpu(web="20m", far="80m")
         await stage.hpa("web", metrics=[cpu_metric(20)], **BY_OWNER)
         async with stage.running() as actor:
@@ -150,7 +150,7 @@ def test_owners_that_lead_far_or_nowhere(lab, length, cycle, counts):
 def test_f49_an_unreadable_owner_means_all_pods_and_no_scale_down(lab):
     async def scenario(stage: Stage) -> None:
         await stage.deployment("web", 3)
-        await stage.pod("far", {"app": "web"}, owner=await owner_chain(stage, 1))
+        await stage.pod("far", {"app": "web"}, owners=[await owner_chain(stage, 1)])
         stage.use_cpu(web="1m", far="1m")
         await stage.hpa("web", metrics=[cpu_metric(50)], behavior=NO_WINDOW, **BY_OWNER)
         async with stage.running() as actor:
@@ -196,7 +196,7 @@ def test_f51_pods_of_a_surge_are_not_fed_back(lab):
         await held(stage, replicas=10)
         async with stage.running() as actor:
             for running in (13, 15, 18):
-                await stage._set_status("web", running)
+                await stage.set_status("web", running)
                 await stage.step(actor)
                 assert await stage.replicas("web") <= 10
 

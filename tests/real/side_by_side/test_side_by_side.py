@@ -70,7 +70,7 @@ class Track:
 
     async def follow(self) -> None:
         """Let pods and status follow the scale."""
-        await (self.stage.sync_pods("web") if self.lane.has_pods else self.stage.follow("web"))
+        await self.stage.follow("web")
 
     async def follow_until_done(self) -> None:
         while not self.course.is_done:
@@ -94,7 +94,7 @@ class Track:
                 asked_for = await self.stage.replicas("web")
                 if known != (asked_for, running):
                     known = (asked_for, running)
-                    await (self.follow() if self.lane.has_pods else self.stage._set_status("web", running))
+                    await (self.follow() if self.lane.has_pods else self.stage.set_status("web", running))
                     await self.stage.caught_up(operator)
                 await operator.step()
         finally:

@@ -31,6 +31,11 @@ def workload(name: str, replicas: int, labels: Json, cpu: str | None, owner: Jso
     }
 
 
+def stateful_set(name: str, replicas: int) -> Json:
+    body = workload(name, replicas, {"app": name}, "100m")
+    return {**body, "spec": body["spec"] | {"serviceName": name}}
+
+
 def cpu_metric(percent: int) -> Json:
     return _resource_metric("cpu", percent)
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
-from tools.peers.cluster import RealCluster
+from tests.scenarios.horizontal.workloads import Controllers
+from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
@@ -31,12 +32,28 @@ PLACES = [
 
 @pytest.fixture(params=PLACES)
 def play(request: pytest.FixtureRequest) -> Play:
-    """Play a scenario to its end, on the server and with the kind of HPA that this run is about."""
+    """Play a scenario on the server and with the kind of HPA that this run is about, with real controllers.
+
+    On the lab these are the lab's, in virtual time; on the real server kube-controller-manager's. On either our node
+    agent runs the pods.
+    """
+    return _player(request, is_played=False)
+
+
+@pytest.fixture(params=PLACES)
+def play_by_hand(request: pytest.FixtureRequest) -> Play:
+    """Play a scenario whose state controllers would not leave alone: the stage makes the pods. Each user says why."""
+    return _player(request, is_played=True)
+
+
+def _player(request: pytest.FixtureRequest, *, is_played: bool) -> Play:
     native = request.param.endswith("native")
     if request.param.startswith("lab"):
-        return lambda scenario: play_on_lab(scenario, native=native)
+        by = Controllers.PLAYED if is_played else Controllers.LAB
+        return lambda scenario: play_on_lab(scenario, native=native, by=by)
     cluster = request.getfixturevalue("real_cluster")
-    return lambda scenario: play_on_real(cluster, scenario, native=native)
+    by = Controllers.PLAYED if is_played else Controllers.REAL
+    return lambda scenario: play_on_real(cluster, scenario, native=native, by=by)
 
 
 @pytest.fixture(params=["own", "native"])
@@ -45,28 +62,39 @@ def play_lab(request: pytest.FixtureRequest) -> Play:
     return lambda scenario: play_on_lab(scenario, native=request.param == "native")
 
 
-def play_on_lab(scenario: Scenario, *, native: bool = False, gates: FeatureGates = LAB_GATES) -> None:
+def play_on_lab(
+    scenario: Scenario,
+    *,
+    native: bool = False,
+    gates: FeatureGates = LAB_GATES,
+    by: Controllers = Controllers.PLAYED,
+) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
         async with Server(clock, seed=1, gates=gates) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            stage = Stage(clock, InProcessTransport(server, headers=headers), native=native)
+            transport = InProcessTransport(server, headers=headers)
+            stage = Stage(clock, transport, native=native, controlled=by)
             stage.server = server
             await _on_stage(stage, scenario)
 
     clock.run(main())
 
 
-def play_on_real(cluster: RealCluster, scenario: Scenario, *, native: bool = False) -> None:
-    # The stage plays the workload controllers itself, so that each scenario says when pods come.
-    cluster.stop("kube-controller-manager")
+def play_on_real(
+    cluster: RealCluster, scenario: Scenario, *, native: bool = False, by: Controllers = Controllers.PLAYED
+) -> None:
+    if by is Controllers.REAL:
+        cluster.need_controllers(WORKLOAD_CONTROLLERS)
+    else:
+        cluster.stop("kube-controller-manager")
 
     async def main() -> None:
         clock = ShiftedClock()
         connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
-        stage = Stage(clock, HttpTransport(clock, connection), native=native, prunes=True)
-        await _on_stage(stage, scenario)
+        transport = HttpTransport(clock, connection)
+        await _on_stage(Stage(clock, transport, native=native, prunes=True, controlled=by), scenario)
 
     asyncio.run(main())
 

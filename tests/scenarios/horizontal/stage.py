@@ -1,8 +1,7 @@
-"""A stage for horizontal scenarios: an API server, workloads with ready pods, metrics, and our operator.
+"""A stage for horizontal scenarios: an API server, workloads with their pods, metrics, and our operator.
 
 The same scenario runs on the lab under the virtual clock and, marked `real`, on the real kube-apiserver; with our
-own HPAs and with native ones. The stage itself plays kubelet and ReplicaSet controller: `sync_pods` makes as many
-ready pods as the scale asks for.
+own HPAs and with native ones. `workloads` says who makes the pods: the cluster's controllers or the stage by hand.
 """
 
 import secrets
@@ -12,17 +11,17 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from tests.scenarios.clocks import ShiftedClock
-from tests.scenarios.horizontal.bodies import NO_WINDOW, owner_of, pod_spec, workload
+from tests.scenarios.clocks import ShiftedClock, pass_time
+from tests.scenarios.horizontal.bodies import NO_WINDOW, pod_spec
+from tests.scenarios.horizontal.workloads import Controllers, Played, make_workloads
 from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.fence import Fence
-from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS, REPLICA_SETS
+from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS
 from trimtab.cluster.transport import Request, Transport
 from trimtab.lab.builtin import builtin_resources
 from trimtab.lab.server import Server
@@ -71,17 +70,24 @@ class Stage:
     """One namespace on one API server, and the operators that work in it."""
 
     def __init__(
-        self, clock: Clock, transport: Transport, *, native: bool = False, prunes: bool = False
+        self,
+        clock: Clock,
+        transport: Transport,
+        *,
+        native: bool = False,
+        prunes: bool = False,
+        controlled: Controllers = Controllers.PLAYED,
     ) -> None:
         self.clock = clock
         self.native = native
         self.prunes = prunes
         """Whether the server knows no selectionStrategy in its own HPAs."""
         self.resource = NATIVE_HPAS if native else OWN_HPAS
-        self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
+        self.metrics = MetricsStub(now=lambda: format_time(clock.now()), pods=self._existing_pods)
         self.transport = WithMetrics(transport, self.metrics)
         self.client = Client(clock, self.transport, seed=1)
         self.namespace = f"s-{secrets.token_hex(3)}"
+        self.workloads = make_workloads(controlled, clock, Client(clock, transport, seed=3), self.namespace)
         self.server: Server | None = None
         """The lab, where it is the lab."""
 
@@ -93,8 +99,10 @@ class Stage:
                 continue
         await self.client.create(NAMESPACES, {"metadata": {"name": self.namespace}})
         await self.wait_for(self._is_served)
+        await self.workloads.open()
 
     async def close(self) -> None:
+        await self.workloads.close()
         await self.client.delete(NAMESPACES, self.namespace)
         await self.client.close()
 
@@ -175,14 +183,12 @@ class Stage:
         self.server.store.commit(shelf, body, entry.fields)
 
     async def pass_time(self, seconds: float) -> None:
-        if isinstance(self.clock, ShiftedClock):
-            self.clock.advance(seconds)
-        else:
-            await self.clock.sleep(seconds)
+        await pass_time(self.clock, seconds)
 
     async def step(self, actor: Actor, *, after: float = PERIOD) -> None:
-        """Let time pass, let the caches catch up, and go one round."""
+        """Let time pass, let others do their part, let the caches catch up, and go one round."""
         await self.pass_time(after)
+        await self.workloads.settle()
         if isinstance(self.clock, ShiftedClock) and not actor.line.crashed.is_set():
             await self.caught_up(actor.operator)
         await actor.operator.step()
@@ -192,7 +198,7 @@ class Stage:
         for _ in range(times):
             await self.step(actor, after=after)
             for name in deployments:
-                await self.sync_pods(name)
+                await self.follow(name)
 
     async def caught_up(self, operator: HorizontalAutoscaler) -> None:
         """Wait until the operator's caches equal the server."""
@@ -208,75 +214,43 @@ class Stage:
         await self.wait_for(equal)
 
     async def deployment(
-        self, name: str, replicas: int, *, labels: Json | None = None, cpu: str | None = "100m"
+        self,
+        name: str,
+        replicas: int,
+        *,
+        labels: Json | None = None,
+        cpu: str | None = "100m",
+        is_slow: bool = False,
     ) -> None:
-        labels = labels or {"app": name}
-        body = workload(name, replicas, labels, cpu)
-        made = await self.client.create(DEPLOYMENTS.untyped(), body, self.namespace)
-        owner = owner_of("apps/v1", "Deployment", made)
-        body = workload(f"{name}-rs", replicas, labels, cpu, owner)
-        await self.client.create(REPLICA_SETS.untyped(), body, self.namespace)
-        await self.sync_pods(name)
+        """A Deployment whose pods have been ready for a while; those of a slow one do not become ready."""
+        await self.workloads.deployment(name, replicas, labels or {"app": name}, cpu, is_slow=is_slow)
 
     async def bare_deployment(self, name: str, replicas: int, *, running: int | None = None) -> None:
         """A workload whose pods nobody looks at, because only external totals count."""
-        body = workload(name, replicas, {"app": name}, "100m")
-        await self.client.create(DEPLOYMENTS.untyped(), body, self.namespace)
-        await self._set_status(name, replicas if running is None else running)
+        await self.workloads.bare_deployment(name, replicas, replicas if running is None else running)
 
     async def follow(self, name: str) -> None:
-        """Let the status of a bare deployment follow its scale."""
-        await self._set_status(name, await self.replicas(name))
+        """Let the pods and the status of a deployment follow its scale."""
+        await self.workloads.follow(name)
 
-    async def _set_status(self, name: str, replicas: int) -> None:
-        status = {"status": {"replicas": replicas}}
-        await self.client.patch(DEPLOYMENTS.untyped(), name, self.namespace, status, subresource="status")
-
-    async def sync_pods(self, name: str, *, ready: bool = True) -> None:
-        """Make the pods that the deployment's scale asks for."""
-        deployment = await self.client.get(DEPLOYMENTS.untyped(), name, self.namespace)
-        replica_set = await self.client.get(REPLICA_SETS.untyped(), f"{name}-rs", self.namespace)
-        wanted, template = deployment["spec"]["replicas"], deployment["spec"]["template"]
-        listed = (await self.client.list(PODS, Selection(self.namespace))).items
-        prefix = f"{name}-rs-"
-        mine = {int(pod.name.removeprefix(prefix)) for pod in listed if pod.name.startswith(prefix)}
-        for index in sorted(set(range(wanted)) - mine):
-            labels, owner = template["metadata"]["labels"], owner_of("apps/v1", "ReplicaSet", replica_set)
-            await self.pod(f"{prefix}{index}", labels, template["spec"], owner, ready=ready)
-        for index in sorted(mine - set(range(wanted))):
-            await self.delete_pod(f"{prefix}{index}")
-        if deployment.get("status", {}).get("replicas", 0) != wanted:
-            await self._set_status(name, wanted)
-
-    async def delete_pod(self, name: str) -> None:
-        await self.client.delete(PODS, name, self.namespace, options=DeleteOptions(grace_seconds=0))
+    async def set_status(self, name: str, replicas: int) -> None:
+        """Say that as many replicas run, where no controller contradicts."""
+        assert isinstance(self.workloads, Played)
+        await self.workloads.set_status(name, replicas)
 
     async def pod(
-        self,
-        name: str,
-        labels: Json,
-        spec: Json | None = None,
-        owner: Json | None = None,
-        *,
-        ready: bool = True,
-        owners: list[Json] | None = None,
+        self, name: str, labels: Json, spec: Json | None = None, owners: list[Json] | None = None
     ) -> None:
-        metadata = {
-            "name": name,
-            "labels": labels,
-            "ownerReferences": owners or ([owner] if owner else []),
-        }
-        body = {"metadata": metadata, "spec": spec or pod_spec("100m")}
-        await self.client.create(PODS.untyped(), body, self.namespace)
-        started = "2025-01-01T00:00:00Z"
-        status = {
-            "phase": "Running",
-            "startTime": started,
-            "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": started}],
-        }
-        await self.client.patch(
-            PODS.untyped(), name, self.namespace, {"status": status}, subresource="status"
-        )
+        """A pod that belongs to nobody or to these owners, and is ready."""
+        await self.workloads.pod(name, labels, spec or pod_spec("100m"), owners or [])
+
+    async def _existing_pods(self) -> list[tuple[str, str]]:
+        listed = await self.client.list(PODS, Selection(self.namespace))
+        return [(self.namespace, pod.name) for pod in listed.items]
+
+    async def pods_of(self, name: str) -> list[str]:
+        """Return the names of the pods of a workload."""
+        return sorted(pod for _, pod in await self._existing_pods() if pod.startswith(f"{name}-"))
 
     def use_cpu(self, **usage: str) -> None:
         """Set the CPU of every pod of a workload, or of one pod by its exact name (with _ for -)."""
@@ -288,9 +262,7 @@ class Stage:
 
     def _use(self, resource: str, usage: dict[str, str]) -> None:
         for name, amount in usage.items():
-            plain = name.replace("_", "-")
-            for pod in [plain, *(f"{plain}-rs-{index}" for index in range(50))]:
-                self.metrics.use(self.namespace, pod, **{resource: amount})
+            self.metrics.shares.setdefault(name.replace("_", "-"), {})[resource] = amount
 
     async def hpa(
         self, name: str, *, target: str | None = None, annotations: dict[str, str] | None = None, **spec: Any

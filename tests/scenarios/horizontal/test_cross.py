@@ -6,11 +6,18 @@ import pytest
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, tolerances
 from tests.scenarios.horizontal.stage import Stage
+from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import STATEFUL_SETS
 from trimtab.operator.horizontal.native import RivalControllerError, refuse_rival_controller
 
 QUEUE_VALUE = external_metric("queue", value="100")
+ALL_FOUR: Json = {
+    "minReplicas": 0,
+    "metrics": [cpu_metric(100), external_metric("queue", average="100", shard="a")],
+    "behavior": tolerances(up="0.05"),
+    "selectionStrategy": "OwnerReference",
+}
 
 
 def fill(stage: Stage, load: int) -> None:
@@ -19,7 +26,7 @@ def fill(stage: Stage, load: int) -> None:
 
 def test_cross_1_by_owner_and_a_value_metric_after_leaving_zero(play):
     async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 1)
+        await stage.deployment("web", 1, is_slow=True)
         await stage.pod("foreign", {"app": "web"})
         fill(stage, 0)
         await stage.hpa(
@@ -34,7 +41,7 @@ def test_cross_1_by_owner_and_a_value_metric_after_leaving_zero(play):
             assert await stage.replicas("web") == 0
             fill(stage, 200)
             await stage.step(actor)
-            await stage.sync_pods("web", ready=False)
+            await stage.follow("web")
             for _ in range(3):
                 await stage.step(actor)
                 assert await stage.replicas("web") == 2
@@ -70,19 +77,65 @@ def test_cross_6_two_hpas_on_a_workload_without_pods_are_not_ambiguous(play):
     play(scenario)
 
 
+def test_cross_5_a_resized_pod_shifts_the_utilization_of_all_requests_together(play):
+    """160m of 200m are 80 %; once one of the two pods asks for 300m, 160m of 400m are 40 %."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="80m")
+        await stage.hpa("web", metrics=[cpu_metric(80)], behavior=NO_WINDOW)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await stage.replicas("web") == 2
+            leader = (await stage.pods_of("web"))[0]
+            container = {"name": "app", "resources": {"requests": {"cpu": "300m"}}}
+            await stage.client.resize(leader, stage.namespace, {"containers": [container]})
+            await stage.step(actor)
+            current = (await stage.read_hpa("web"))["status"]["currentMetrics"][0]["resource"]["current"]
+            assert current["averageUtilization"] == 40
+            assert await stage.replicas("web") == 1
+
+    play(scenario)
+
+
+def test_cross_7_a_v1_client_that_edits_an_hpa_with_all_four_features_loses_none(play):
+    async def scenario(stage: Stage) -> None:
+        if not stage.native:
+            return  # only the server's own HPAs are served in v1
+        await stage.deployment("web", 2)
+        await stage.pod("foreign", {"app": "web"})
+        stage.use_cpu(web="104m", foreign="1")
+        stage.metrics.set_external(stage.namespace, "queue", "0", shard="a")
+        stage.metrics.set_external(stage.namespace, "queue", "9000", shard="b")
+        await stage.hpa("web", **ALL_FOUR)
+        before = await stage.read_hpa("web")
+        async with stage.running() as actor:
+            await stage.step(actor)
+            old = await stage.client.get(NATIVE_V1, "web", stage.namespace)
+            old["spec"]["maxReplicas"] = 9
+            await stage.client.update(NATIVE_V1, "web", stage.namespace, old)
+            await stage.step(actor)
+            assert await stage.replicas("web") == 2
+            stage.use_cpu(web="107m")
+            await stage.step(actor)
+            assert await stage.replicas("web") == 3
+        after = await stage.read_hpa("web")
+        # v1 has a field for CPU, so CPU may come back in another place of the list.
+        for spec in (before["spec"], after["spec"]):
+            spec["metrics"].sort(key=lambda metric: str(metric["type"]))
+        assert after["spec"] == before["spec"] | {"maxReplicas": 9}
+        assert (await stage.conditions("web"))["ScalingActive"][0] == "True"
+
+    play(scenario)
+
+
 def test_cross_7_a_restart_keeps_all_four_features(play):
     async def scenario(stage: Stage) -> None:
         await stage.deployment("web", 2)
         await stage.pod("foreign", {"app": "web"})
         stage.use_cpu(web="104m", foreign="1")
         fill(stage, 0)
-        await stage.hpa(
-            "web",
-            minReplicas=0,
-            metrics=[cpu_metric(100), external_metric("queue", average="100", shard="a")],
-            behavior=tolerances(up="0.05"),
-            selectionStrategy="OwnerReference",
-        )
+        await stage.hpa("web", **ALL_FOUR)
         stage.metrics.set_external(stage.namespace, "queue", "0", shard="a")
         for _ in range(2):
             async with stage.running() as actor:
@@ -150,24 +203,7 @@ async def _farms(stage: Stage) -> Resource[Json]:
 
 def test_a_stateful_set_is_scaled_too(play):
     async def scenario(stage: Stage) -> None:
-        labels = {"app": "db"}
-        template = {
-            "metadata": {"labels": labels},
-            "spec": {"containers": [{"name": "app", "image": "none"}]},
-        }
-        body = {
-            "metadata": {"name": "db"},
-            "spec": {
-                "replicas": 1,
-                "serviceName": "db",
-                "selector": {"matchLabels": labels},
-                "template": template,
-            },
-        }
-        await stage.client.create(STATEFUL_SETS.untyped(), body, stage.namespace)
-        await stage.client.patch(
-            STATEFUL_SETS.untyped(), "db", stage.namespace, {"status": {"replicas": 1}}, subresource="status"
-        )
+        await stage.workloads.stateful_set("db", 1)
         fill(stage, 200)
         reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
         await stage.hpa("db", scaleTargetRef=reference, metrics=[external_metric("queue", average="100")])

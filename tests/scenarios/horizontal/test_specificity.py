@@ -55,7 +55,8 @@ def test_spec_g2_selectors_reach_the_custom_metrics_api(play):
     async def scenario(stage: Stage) -> None:
         await stage.deployment("web", 1)
         stage.metrics.set_object(stage.namespace, "services", "front", "hits", "1", verb="GET")
-        stage.metrics.set_object(stage.namespace, "pods", "web-rs-0", "rate", "1", verb="GET")
+        (pod,) = await stage.pods_of("web")
+        stage.metrics.set_object(stage.namespace, "pods", pod, "rate", "1", verb="GET")
         await stage.hpa(
             "web",
             metrics=[object_metric("hits", value="1", verb="GET"), pods_metric("rate", "1", verb="GET")],

@@ -19,8 +19,8 @@ NOT_ZERO = ("False", "NotScaledToZero")
 PAUSED = ("False", "ScalingDisabled")
 
 
-async def set_up(stage: Stage, replicas: int, load: int, **spec: Any) -> None:
-    await stage.deployment("web", replicas)
+async def set_up(stage: Stage, replicas: int, load: int, *, is_slow: bool = False, **spec: Any) -> None:
+    await stage.deployment("web", replicas, is_slow=is_slow)
     fill(stage, load)
     usual: dict[str, Any] = {"minReplicas": 0, "maxReplicas": 10, "metrics": [QUEUE], "behavior": NO_WINDOW}
     spec = usual | spec
@@ -42,7 +42,7 @@ async def zero_condition(stage: Stage) -> tuple[str, str] | None:
 
 async def by_user(stage: Stage, replicas: int) -> None:
     await stage.scale("web", replicas)
-    await stage.sync_pods("web")
+    await stage.follow("web")
 
 
 def test_z_i1_reaches_zero_with_condition_and_event(play):
@@ -242,14 +242,14 @@ def test_z_k1_a_restart_at_zero_resumes_from_the_condition(play):
 
 def test_z_n1_no_fall_back_to_zero_while_pods_start(play):
     async def scenario(stage: Stage) -> None:
-        await set_up(stage, 1, 0, metrics=[external_metric("queue", value="100")])
+        await set_up(stage, 1, 0, metrics=[external_metric("queue", value="100")], is_slow=True)
         async with stage.running() as actor:
             assert await rounds(stage, actor) == 0
             fill(stage, 200)
             await stage.step(actor)
             started = await stage.replicas("web")
             assert started == 2
-            await stage.sync_pods("web", ready=False)
+            await stage.follow("web")
             for _ in range(4):
                 await stage.step(actor)
                 assert await stage.replicas("web") == started

@@ -270,6 +270,11 @@ class Stage:
         )
         await self.heal(name)
 
+    async def scale(self, name: str, replicas: int) -> None:
+        """Set the replicas of a StatefulSet, as an HPA does."""
+        body = {"spec": {"replicas": replicas}}
+        await self.client.patch(STATEFUL_SETS.untyped(), name, self.namespace, body, subresource="scale")
+
     async def delete_workload(self, name: str) -> None:
         """Delete a StatefulSet with its pods."""
         owner = await self.client.get(STATEFUL_SETS.untyped(), name, self.namespace)

@@ -45,6 +45,33 @@ def test_scp_u1_the_scoped_vpa_controls_the_leader_and_nobody_else(play):
     play(scenario)
 
 
+def test_cross_4_at_zero_a_vpa_keeps_what_it_learned_and_touches_nothing(play):
+    """What an HPA that scales to zero leaves: a workload without pods, and one pod that goes late."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+        async with stage.running() as actor:
+            await stage.recommend(actor, 3)
+            assert await stage.target("base") == FOLLOWER_TARGET
+            await stage.scale("db", 0)
+            await stage.delete_pod("db-1")
+            await stage.update(actor, 2)
+            assert await stage.memory("db-0") == "50Mi"
+            await stage.delete_pod("db-0")
+            await stage.recommend(actor, 3)
+            assert (await stage.conditions("base"))["NoPodsMatched"] == "True"
+            assert await stage.target("base") == FOLLOWER_TARGET
+            await stage.scale("db", 2)
+            await stage.heal("db")
+            await stage.recommend(actor)
+            assert "NoPodsMatched" not in await stage.conditions("base")
+            assert await stage.target("base") == FOLLOWER_TARGET
+
+    play(scenario)
+
+
 def test_scp_e1_the_leader_gets_the_leaders_target_and_the_others_the_base(play):
     async def scenario(stage: Stage) -> None:
         await a_leader_and_two_followers(stage)

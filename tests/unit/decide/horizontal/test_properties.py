@@ -1,5 +1,7 @@
 """What holds for every observation, generated."""
 
+import dataclasses
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -117,6 +119,21 @@ def test_a_scale_that_is_written_is_within_the_bounds(seen):
         assert min(lowest, decision.current) <= decision.desired <= max(seen.hpa.spec.max_replicas, 0)
     if 0 < decision.current <= seen.hpa.spec.max_replicas and decision.current >= lowest:
         assert lowest <= decision.desired <= seen.hpa.spec.max_replicas
+
+
+@few
+@given(observations())
+def test_by_labels_all_numbers_are_those_of_a_decision_that_knows_no_strategy(seen):
+    """SEL-C1."""
+
+    def decided(strategy, gate):
+        asked = msgspec.structs.replace(seen.hpa.spec, selection_strategy=strategy)
+        gates = dataclasses.replace(seen.gates, hpa_selection_strategy=gate)
+        autoscaler = msgspec.structs.replace(seen.hpa, spec=asked)
+        decision = run(msgspec.structs.replace(seen, hpa=autoscaler, gates=gates))
+        return decision.desired, decision.status, decision.trail.proposals
+
+    assert decided("LabelSelector", True) == decided(None, True) == decided(None, False)
 
 
 @few

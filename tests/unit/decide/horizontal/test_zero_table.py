@@ -76,6 +76,7 @@ def cells():
 
 @pytest.mark.parametrize(("load", "gate", "condition", "low", "replicas", "metric", "want"), list(cells()))
 def test_cell(load, gate, condition, low, replicas, metric, want):
+    """Z-U."""
     chosen = pods(replicas)
     busy = load == "busy"
     asked = {
