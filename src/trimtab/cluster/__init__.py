@@ -5,9 +5,9 @@
     pods = Informer(client, PODS)                          a cache that follows the server; run `pods.run()`
     writer = client.fenced(elector)                        writes stop when the lease may be lost
 
-`HttpTransport` is in `trimtab.cluster.http` and not here, because aiohttp takes a third of a second to import.
+`HttpTransport` is in `trimtab.cluster.http` and not here, because most users of this package need no socket.
 Only this package talks to an API server. Its errors are drawn in `errors`; what it promises under faults is in
-docs/decisions/0030 to 0034.
+docs/decisions/0030 to 0035.
 """
 
 from trimtab.cluster.cache import Change, Delta

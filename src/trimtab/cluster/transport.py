@@ -35,10 +35,17 @@ class Deadlines:
     connect: float = 5.0
     first_byte: float = 10.0
     total: float = 30.0
+    overall: float = float("inf")
+    """From the call on, with the time that is spent waiting for a turn: how a fence keeps a write from leaving late."""
 
     def within(self, limit: float) -> "Deadlines":
         """Return the same deadlines, none longer than `limit`."""
-        return Deadlines(min(self.connect, limit), min(self.first_byte, limit), min(self.total, limit))
+        return Deadlines(
+            min(self.connect, limit),
+            min(self.first_byte, limit),
+            min(self.total, limit),
+            min(self.overall, limit),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,11 @@ async def lines(stream: Stream, limit: int) -> AsyncIterator[bytes]:
     """Yield the complete lines of `stream`; what follows the last line end is half an event and is dropped."""
     rest = b""
     async for chunk in stream.chunks():
+        if not rest and chunk.find(b"\n") == len(chunk) - 1:
+            # A server sends each event in a chunk of its own, so this is nearly always a line by itself.
+            if len(chunk) > 1:
+                yield chunk[:-1]
+            continue
         first, *others = chunk.split(b"\n")
         rest += first
         for other in others:

@@ -5,12 +5,18 @@ backend in this process can be registered for a service, so that nothing needs a
 Redirects are never followed (CVE-2022-3172).
 """
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
-import aiohttp
-
+from trimtab.cluster.http.connection import HttpConnection, Message
+from trimtab.cluster.http.dialing import Address, Dialer
+from trimtab.cluster.http.pool import Limits, Pool
+from trimtab.cluster.http.problems import HttpProblem
+from trimtab.cluster.http.requests import HeadWriter
+from trimtab.cluster.transport import Deadlines
 from trimtab.lab.certificates import Certificate
 from trimtab.lab.request import Response
 from trimtab.lab.store import Store
@@ -18,8 +24,10 @@ from trimtab.lab.store import Store
 Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
 #: Bytes of an answer that is not a stream; bigger ones are refused.
 MAX_ANSWER = 64 * 1024 * 1024
-#: Endpoints whose TLS settings are remembered.
-MAX_CONTEXTS = 100
+#: Endpoints whose TLS settings and connections are kept.
+MAX_ENDPOINTS = 100
+#: What may stand in the target of a request as it is; everything else is percent-encoded.
+_AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"
 
 
 class OutboundError(Exception):
@@ -57,8 +65,7 @@ class Outbound:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._backends: dict[tuple[str, str], Backend] = {}
-        self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[Endpoint, ssl.SSLContext] = {}
+        self._reached: dict[Endpoint, _Reached] = {}
         #: What the server shows to aggregated servers; set when it listens on a socket.
         self.client_certificate: Certificate | None = None
 
@@ -90,62 +97,84 @@ class Outbound:
         backend = self._backends.get(endpoint.service)
         if backend is not None:
             return await backend(call.method, call.path_and_query, call.headers, call.body)
-        if self._session is None:
-            self._session = aiohttp.ClientSession(auto_decompress=False)
+        reached = await self._reach(endpoint)
         try:
-            answer = await self._session.request(
-                call.method,
-                endpoint.url + call.path_and_query,
-                headers=[*call.headers.items(), *(("X-Remote-Group", one) for one in call.groups)],
-                data=call.body or None,
-                ssl=self._context(endpoint) if endpoint.url.startswith("https") else True,
-                server_hostname=endpoint.server_name or None if endpoint.url.startswith("https") else None,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds, connect=5),
-            )
-            return await _read(answer)
-        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as problem:
+            return await reached.call(call, timeout_seconds)
+        except (HttpProblem, OSError, ValueError) as problem:
             text = str(problem) or type(problem).__name__
             raise OutboundError(f"{call.method} {endpoint.url}{call.path_and_query}: {text}") from problem
 
-    def _context(self, endpoint: Endpoint) -> ssl.SSLContext:
-        """Return the TLS settings of an endpoint, made once."""
-        known = self._contexts.get(endpoint)
-        if known is not None:
-            return known
-        context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
-        if endpoint.skips_verification:
-            # Only an APIService that says insecureSkipTLSVerify comes here, as on a real server.
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if endpoint.shows_certificate and self.client_certificate is not None:
-            self.client_certificate.load_into(context)
-        if len(self._contexts) >= MAX_CONTEXTS:
-            self._contexts.clear()
-        self._contexts[endpoint] = context
-        return context
-
     async def close(self) -> None:
         """Close what is open."""
-        if self._session is not None:
-            await self._session.close()
+        reached, self._reached = self._reached, {}
+        for one in reached.values():
+            await one.pool.close()
+
+    async def _reach(self, endpoint: Endpoint) -> "_Reached":
+        known = self._reached.get(endpoint)
+        if known is None:
+            if len(self._reached) >= MAX_ENDPOINTS:
+                await self.close()
+            known = self._reached[endpoint] = _Reached(endpoint, self.client_certificate)
+        return known
 
 
-async def _read(answer: aiohttp.ClientResponse) -> Response:
-    media = answer.headers.get("content-type", "application/json")
-    if answer.headers.get("transfer-encoding", "") == "chunked" and "watch" in str(answer.url.query_string):
-        return Response(answer.status, content_type=media, stream=_chunks(answer))
-    async with answer:
-        body = await answer.content.read(MAX_ANSWER)
-        while len(body) < MAX_ANSWER and not answer.content.at_eof():
-            body += await answer.content.read(MAX_ANSWER - len(body))
-    response = Response(answer.status, body, media)
-    if "content-encoding" in answer.headers:
-        response.headers["Content-Encoding"] = answer.headers["content-encoding"]
+class _Reached:
+    """The connections to one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, certificate: Certificate | None) -> None:
+        address = Address.of(endpoint.url)
+        self.pool = Pool(Dialer(address, server_name=endpoint.server_name or None))
+        self._context = _context(endpoint, certificate) if address.is_secure else None
+        self._heads = HeadWriter(address.host_header, address.path, ())
+
+    async def call(self, call: Call, timeout_seconds: float | None) -> Response:
+        headers = [*call.headers.items(), *(("X-Remote-Group", one) for one in call.groups)]
+        target = quote(call.path_and_query, safe=_AS_IT_IS)
+        payload = self._heads.write_parts(call.method, target, headers, call.body)
+        if "watch" in call.path_and_query.partition("?")[2]:
+            return await self._watch(Message(payload, call.method, takes_encoded=True))
+        message = Message(payload, call.method, MAX_ANSWER, takes_encoded=True)
+        answer = await self.pool.fetch(message, self._context, _limits(timeout_seconds))
+        return _response(answer.status, answer.headers, answer.body)
+
+    async def _watch(self, message: Message) -> Response:
+        answer = await self.pool.open(message, self._context, _limits(None))
+        headers = answer.headers
+        if headers.get("transfer-encoding", "") == "chunked":
+            media = headers.get("content-type", "application/json")
+            return Response(answer.status, content_type=media, stream=self._chunks(answer))
+        body = b"".join([chunk async for chunk in self._chunks(answer)])
+        return _response(answer.status, headers, body)
+
+    async def _chunks(self, answer: HttpConnection) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in answer.chunks():
+                yield chunk
+        finally:
+            self.pool.put_back(answer)
+
+
+def _context(endpoint: Endpoint, certificate: Certificate | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
+    if endpoint.skips_verification:
+        # Only an APIService that says insecureSkipTLSVerify comes here, as on a real server.
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if endpoint.shows_certificate and certificate is not None:
+        certificate.load_into(context)
+    return context
+
+
+def _limits(seconds: float | None) -> Limits:
+    if seconds is None:
+        # Whoever watches decides how long; only the connection has to come about soon.
+        return Limits(Deadlines(first_byte=float("inf")))
+    return Limits(Deadlines(first_byte=seconds, total=seconds), asyncio.get_running_loop().time() + seconds)
+
+
+def _response(status: int, headers: Mapping[str, str], body: bytes) -> Response:
+    response = Response(status, body, headers.get("content-type", "application/json"))
+    if "content-encoding" in headers:
+        response.headers["Content-Encoding"] = headers["content-encoding"]
     return response
-
-
-async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    async with answer:
-        async for chunk in answer.content.iter_any():
-            yield chunk

@@ -1,12 +1,11 @@
 """The HTTP transport against real sockets on loopback: deadlines, sizes, TLS, credentials."""
 
 import asyncio
-import contextlib
-import ssl
 
 import pytest
 import trustme
 
+from tests.unit.cluster.raw_server import Server, reply, server_tls, transport_to
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import Connection, Credential, StaticCredentials, TlsSettings
 from trimtab.cluster.errors import TransportError
@@ -14,60 +13,6 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport import Deadlines, LineTooLongError, Request, lines
 
 SHORT = Deadlines(connect=0.1, first_byte=0.1, total=0.1)
-
-
-class Server:
-    """A raw HTTP/1.1 server: each test says which bytes come back."""
-
-    def __init__(self, answer, *, tls=None):
-        self.answer = answer
-        self.requests = []
-        self.connections = 0
-        self._tls = tls
-
-    async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{port}"
-        self._tasks = set()
-        return self
-
-    async def __aexit__(self, *_):
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _serve(self, reader, writer):
-        self._tasks.add(asyncio.current_task())
-        self.connections += 1
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if line)
-                length = int(fields.get("Content-Length", 0))
-                body = await reader.readexactly(length)
-                self.requests.append((head.split("\r\n", 1)[0], fields, body))
-                await self.answer(self, writer)
-        with contextlib.suppress(Exception):
-            writer.close()
-
-
-def reply(body=b"{}", status="200 OK", headers=""):
-    async def answer(_, writer):
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body)
-        await writer.drain()
-
-    return answer
-
-
-@contextlib.asynccontextmanager
-async def transport_to(server, **options):
-    transport = HttpTransport(SystemClock(), Connection(server.url, **options))
-    try:
-        yield transport
-    finally:
-        await transport.close()
 
 
 async def test_a_request_arrives_as_it_was_meant():
@@ -257,15 +202,6 @@ async def test_a_line_of_300_kb_passes_and_one_beyond_the_limit_does_not():
         async with transport.stream(Request("GET", "/w")) as stream:
             with pytest.raises(LineTooLongError):
                 [line async for line in lines(stream, 200_000)]
-
-
-def server_tls(authority, *names, client_authority=None):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(context)
-    if client_authority:
-        client_authority.configure_trust(context)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
 
 
 async def test_tls_is_verified_by_default():

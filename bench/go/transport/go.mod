@@ -1,0 +1,3 @@
+module trimtab.dev/bench/transport
+
+go 1.21

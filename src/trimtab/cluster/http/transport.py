@@ -1,0 +1,144 @@
+"""What the client sees of HTTP: turns, deadlines, credentials, and words for what went wrong.
+
+Credentials and TLS files are looked at again while we run, so that rotated tokens and authorities need no restart
+(faults F16 and F20). Answers are asked for uncompressed: on a cluster's network inflating costs more than reading.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from trimtab.clock import Clock
+from trimtab.cluster.config.connection import Connection
+from trimtab.cluster.errors import TransportError
+from trimtab.cluster.http.connection import HttpConnection, Message
+from trimtab.cluster.http.contexts import TlsContexts
+from trimtab.cluster.http.dialing import Address, Dialer
+from trimtab.cluster.http.pool import Limits, Pool
+from trimtab.cluster.http.problems import DeadlineError, EndedError, HttpProblem, TooBigError
+from trimtab.cluster.http.requests import HeadWriter
+from trimtab.cluster.transport import Request, Response
+
+
+class HttpTransport:
+    """Connections to one API server; at most `concurrency` requests are in flight, watches not counted."""
+
+    def __init__(self, clock: Clock, connection: Connection, *, concurrency: int = 32) -> None:
+        self._connection = connection
+        self._dialer = Dialer(
+            Address.of(connection.server),
+            proxy=Address.of(connection.proxy) if connection.proxy else None,
+            server_name=connection.tls.server_name,
+        )
+        self._turns = asyncio.Semaphore(concurrency)
+        self._tls = TlsContexts(clock, connection)
+        self._writer: tuple[str | None, HeadWriter] | None = None
+        self._pool: Pool | None = None
+
+    async def request(self, request: Request) -> Response:
+        """Send and return the whole answer; a 401 is tried once more with fresh credentials."""
+        loop = asyncio.get_running_loop()
+        last_moment = loop.time() + request.deadlines.overall
+        async with self._turns:
+            if loop.time() >= last_moment:
+                raise TransportError(f"{request}: not sent: it waited too long for its turn")
+            response = await self._fetch(request, min(loop.time() + request.deadlines.total, last_moment))
+            if response.status == 401:
+                self._connection.credentials.reject()
+                response = await self._fetch(request, min(loop.time() + request.deadlines.total, last_moment))
+            return response
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator["_HttpStream"]:
+        """Send and yield once the headers are there."""
+        pool = self._connections()
+        answer = await self._open(pool, request)
+        if answer.status == 401:
+            pool.put_back(answer)
+            self._connection.credentials.reject()
+            answer = await self._open(pool, request)
+        try:
+            yield _HttpStream(request, answer)
+        finally:
+            # An unread rest cannot be skipped cheaply, so its connection goes; that of a finished one is kept.
+            pool.put_back(answer)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            await pool.close()
+
+    async def _fetch(self, request: Request, end: float) -> Response:
+        try:
+            message, context = await self._prepare(request, request.max_body)
+            return await self._connections().fetch(message, context, Limits(request.deadlines, end))
+        except (HttpProblem, OSError, ValueError) as error:
+            raise self._explain(request, error) from error
+
+    async def _open(self, pool: Pool, request: Request) -> HttpConnection:
+        try:
+            message, context = await self._prepare(request, None)
+            return await pool.open(message, context, Limits(request.deadlines))
+        except (HttpProblem, OSError, ValueError) as error:
+            raise self._explain(request, error) from error
+
+    async def _prepare(self, request: Request, max_body: int | None) -> tuple[Message, ssl.SSLContext | None]:
+        credential = await self._connection.credentials.current()
+        payload = self._heads(credential.authorization).write(request)
+        return Message(payload, request.method, max_body), self._tls.current(credential.certificate)
+
+    def _heads(self, authorization: str | None) -> HeadWriter:
+        if self._writer is None or self._writer[0] != authorization:
+            fixed = {"Accept": "application/json", "Accept-Encoding": "identity", **self._connection.headers}
+            if authorization is not None:
+                fixed["Authorization"] = authorization
+            headers = [*fixed.items(), *self._dialer.proxy_headers]
+            prefix = self._dialer.target_prefix
+            self._writer = (authorization, HeadWriter(self._dialer.server.host_header, prefix, headers))
+        return self._writer[1]
+
+    def _connections(self) -> Pool:
+        # Made on first use because it belongs to the running event loop.
+        if self._pool is None:
+            self._pool = Pool(self._dialer)
+        return self._pool
+
+    def _explain(self, request: Request, error: Exception) -> TransportError:
+        base = self._connection.server.rstrip("/")
+        cause = error.__cause__ if isinstance(error, EndedError) else error
+        if isinstance(cause, ssl.SSLError):
+            # The authority's file may have been replaced: read it again next time.
+            self._tls.forget()
+            return TransportError(f"{request}: TLS with {base} failed: {cause}")
+        if isinstance(error, DeadlineError):
+            if error.had_begun:
+                return TransportError(f"{request}: not answered within {request.deadlines.total:g} s")
+            return TransportError(f"{request}: {base} sent no answer in time; is it reachable?")
+        if isinstance(error, TooBigError):
+            return TransportError(f"{request}: the answer has more than {request.max_body} bytes; not read")
+        return _cut(request, error)
+
+
+class _HttpStream:
+    """A watch in progress."""
+
+    def __init__(self, request: Request, answer: HttpConnection) -> None:
+        self._request = request
+        self._answer = answer
+        self.status = answer.status
+        self.headers: Mapping[str, str] = answer.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the bytes as they come."""
+        try:
+            async for chunk in self._answer.chunks():
+                yield chunk
+        except HttpProblem as error:
+            raise _cut(self._request, error) from error
+
+
+def _cut(request: Request, error: Exception) -> TransportError:
+    cut = "cut: " if isinstance(error, EndedError) else ""
+    return TransportError(f"{request}: {cut}{str(error) or type(error).__name__}")
