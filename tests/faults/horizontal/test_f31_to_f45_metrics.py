@@ -80,6 +80,40 @@ def test_f31_ten_minutes_without_metrics_hold_and_the_first_good_sample_acts(lab
     lab(scenario)
 
 
+@pytest.mark.parametrize(
+    ("policy", "replicas"),
+    [
+        ({"policy": "LastGood", "maxAgeSeconds": 120}, {5}),
+        ({"policy": "Ignore"}, {5}),
+        ({"policy": "Replicas", "replicas": 7}, {7}),
+    ],
+    ids=["LastGood", "Ignore", "Replicas"],
+)
+@pytest.mark.parametrize("outage", ["F31 500", "F34 NaN", "F35 negative", "F38 five minutes old"])
+def test_a_loss_policy_through_ten_minutes_of_any_fault(lab, policy, replicas, outage):
+    """Whatever the fault, the policy decides the size, nothing passes it by on the way, and the first answer ends it."""
+
+    async def scenario(stage: Stage) -> None:
+        await held(stage, metrics=[queue() | {"onLoss": policy}])
+        async with working(stage):
+            await stage.pass_time(30)
+            answers = {"F34 NaN": said(stage, "NaN"), "F35 negative": said(stage, "-9")}
+            if outage == "F31 500":
+                stage.metrics.fail[EXTERNAL] = 500
+            else:
+                stage.metrics.raw[external_path(stage)] = answers.get(outage) or said(stage, "9", age=300)
+            await stage.pass_time(16)
+            for _ in range(39):
+                assert await stage.replicas("web") in replicas
+                await stage.pass_time(15)
+            stage.metrics.fail.clear()
+            stage.metrics.raw.clear()
+            load(stage, 600)
+            assert await becomes(stage, 6) <= 15
+
+    lab(scenario)
+
+
 @pytest.mark.parametrize("missing", [1, 2, 3], ids=["one", "half", "all but one"])
 @pytest.mark.parametrize(
     ("cpu", "allowed"), [("10m", {1, 2, 3, 4}), ("90m", {4, 5, 6, 7, 8})], ids=["low", "high"]
