@@ -21,9 +21,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerStatus,
 )
 from trimtab.operator.horizontal.ring import RecordRing
-
-MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
-"""Where a native HPA carries its memory: its status has no field for it."""
+from trimtab.operator.horizontal.successive import MEMORY_ANNOTATION, metadata_after, status_after
 
 STRATEGY_ANNOTATION = "autoscaling.trimtab.dev/selection-strategy"
 """Where a native HPA carries the strategy: a real API server would prune the field."""
@@ -166,10 +164,12 @@ class Autoscalers:
             spec = (
                 before.spec
             )  # native HPAs have no generation: only the content tells whether the spec changed
-        status = seen.status
-        if status.memory:
-            status = msgspec.structs.replace(status, memory="")
-        return msgspec.structs.replace(seen, spec=spec, status=status)
+        return msgspec.structs.replace(
+            seen,
+            metadata=metadata_after(before.metadata, seen.metadata),
+            spec=spec,
+            status=status_after(before.status, seen.status),
+        )
 
     def _defaulted(
         self, autoscaler: Autoscaler, seen: HorizontalPodAutoscaler
