@@ -5,15 +5,16 @@ are: a hundred keep hours, ten thousand keep minutes.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Reversible
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from trimtab.dashboard.stories import numbers_of, unit_of
 from trimtab.dashboard.views import EventView, MetricTrack, Track
-from trimtab.decide.horizontal import Decision, Record
+from trimtab.decide.horizontal import Decision
 from trimtab.decide.horizontal.proposals.proposal import Proposal
+from trimtab.operator.horizontal.ring import RecordRing
 
 MOST_POINTS: Final = 200_000
 """Points of all HPAs together; about 300 bytes each."""
@@ -46,15 +47,11 @@ class Past:
         self.events: deque[EventView] = deque(maxlen=MOST_EVENTS)
         self._units: tuple[str, ...] = ()
 
-    def take(self, records: Iterable[Record], most: int) -> None:
+    def take(self, records: RecordRing, most: int) -> None:
         """Note the records that are newer than the last point."""
         last = self.points[-1].at if self.points else float("-inf")
-        fresh = []
-        for record in records:
-            if record.decision.now <= last:
-                break
-            fresh.append(record.decision)
-        for decision in reversed(fresh):
+        for record in records.newer_than(last):
+            decision = record.decision
             self.points.append(_point(decision))
             self.events.extend(_events(decision))
             self._units = _units(decision) or self._units
@@ -87,13 +84,13 @@ class History:
         self._most_points = most_points
         self._pasts: dict[str, Past] = {}
 
-    def take(self, records: Mapping[str, Reversible[Record]]) -> None:
+    def take(self, records: Mapping[str, RecordRing]) -> None:
         """Note what is new, and forget the HPAs that are gone."""
         most = min(max(self._most_points // max(len(records), 1), LEAST_PER_HPA), MOST_PER_HPA)
         for gone in self._pasts.keys() - records.keys():
             del self._pasts[gone]
         for uid, ring in records.items():
-            self._pasts.setdefault(uid, Past()).take(reversed(ring), most)
+            self._pasts.setdefault(uid, Past()).take(ring, most)
 
     def of(self, uid: str) -> Past:
         """Return the past of an HPA; an empty one if there is none."""

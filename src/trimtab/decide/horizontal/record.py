@@ -30,7 +30,8 @@ class Record(Wire, kw_only=True):
     @property
     def fate(self) -> "Fate":
         """Return what became of the decision."""
-        return Fate(self.scale_error, self.status_error, self.is_dry_run)
+        fate = Fate(self.scale_error, self.status_error, self.is_dry_run)
+        return WELL if fate == WELL else fate
 
 
 class Fate(NamedTuple):
@@ -39,6 +40,10 @@ class Fate(NamedTuple):
     scale_error: str | None = None
     status_error: str | None = None
     is_dry_run: bool = False
+
+
+WELL = Fate()
+"""What becomes of nearly every decision."""
 
 
 class UnknownRecordError(ValueError):

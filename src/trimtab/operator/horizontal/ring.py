@@ -1,7 +1,7 @@
 """The last records of one autoscaler: the newest whole, the others packed.
 
-A thousand HPAs have twenty records each; whole, they took more memory than all their pods. The newest ones are looked at
-all the time (by the dashboard, by `trimtab top`), the others when somebody asks for them.
+A thousand HPAs have twenty records each; whole, they took more memory than all their pods. The newest is looked at all
+the time (by the dashboard, by `trimtab top`), the others when somebody asks for them.
 """
 
 from collections import deque
@@ -11,28 +11,30 @@ from typing import overload
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.packing import PackedRecord, pack, unpack
 
-WHOLE = 2
-"""Records that are kept as they are. A dashboard looks at the newest, and at the one before it to see that it knows it."""
-
 
 class RecordRing(Sequence[Record]):
     """Records, oldest first; when there are `most`, a new one takes the place of the oldest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._packed: deque[PackedRecord] = deque(maxlen=max(most - WHOLE, 0))
-        self._whole: deque[Record] = deque()
+        self._packed: deque[PackedRecord] = deque(maxlen=max(most - 1, 0))
+        self._last: Record | None = None
 
     def append(self, record: Record) -> None:
         """Take in the newest record."""
-        self._whole.append(record)
-        if len(self._whole) > min(WHOLE, self._most):
-            older = self._whole.popleft()
-            if self._packed.maxlen:
-                self._packed.append(pack(older, self._packed[-1] if self._packed else None))
+        if self._last is not None and self._most > 1:
+            self._packed.append(pack(self._last, self._packed[-1] if self._packed else None))
+        self._last = record if self._most else None
+
+    def newer_than(self, moment: float) -> list[Record]:
+        """Return the records of decisions after this moment, oldest first; no other is made whole."""
+        newer = [unpack(one) for one in self._packed if one.now > moment]
+        if self._last is not None and self._last.decision.now > moment:
+            newer.append(self._last)
+        return newer
 
     def __len__(self) -> int:
-        return len(self._packed) + len(self._whole)
+        return len(self._packed) + (self._last is not None)
 
     @overload
     def __getitem__(self, place: int) -> Record: ...
@@ -47,5 +49,7 @@ class RecordRing(Sequence[Record]):
         position = place + len(self) if place < 0 else place
         if not 0 <= position < len(self):
             raise IndexError(place)
-        packed = len(self._packed)
-        return unpack(self._packed[position]) if position < packed else self._whole[position - packed]
+        if position < len(self._packed):
+            return unpack(self._packed[position])
+        assert self._last is not None
+        return self._last

@@ -1,10 +1,11 @@
 """The ring shows every record as it was, however it keeps it."""
 
+import msgspec
 import pytest
 
-from tests.unit.decide.horizontal.builders import cpu, hpa, observe, pods, run, usage_of
+from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pods, run, usage_of
 from trimtab.decide.horizontal import Record, record
-from trimtab.operator.horizontal.ring import WHOLE, RecordRing
+from trimtab.operator.horizontal.ring import RecordRing
 
 
 def made(number: int) -> list[Record]:
@@ -27,11 +28,21 @@ def test_the_newest_are_kept_and_shown_oldest_first(most):
     assert len(ring) == most
 
 
-def test_the_newest_are_the_very_records_that_came_in():
+def test_the_newest_is_the_very_record_that_came_in():
     records, ring = made(5), RecordRing(4)
     for one in records:
         ring.append(one)
-    assert all(ring[-place] is records[-place] for place in range(1, WHOLE + 1))
+        assert ring[-1] is one
+
+
+def test_only_newer_records_are_shown_to_whoever_knows_the_others():
+    ring = RecordRing(4)
+    for number, one in enumerate(made(5)):
+        decision = msgspec.structs.replace(one.decision, now=T + number)
+        ring.append(msgspec.structs.replace(one, decision=decision))
+    assert [one.decision.now for one in ring.newer_than(T + 2)] == [T + 3, T + 4]
+    assert [one.decision.now for one in ring.newer_than(T - 1)] == [T + 1, T + 2, T + 3, T + 4]
+    assert ring.newer_than(T + 4) == []
 
 
 def test_an_empty_ring_is_false_and_has_no_last_record():
