@@ -15,6 +15,7 @@ from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.telemetry import Telemetry
 from trimtab.operator.settings import declared
+from trimtab.operator.vertical.quality import BulkHistogram
 from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -89,6 +90,12 @@ def _metrics() -> str:
         for holder in holders
         for metric in vars(holder).values()
         if isinstance(metric, MetricWrapperBase)
+    } | {
+        metric.name: ", ".join(metric.labels)
+        for holder in holders
+        if isinstance(holder, RecommenderMetrics)
+        for metric in vars(holder.quality).values()
+        if isinstance(metric, BulkHistogram)
     }
     rows = [
         (

@@ -57,6 +57,8 @@ class Intake:
     from_the_future: int = 0
     unknown: tuple[ContainerId, ...] = field(default=())
     """Containers that the model does not know (yet)."""
+    taken: Usage | None = None
+    """The samples that were accepted."""
 
 
 def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int) -> Intake:
@@ -82,7 +84,8 @@ def add_rows(state: ClusterState, resource: str, usage: Usage, most: Ints | None
     table = state.containers
     accepted = table.add_cpu(usage) if resource == CPU else table.add_memory(usage)
     count = int(accepted.sum())
-    return Intake(count, len(accepted) - count, int(excess.sum()), int(future.sum()))
+    taken = usage.where(accepted)
+    return Intake(count, len(accepted) - count, int(excess.sum()), int(future.sum()), taken=taken)
 
 
 def _impossible(

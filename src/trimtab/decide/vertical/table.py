@@ -23,6 +23,11 @@ class Table:
     def __len__(self) -> int:
         return self._used - len(self._free)
 
+    @property
+    def width(self) -> int:
+        """The number of rows ever in use at once; rows are numbered below it."""
+        return self._used
+
     def allocate(self) -> int:
         """Return a row with every field at its first value."""
         if self._free:

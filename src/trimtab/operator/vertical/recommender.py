@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
@@ -19,11 +21,15 @@ from trimtab.decide.vertical.checkpoints import save_checkpoints
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, new_conflicts
 from trimtab.decide.vertical.expiry import Collector
 from trimtab.decide.vertical.intake import Intake, record_oom
+from trimtab.decide.vertical.oom import OOM
+from trimtab.decide.vertical.quality import Expectations, expectations_of
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_vpas
-from trimtab.decide.vertical.state import ClusterState, PodId
+from trimtab.decide.vertical.samples import Usage
+from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, TrackedContainer
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import times
+from trimtab.model.resources import MEMORY
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.follow import Followed, Follower
@@ -188,10 +194,14 @@ class Recommender:
             followed = followed.without(loaded.waiting)
             self._tell_failures(loaded, followed)
         with self._timed("LoadMetrics"):
-            samples = await self._take_usage(standings, loaded.waiting, bounds, now)
-            self._take_ooms(loaded.waiting, now_ns)
+            expected = expectations_of(self.state)
+            taken = await self._take_usage(standings, loaded.waiting, bounds, now)
+            self._judge(expected, taken)
+            self._take_ooms(loaded.waiting, expected, now_ns)
         with self._timed("UpdateVPAs"):
-            written = await self._statuses.write(self._recommend(standings, followed, now_ns))
+            changes = self._recommend(standings, followed, now_ns)
+            self._metrics.quality.compare(expected, expectations_of(self.state))
+            written = await self._statuses.write(changes)
             self._tell_conflicts(followed.conflicts)
         with self._timed("MaintainCheckpoints"):
             saved = await self._maintain_checkpoints(followed)
@@ -202,6 +212,7 @@ class Recommender:
             **{f"usage of {namespace}": why for namespace, why in self._usage.failures.items()},
             **{f"status of {vpa}": why for vpa, why in self._statuses.failures.items()},
         }
+        samples = sum(intake.accepted for intake in taken.values())
         return LoopReport(len(followed.usable), samples, written, saved)
 
     def _tell_failures(self, loaded: Loaded, followed: Followed) -> None:
@@ -213,13 +224,18 @@ class Recommender:
 
     async def _take_usage(
         self, standings: Standings, waiting: frozenset[str], bounds: Bounds, now: datetime
-    ) -> int:
+    ) -> dict[str, Intake]:
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas} - waiting
         answers = await self._usage.read(namespaces)
         taken = take_usage(self.state, answers, bounds, now)
         for resource, intake in taken.items():
             self._count_refused(resource, intake)
-        return sum(intake.accepted for intake in taken.values())
+        return taken
+
+    def _judge(self, expected: Expectations, taken: dict[str, Intake]) -> None:
+        for resource, intake in taken.items():
+            if intake.taken is not None:
+                self._metrics.quality.judge(self.state, expected, resource, intake.taken)
 
     def _node_of(self, namespace: str, pod: str) -> str:
         found = self._view.pods.get(pod, namespace)
@@ -229,7 +245,7 @@ class Recommender:
         self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)
         self._metrics.refused.labels(resource, "from the future").inc(intake.from_the_future)
 
-    def _take_ooms(self, waiting: frozenset[str], now_ns: int) -> None:
+    def _take_ooms(self, waiting: frozenset[str], expected: Expectations, now_ns: int) -> None:
         capacities = self._view.capacities()
         taken = self._ooms.take()
         self._ooms.put_back(tuple(oom for oom in taken if oom.namespace in waiting))
@@ -242,6 +258,17 @@ class Recommender:
             refusal = record_oom(self.state, oom, now_ns, capacity)
             if refusal:
                 log.info("out-of-memory kill is not counted: %s", refusal)
+            else:
+                self._judge_oom(expected, oom)
+
+    def _judge_oom(self, expected: Expectations, oom: OOM) -> None:
+        container = ContainerId(PodId(oom.namespace, oom.pod), oom.container)
+        tracked = self.state.find_container(container)
+        if isinstance(tracked, TrackedContainer):
+            needed = Usage(
+                np.array([tracked.history.row]), np.array([tracked.history.oom_peak]), np.array([0])
+            )
+            self._metrics.quality.judge(self.state, expected, MEMORY, needed, is_oom=True)
 
     def _recommend(self, standings: Standings, followed: Followed, now_ns: int) -> list[StatusChange]:
         state = self.state

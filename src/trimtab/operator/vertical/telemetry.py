@@ -1,6 +1,5 @@
 """Prometheus metrics of the vertical loops, under upstream's names, plus a few of our own."""
 
-import math
 from collections import Counter as Tally
 from collections.abc import Iterable
 
@@ -9,16 +8,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from trimtab.decide.vertical.control import Claim
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
+from trimtab.operator.vertical.quality import QualityMetrics
 
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _FAST = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LATENCY = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 _SIZED = ("vpa_size_log2", "update_mode")
-
-
-def size_log2(pods: int) -> str:
-    """Return the label by which upstream groups VPAs: the logarithm of their number of pods."""
-    return str(int(math.log2(pods))) if pods > 0 else "0"
 
 
 class RecommenderMetrics:
@@ -42,7 +37,8 @@ class RecommenderMetrics:
             "Container histories kept.",
             registry=registry,
         )
-        self.responses = Counter(
+        # Upstream's counter has no suffix _total, which only a gauge is exposed without.
+        self.responses = Gauge(
             "vpa_recommender_metric_server_responses",
             "Answers of the metrics API.",
             ("is_error", "client_name"),
@@ -68,6 +64,7 @@ class RecommenderMetrics:
             registry=registry,
         )
 
+        self.quality = QualityMetrics(registry)
         self.history = Gauge(
             "trimtab_recommender_history_namespaces",
             "Namespaces whose history is read from Prometheus, by how far it is.",

@@ -20,6 +20,7 @@ from trimtab.cluster.fence import Fence
 from trimtab.decide.vertical.actions import Evict, Outcome, UpdateEvent, Verdict
 from trimtab.decide.vertical.brake import BrakeSettings, BrakeState
 from trimtab.decide.vertical.control import CONFLICT_REASON, DRIVING_MODES
+from trimtab.decide.vertical.quality import size_log2
 from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model.pod import Pod
@@ -28,7 +29,7 @@ from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.performing import Performed, Performer, Proof, RateLimit
 from trimtab.operator.vertical.references import pod_reference, vpa_reference
 from trimtab.operator.vertical.settings import VerticalSettings
-from trimtab.operator.vertical.telemetry import UpdaterMetrics, size_log2
+from trimtab.operator.vertical.telemetry import UpdaterMetrics
 
 log = logging.getLogger(__name__)
 SETTLE_SECONDS = 1.0
