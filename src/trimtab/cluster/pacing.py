@@ -67,6 +67,11 @@ class Pacer:
         self._not_before = 0.0
         self._one_at_a_time = asyncio.Lock()
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether nobody has to wait: no limit is set and the server did not complain."""
+        return self._qps is None and not self._throttled
+
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn and hold it while the request is under way."""

@@ -7,7 +7,9 @@ answer or a 5xx the caller looks first and decides again, because the write may 
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -55,7 +57,7 @@ class Sender:
 
     async def send(self, act: str, request: Request) -> Response:
         """Send, wait out 429, try a read again after a failure, and return a good answer or raise."""
-        backoff = Backoff(self.clock, self.random, first=0.2, longest=5.0)
+        backoff: Backoff | None = None
         throttled = failures = 0
         while True:
             try:
@@ -68,6 +70,7 @@ class Sender:
                 failures += 1
                 if request.method != "GET" or failures >= _MAX_READ_TRIES:
                     raise
+                backoff = backoff or Backoff(self.clock, self.random, first=0.2, longest=5.0)
                 await self.clock.sleep(backoff.delay())
 
     async def send_once(self, act: str, request: Request) -> Response:
@@ -117,17 +120,22 @@ class Sender:
 
     async def send_in_turn(self, act: str, request: Request) -> Response:
         """Send one time, when the server has room; for callers with a backoff of their own."""
+        if self._pacer.is_open:
+            return await self._send_and_note(act, request)
         async with self._pacer.turn():
-            try:
-                answer = await self.send_once(act, request)
-            except errors.TooManyRequests as error:
-                self._pacer.throttle(error.retry_after)
-                raise
-            except errors.ApiError:
-                self._pacer.served()
-                raise
+            return await self._send_and_note(act, request)
+
+    async def _send_and_note(self, act: str, request: Request) -> Response:
+        try:
+            answer = await self.send_once(act, request)
+        except errors.TooManyRequests as error:
+            self._pacer.throttle(error.retry_after)
+            raise
+        except errors.ApiError:
             self._pacer.served()
-            return answer
+            raise
+        self._pacer.served()
+        return answer
 
     def _allowed(self, act: str, request: Request) -> Request:
         """Return the write if it may be sent, ending before the lease may."""
@@ -135,7 +143,7 @@ class Sender:
             raise errors.Fenced(f"{act}: not sent, the lease may be lost")
         left = self._fence.time_left()
         return (
-            replace(request, deadlines=request.deadlines.within(left))
+            msgspec.structs.replace(request, deadlines=request.deadlines.within(left))
             if left < request.deadlines.total
             else request
         )

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from trimtab.cluster.http.answers import AnswerParser, Headers
 from trimtab.cluster.http.problems import BadAnswerError, DeadlineError, EndedError, HttpProblem
@@ -16,8 +17,7 @@ _BUFFER = 1024 * 1024
 """Bytes of a stream that may wait for its reader before the server has to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A request as bytes, and what must be known about it to read its answer."""
 
     payload: bytes
@@ -70,20 +70,23 @@ class HttpConnection(asyncio.Protocol):
         """Use `wire` from now on: the socket, or TLS above it."""
         self._wire = wire
 
-    async def fetch(self, message: Message) -> bytes:
-        """Send, and return the body once it is whole."""
-        self._begin(message)
-        self._waits_for_all = True
-        await self._wait()
+    def start(self, message: Message, *, whole: bool) -> "asyncio.Future[None]":
+        """Send; the future is done when the answer is there, all of it or its head."""
+        if self._ended is not None:
+            raise self._ended
+        assert self._wire is not None
+        self._is_busy = True
+        self._waits_for_all = whole
+        self._takes_encoded = message.takes_encoded
+        self._parser.expect(with_body=message.method != "HEAD", max_body=message.max_body)
+        self._waiter = self._loop.create_future()
+        self._wire.write(message.payload)
+        return self._waiter
+
+    def finish(self) -> bytes:
+        """Return the body of a whole answer; after that, `is_reusable` tells whether the server wants more."""
         self._finish()
         return self._parser.take_body()
-
-    async def open(self, message: Message) -> None:
-        """Send, and return once the head of the answer is there."""
-        self._begin(message)
-        self._waits_for_all = False
-        await self._wait()
-        self.deadline = NEVER
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes, in the pieces that the server sent: a watch sends an event in each."""
@@ -148,23 +151,11 @@ class HttpConnection(asyncio.Protocol):
         problem.__cause__ = exc
         return problem
 
-    def _begin(self, message: Message) -> None:
-        if self._ended is not None:
-            raise self._ended
-        assert self._wire is not None
-        self._is_busy = True
-        self._takes_encoded = message.takes_encoded
-        self._parser.expect(with_body=message.method != "HEAD", max_body=message.max_body)
-        self._wire.write(message.payload)
-
     async def _wait(self) -> None:
         if self._ended is not None:
             raise self._ended
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        await self._waiter
 
     def _progress(self) -> None:
         parser = self._parser

@@ -118,7 +118,7 @@ class Dialer:
         head = f"CONNECT {self.server.authority} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
         try:
             # An accepted CONNECT has no body, as the answer to a HEAD has none.
-            await connection.open(Message(head, "HEAD"))
+            await connection.start(Message(head, "HEAD"), whole=False)
         except HttpProblem as problem:
             raise CannotConnectError(f"the proxy {proxy.authority} failed: {problem}") from problem
         if not 200 <= connection.status < 300:

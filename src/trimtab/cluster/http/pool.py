@@ -7,9 +7,8 @@ a byte of an answer on a used connection is sent again on a new one. A write is 
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeVar
+
+import msgspec
 
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialing import Dialer
@@ -22,11 +21,8 @@ _LOOK_AFTER_SECONDS = 1.0
 _CLOSE_SECONDS = 1.0
 _READS = frozenset({"GET", "HEAD"})
 
-T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The time that an exchange has; `end` is the last moment, in the loop's time."""
 
     deadlines: Deadlines
@@ -46,14 +42,15 @@ class Pool:
 
     async def fetch(self, message: Message, context: ssl.SSLContext | None, limits: Limits) -> Response:
         """Send and return the whole answer."""
-        connection, body = await self._exchange(message, context, limits, HttpConnection.fetch)
-        response = Response(connection.status, connection.headers, body)
+        connection = await self._exchange(message, context, limits, whole=True)
+        response = Response(connection.status, connection.headers, connection.finish())
         self.put_back(connection)
         return response
 
     async def open(self, message: Message, context: ssl.SSLContext | None, limits: Limits) -> HttpConnection:
         """Send and return once the head of the answer is there; the connection is to be put back."""
-        connection, _ = await self._exchange(message, context, limits, HttpConnection.open)
+        connection = await self._exchange(message, context, limits, whole=False)
+        connection.deadline = NEVER
         return connection
 
     async def close(self) -> None:
@@ -73,43 +70,48 @@ class Pool:
         await asyncio.sleep(0)
 
     async def _exchange(
-        self,
-        message: Message,
-        context: ssl.SSLContext | None,
-        limits: Limits,
-        act: Callable[[HttpConnection, Message], Awaitable[T]],
-    ) -> tuple[HttpConnection, T]:
-        connection = await self._find(context) or await self._dial(context, limits)
+        self, message: Message, context: ssl.SSLContext | None, limits: Limits, *, whole: bool
+    ) -> HttpConnection:
+        connection = self._take(context) or await self._find(context) or await self._dial(context, limits)
         was_used = connection.is_used
         try:
-            return connection, await self._act_in_time(connection, message, limits, act)
+            return await self._send(connection, message, limits, whole=whole)
         except EndedError as error:
             if not (was_used and error.untouched and message.method in _READS):
                 raise
-        connection = await self._dial(context, limits)
-        return connection, await self._act_in_time(connection, message, limits, act)
+        return await self._send(await self._dial(context, limits), message, limits, whole=whole)
 
-    async def _act_in_time(
-        self,
-        connection: HttpConnection,
-        message: Message,
-        limits: Limits,
-        act: Callable[[HttpConnection, Message], Awaitable[T]],
-    ) -> T:
+    async def _send(
+        self, connection: HttpConnection, message: Message, limits: Limits, *, whole: bool
+    ) -> HttpConnection:
         connection.total = limits.end
         connection.deadline = min(self._loop.time() + limits.deadlines.first_byte, limits.end)
         self._dog.guard(connection)
         try:
-            return await act(connection, message)
+            await connection.start(message, whole=whole)
         except BaseException:
             # Also when the caller no longer waits: whatever comes later belongs to nobody.
             connection.abort()
             raise
         finally:
             self._dog.release(connection)
+        return connection
+
+    def _take(self, context: ssl.SSLContext | None) -> HttpConnection | None:
+        """Return the connection that was used last, if that was so lately that nothing needs to be checked."""
+        if not self._idle:
+            return None
+        connection = self._idle[-1]
+        if (
+            self._loop.time() - connection.idle_since > _LOOK_AFTER_SECONDS
+            or not connection.is_reusable
+            or self._open.get(connection) is not context
+        ):
+            return None
+        return self._idle.pop()
 
     async def _find(self, context: ssl.SSLContext | None) -> HttpConnection | None:
-        """Return a kept connection that can be used, the one used last if there are several."""
+        """Return a kept connection that can be used; close those that cannot."""
         while self._idle:
             connection = self._idle.pop()
             if self._loop.time() - connection.idle_since > _LOOK_AFTER_SECONDS:

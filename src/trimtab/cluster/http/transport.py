@@ -38,16 +38,19 @@ class HttpTransport:
 
     async def request(self, request: Request) -> Response:
         """Send and return the whole answer; a 401 is tried once more with fresh credentials."""
-        loop = asyncio.get_running_loop()
-        last_moment = loop.time() + request.deadlines.overall
-        async with self._turns:
-            if loop.time() >= last_moment:
+        now = asyncio.get_running_loop().time
+        last_moment = now() + request.deadlines.overall
+        await self._turns.acquire()
+        try:
+            if now() >= last_moment:
                 raise TransportError(f"{request}: not sent: it waited too long for its turn")
-            response = await self._fetch(request, min(loop.time() + request.deadlines.total, last_moment))
+            response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
             if response.status == 401:
                 self._connection.credentials.reject()
-                response = await self._fetch(request, min(loop.time() + request.deadlines.total, last_moment))
+                response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
             return response
+        finally:
+            self._turns.release()
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["_HttpStream"]:
