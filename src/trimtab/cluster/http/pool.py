@@ -72,20 +72,24 @@ class Pool:
     async def _exchange(
         self, message: Message, context: ssl.SSLContext | None, limits: Limits, *, whole: bool
     ) -> HttpConnection:
+        # The time to connect may be spent on the answer if there is a connection: evictions take ten seconds.
+        deadlines = limits.deadlines
+        begin_by = min(self._loop.time() + deadlines.connect + deadlines.first_byte, limits.end)
         connection = self._take(context) or await self._find(context) or await self._dial(context, limits)
         was_used = connection.is_used
         try:
-            return await self._send(connection, message, limits, whole=whole)
+            return await self._send(connection, message, begin_by, limits.end, whole=whole)
         except EndedError as error:
             if not (was_used and error.untouched and message.method in _READS):
                 raise
-        return await self._send(await self._dial(context, limits), message, limits, whole=whole)
+        connection = await self._dial(context, limits)
+        return await self._send(connection, message, begin_by, limits.end, whole=whole)
 
     async def _send(
-        self, connection: HttpConnection, message: Message, limits: Limits, *, whole: bool
+        self, connection: HttpConnection, message: Message, begin_by: float, end: float, *, whole: bool
     ) -> HttpConnection:
-        connection.total = limits.end
-        connection.deadline = min(self._loop.time() + limits.deadlines.first_byte, limits.end)
+        connection.total = end
+        connection.deadline = begin_by
         self._dog.guard(connection)
         try:
             await connection.start(message, whole=whole)
