@@ -4,18 +4,9 @@ from tests.dashboard.asking import app_of, entered
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
+from trimtab.cluster.fence import ClosedFence
 from trimtab.dashboard import dashboard_for
 from trimtab.dashboard.onlooker import Onlooker
-
-
-class Closed:
-    """A fence that is always closed."""
-
-    def may_write(self):
-        return False
-
-    def time_left(self):
-        return 0.0
 
 
 async def busy(stage: Stage) -> None:
@@ -46,13 +37,12 @@ def test_the_running_operators_decisions_are_shown():
 def test_an_onlooker_decides_alike_and_writes_nothing():
     async def scenario(stage: Stage) -> None:
         await busy(stage)
-        async with stage.running(fence=Closed()) as actor:
-            onlooker = Onlooker(stage.clock, actor.operator, 15.0)
+        async with stage.running(fence=ClosedFence()) as actor:
+            onlooker = Onlooker(stage.clock, actor.operator, ClosedFence(), 15.0)
             app = dashboard_for(stage.clock, actor.operator.autoscalers)
             await onlooker.step()
             row = await row_of(app)
-            assert (row["current"], row["desired"], row["isDryRun"]) == (3, 6, True)
-            assert onlooker.health() == {}
+            assert (row["current"], row["desired"], row["isDryRun"]) == (3, 6, False)
             assert [one.method for one in actor.line.sent if one.method != "GET"] == []
             assert await stage.replicas("web") == 3
 
@@ -62,13 +52,13 @@ def test_an_onlooker_decides_alike_and_writes_nothing():
 def test_an_onlooker_goes_by_what_the_operator_remembers():
     async def scenario(stage: Stage) -> None:
         await busy(stage)
-        async with stage.running() as acting, stage.running(fence=Closed()) as looking:
+        async with stage.running() as acting, stage.running(fence=ClosedFence()) as looking:
             await stage.step(acting)
             await stage.follow("web")
             stage.metrics.set_external(stage.namespace, "load", "100")
             await stage.step(acting, after=15)
             await stage.clock.sleep(1)  # virtual: until the watches have told
-            await Onlooker(stage.clock, looking.operator, 15.0).step()
+            await Onlooker(stage.clock, looking.operator, ClosedFence(), 15.0).step()
             mine, theirs = (
                 one.operator.autoscalers.named(stage.namespace, "web") for one in (looking, acting)
             )
@@ -81,4 +71,4 @@ def test_an_onlooker_goes_by_what_the_operator_remembers():
 
 async def test_a_dashboard_without_anything_to_show_says_so():
     browser = await entered(app_of())
-    assert (await browser.get("/api/overview")).json() == {"horizontal": [], "vertical": []}
+    assert (await browser.get("/api/overview")).json() == {"horizontal": [], "vertical": [], "notices": []}

@@ -1,5 +1,6 @@
 """What the pages are told: rows, stories, pods, events and history, from a running operator's own objects."""
 
+import asyncio
 import json
 
 import pytest
@@ -20,7 +21,7 @@ UGLY = stage.UGLY
 def page_of(one, identity="hpa/shop/web"):
     source = OperatorHorizontal([one])
     source.take()
-    page = source.page(identity)
+    page = asyncio.run(source.page(identity))
     assert page is not None
     return page
 
@@ -97,7 +98,7 @@ def test_a_pod_that_counts_but_is_not_measured_like_the_others_says_why(pod, sam
     assert found["a"] == why
 
 
-def test_history_outlives_the_ring_of_records_and_keeps_events():
+async def test_history_outlives_the_ring_of_records_and_keeps_events():
     one = stage.autoscaler(records=2)
     source = OperatorHorizontal([one])
     replicas = 3
@@ -106,7 +107,7 @@ def test_history_outlives_the_ring_of_records_and_keeps_events():
         usage = given.usage_of(pods, 50 if step % 4 else 95, age=-15.0 * step)
         replicas = stage.decided(one, replicas, usage, at=given.T + 15 * step, pods=pods)
         source.take()
-    page = source.page("hpa/shop/web")
+    page = await source.page("hpa/shop/web")
     assert page is not None
     track = page.track
     assert len(track.at) == 10
@@ -117,12 +118,12 @@ def test_history_outlives_the_ring_of_records_and_keeps_events():
     assert "SuccessfulRescale" in {event.reason for event in page.events}
 
 
-def test_taking_twice_adds_nothing():
+async def test_taking_twice_adds_nothing():
     one = stage.steady()
     source = OperatorHorizontal([one])
     source.take()
     source.take()
-    page = source.page("hpa/shop/web")
+    page = await source.page("hpa/shop/web")
     assert page is not None
     assert len(page.track.at) == 1
 

@@ -31,6 +31,10 @@ COMMANDS = {
         "trimtab.cli.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
     ),
     "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
+    "dashboard": Lazy(
+        "trimtab.cli.dashboard:dashboard",
+        "Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written.",
+    ),
     "explain": Lazy(
         "trimtab.cli.explain:command",
         "Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`.",

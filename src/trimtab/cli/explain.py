@@ -13,6 +13,7 @@ from trimtab.cli.connection import context_option, kubeconfig_option, namespace_
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
+from trimtab.cluster.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
@@ -21,19 +22,7 @@ from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.assembly import compat_of
 from trimtab.operator.vertical.explaining import Explained, Explainer, NotFoundError
 
-_GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
-
-
-class _NeverWrites:
-    """A fence that is always closed: looking must not change anything."""
-
-    def may_write(self) -> bool:
-        """Return False."""
-        return False
-
-    def time_left(self) -> float:
-        """Return no time at all."""
-        return 0.0
+GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
 
 
 @click.command("explain")
@@ -46,7 +35,7 @@ class _NeverWrites:
     help="Address of a running operator's port, as http://127.0.0.1:8080, for HPAs; without it the decision is made on the spot.",
 )
 @click.option(
-    "--feature-gates", default=_GATES, show_default=True, help="Gates for a decision made on the spot."
+    "--feature-gates", default=GATES, show_default=True, help="Gates for a decision made on the spot."
 )
 @click.option("--compat", default="", help="Decide on the spot as upstream does: kubernetes-1.36.")
 @click.option(
@@ -112,7 +101,7 @@ def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Record:
         for native in (False, True):
             chosen = replace(settings, own_hpas=not native, native_hpas=native)
             component = HorizontalAutoscaler(
-                client.clock, client, chosen, rules=rules_of(chosen), fence=_NeverWrites()
+                client.clock, client, chosen, rules=rules_of(chosen), fence=ClosedFence()
             )
             try:
                 await component.start()

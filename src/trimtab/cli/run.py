@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import Field
 from datetime import timedelta
 from typing import Any
@@ -82,7 +83,7 @@ def _command() -> click.Command:
 def _run(**values: Any) -> None:
     settings = with_values(values)
     try:
-        _start(settings)
+        start(settings)
     except OSError as error:
         where = f"{settings.bind_address}:{settings.port}"
         raise CommandError(
@@ -90,18 +91,25 @@ def _run(**values: Any) -> None:
         ) from error
 
 
-def _start(settings: Settings) -> None:
+def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
+    """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.client import Client  # noqa: PLC0415
     from trimtab.cluster.config import load_connection  # noqa: PLC0415
     from trimtab.cluster.errors import ConfigError  # noqa: PLC0415
     from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
     from trimtab.operator import logs  # noqa: PLC0415
-    from trimtab.operator.assembly import Operator  # noqa: PLC0415
+    from trimtab.operator.assembly import Operator, Parts  # noqa: PLC0415
     from trimtab.operator.horizontal.native import RivalControllerError  # noqa: PLC0415
+    from trimtab.operator.process import Component  # noqa: PLC0415
 
-    logs.set_up(settings.log_format)
+    logs.set_up(settings.log_format, quiet=announce is not None)
     clock = SystemClock()
+
+    def page(parts: Parts) -> Component:
+        from trimtab.dashboard.component import Dashboard  # noqa: PLC0415 - most operators show no page
+
+        return Dashboard(parts, announce)
 
     async def main() -> None:
         connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
@@ -112,7 +120,9 @@ def _start(settings: Settings) -> None:
             burst=settings.kube_api_burst,
         )
         try:
-            await Operator(clock, client, settings, token=os.environ.get("TRIMTAB_TOKEN", "")).run()
+            await Operator(
+                clock, client, settings, token=os.environ.get("TRIMTAB_TOKEN", ""), beside={"dashboard": page}
+            ).run()
         finally:
             await client.close()
 

@@ -105,7 +105,7 @@ class _Stage:
     async def _start_operator(self, cluster: "EmbeddedCluster", stack: AsyncExitStack) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
 
-        from trimtab.dashboard import LabLoads, dashboard_for, serving, vertical_of  # noqa: PLC0415
+        from trimtab.dashboard import InTheCluster, LabLoads, dashboard_for, serving, vertical_of  # noqa: PLC0415
         from trimtab.operator import logs  # noqa: PLC0415
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of  # noqa: PLC0415
@@ -132,7 +132,12 @@ class _Stage:
         page = dashboard_for(
             self._clock,
             horizontal.autoscalers,
-            vertical=vertical_of(site.view, recommender, updater),
+            vertical=vertical_of(
+                site.view,
+                recommender,
+                updater,
+                InTheCluster(self._clock, cluster.client, site.view, settings),
+            ),
             controls=LabLoads(cluster.load),
         )
         self._dashboard = page.url(await stack.enter_async_context(serving(page)))

@@ -25,3 +25,15 @@ class NoFence:
     def time_left(self) -> float:
         """Return that there is no end."""
         return float("inf")
+
+
+class ClosedFence:
+    """The fence of a program that only looks: nothing is ever written."""
+
+    def may_write(self) -> bool:
+        """Return False."""
+        return False
+
+    def time_left(self) -> float:
+        """Return no time at all."""
+        return 0.0

@@ -8,6 +8,7 @@ asks the very `decide` that runs in production. What belongs here: words, pages,
 from trimtab.dashboard.access import Access, ClusterAccess, OneToken, Viewer
 from trimtab.dashboard.app import DashboardApp
 from trimtab.dashboard.assembly import dashboard_for, keep_address, serving, vertical_of
+from trimtab.dashboard.elsewhere import InTheCluster
 from trimtab.dashboard.loads import LabLoads
 from trimtab.dashboard.onlooker import Onlooker
 from trimtab.dashboard.source import Controls, HorizontalSource, VerticalSource
@@ -19,6 +20,7 @@ __all__ = [
     "Controls",
     "DashboardApp",
     "HorizontalSource",
+    "InTheCluster",
     "LabLoads",
     "Load",
     "OneToken",

@@ -15,7 +15,7 @@ import msgspec
 from trimtab.clock import Clock, FastClock
 from trimtab.dashboard import sessions
 from trimtab.dashboard.access import Access, OneToken
-from trimtab.dashboard.board import Board
+from trimtab.dashboard.board import Board, Notices
 from trimtab.dashboard.files import Files
 from trimtab.dashboard.guard import Guard, headers_for
 from trimtab.dashboard.http import (
@@ -78,9 +78,11 @@ class DashboardApp:
         access: Access | None = None,
         controls: Controls | None = None,
         hosts: tuple[str, ...] = (),
+        notices: Notices = tuple,
     ) -> None:
         self.token = secrets.token_urlsafe(24)
         """The token that opens everything; only if no other `access` is given."""
+        self._has_own_token = access is None
         self._horizontal = horizontal
         self._vertical = vertical or NoVertical()
         self._controls = controls
@@ -88,7 +90,7 @@ class DashboardApp:
         self._files = Files()
         self._pace = pace_of(clock)
         self._sessions = Sessions(clock, access or OneToken(self.token), self._pace)
-        self._board = Board(horizontal, self._vertical)
+        self._board = Board(horizontal, self._vertical, notices)
         self._streams = Streams(self._board)
         self._pages: dict[str, Page] = {
             "/api/session": self._session,
@@ -102,9 +104,10 @@ class DashboardApp:
             "/api/loads": self._set_load,
         }
 
-    def url(self, port: int, host: str = "127.0.0.1") -> str:
+    def url(self, port: int, host: str = "127.0.0.1", *, is_https: bool = False) -> str:
         """Return the address to open; the token stands behind `#`, which browsers send to no server."""
-        return f"http://{host}:{port}/#token={self.token}"
+        address = f"{'https' if is_https else 'http'}://{f'[{host}]' if ':' in host else host}:{port}/"
+        return f"{address}#token={self.token}" if self._has_own_token else address
 
     def look(self) -> None:
         """Take in what the program did since the last look; the overview is only kept for those who look at it."""
@@ -205,7 +208,7 @@ class DashboardApp:
 
     async def _hpa(self, request: Request, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
-        return shown(_found(self._horizontal.page(identity), identity))
+        return shown(_found(await self._horizontal.page(identity), identity))
 
     async def _vpa(self, request: Request, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)

@@ -11,7 +11,7 @@ from trimtab.dashboard.access import Access
 from trimtab.dashboard.app import DashboardApp
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.source import Controls
-from trimtab.dashboard.vertical import OperatorVertical, RecommenderView, UpdaterView
+from trimtab.dashboard.vertical import Elsewhere, OperatorVertical, RecommenderView, UpdaterView
 from trimtab.lab.serving import write_private
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView
@@ -42,10 +42,13 @@ def dashboard_for(
 
 
 def vertical_of(
-    view: ClusterView, recommender: RecommenderView | None = None, updater: UpdaterView | None = None
+    view: ClusterView,
+    recommender: RecommenderView | None = None,
+    updater: UpdaterView | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> OperatorVertical:
-    """Return the VPAs of an operator: `Site.view`, and the loops that run in this process."""
-    return OperatorVertical(view, recommender, updater)
+    """Return the VPAs of an operator: `Site.view`, the loops that run in this process, and what the cluster tells."""
+    return OperatorVertical(view, recommender, updater, elsewhere)
 
 
 @asynccontextmanager

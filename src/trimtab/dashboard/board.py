@@ -1,18 +1,22 @@
 """The overview as it is now, and what changed since a viewer last looked."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from trimtab.dashboard.source import HorizontalSource, VerticalSource
-from trimtab.dashboard.views import HorizontalRow, Overview, Row, VerticalRow
+from trimtab.dashboard.views import HorizontalRow, Notice, Overview, Row, VerticalRow
+
+Notices = Callable[[], tuple[Notice, ...]]
 
 
 class Board:
     """Rows by id, each with the number of the look at which it last changed."""
 
-    def __init__(self, horizontal: HorizontalSource, vertical: VerticalSource) -> None:
+    def __init__(self, horizontal: HorizontalSource, vertical: VerticalSource, notices: Notices) -> None:
         self._horizontal = horizontal
         self._vertical = vertical
+        self._tell = notices
+        self._notices: tuple[int, tuple[Notice, ...]] = (0, ())
         self._rows: dict[str, tuple[int, Row]] = {}
         self._gone: dict[str, int] = {}
         self._looks = 0
@@ -26,6 +30,9 @@ class Board:
     def look(self) -> None:
         """Bring the board up to date and wake those who wait."""
         self._looks += 1
+        notices = self._tell()
+        if notices != self._notices[1]:
+            self._notices = (self._looks, notices)
         rows: dict[str, Row] = {row.id: row for row in self._all()}
         for gone in self._rows.keys() - rows.keys():
             self._gone[gone] = self._looks
@@ -49,22 +56,29 @@ class Board:
 
     def overview(self, namespaces: frozenset[str]) -> Overview:
         """Return everything in some namespaces."""
-        return _sorted(row for _, row in self._rows.values() if row.namespace in namespaces)
+        rows = (row for _, row in self._rows.values() if row.namespace in namespaces)
+        return _sorted(rows, self._notices[1])
+
+    def notices_since(self, look: int) -> tuple[Notice, ...] | None:
+        """Return what is to be known about the program; None if that did not change after a look."""
+        at, notices = self._notices
+        return notices if at > look else None
 
     def since(self, look: int, namespaces: frozenset[str]) -> tuple[Overview, tuple[str, ...]]:
         """Return the rows that changed after a look, and the ids that are gone since."""
         changed = (row for at, row in self._rows.values() if at > look and row.namespace in namespaces)
         gone = tuple(identity for identity, at in self._gone.items() if at > look)
-        return _sorted(changed), gone
+        return _sorted(changed, ()), gone
 
     def _all(self) -> Iterable[Row]:
         yield from self._horizontal.rows()
         yield from self._vertical.rows()
 
 
-def _sorted(rows: Iterable[Row]) -> Overview:
+def _sorted(rows: Iterable[Row], notices: tuple[Notice, ...]) -> Overview:
     ordered = sorted(rows, key=lambda row: row.id)
     return Overview(
+        notices=notices,
         horizontal=tuple(row for row in ordered if isinstance(row, HorizontalRow)),
         vertical=tuple(row for row in ordered if isinstance(row, VerticalRow)),
     )

@@ -1,6 +1,6 @@
 """Shows the HPAs of a running operator: its book of autoscalers, their records, and the past we keep of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -10,7 +10,7 @@ from trimtab.dashboard.history import History
 from trimtab.dashboard.naming import renamed
 from trimtab.dashboard.pods import pods_of
 from trimtab.dashboard.stories import story_of
-from trimtab.dashboard.views import ConditionView, HorizontalPage, HorizontalRow
+from trimtab.dashboard.views import ConditionView, EventView, HorizontalPage, HorizontalRow
 from trimtab.decide.horizontal import Record, explain
 from trimtab.model import wire
 from trimtab.model.meta import Condition
@@ -23,9 +23,15 @@ MOST_TOLD: Final = 500
 class OperatorHorizontal:
     """The source of HPAs for a dashboard beside an operator."""
 
-    def __init__(self, autoscalers: Iterable[Autoscaler], history: History | None = None) -> None:
+    def __init__(
+        self,
+        autoscalers: Iterable[Autoscaler],
+        history: History | None = None,
+        events: Callable[[str], Awaitable[tuple[EventView, ...]]] | None = None,
+    ) -> None:
         self._autoscalers = autoscalers
         self._history = history or History()
+        self._events = events
         self._rows: dict[str, tuple[tuple[object, ...], HorizontalRow]] = {}
 
     def take(self) -> None:
@@ -55,7 +61,7 @@ class OperatorHorizontal:
         found = self._find(identity)
         return _last(found) if found is not None else None
 
-    def page(self, identity: str) -> HorizontalPage | None:
+    async def page(self, identity: str) -> HorizontalPage | None:
         """Return everything about one HPA."""
         found = self._find(identity)
         if found is None:
@@ -66,7 +72,7 @@ class OperatorHorizontal:
             story=None,
             track=past.track(),
             problem=found.problem,
-            events=tuple(reversed(past.events)),
+            events=tuple(reversed(past.events)) if self._events is None else await self._events(identity),
             spec=wire.to_builtins(found.hpa.spec),
         )
         return page if record is None else _with_record(page, record)

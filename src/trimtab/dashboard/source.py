@@ -18,7 +18,7 @@ class HorizontalSource(Protocol):
         """Return every HPA, by id."""
         ...
 
-    def page(self, identity: str) -> HorizontalPage | None:
+    async def page(self, identity: str) -> HorizontalPage | None:
         """Return everything about one HPA; None if there is none of that id."""
         ...
 

@@ -80,11 +80,13 @@ class Streams:
             if any(end.done() for end in ends):
                 return
             changed, gone = board.since(look, await viewer.visible(board.namespaces()))
+            notices = board.notices_since(look)
             look = board.looks
             quiet += 1
-            if changed.horizontal or changed.vertical or gone:
+            if changed.horizontal or changed.vertical or gone or notices is not None:
                 quiet = 0
-                yield _event({"horizontal": changed.horizontal, "vertical": changed.vertical, "gone": gone})
+                rows = {"horizontal": changed.horizontal, "vertical": changed.vertical, "gone": gone}
+                yield _event(rows if notices is None else {**rows, "notices": notices})
             elif quiet >= QUIET_LOOKS:
                 quiet = 0
                 yield b": still here\n\n"

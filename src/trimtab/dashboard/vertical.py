@@ -1,13 +1,15 @@
 """Shows the VPAs of a running operator: what the recommender learned, who controls which pod, and what comes next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from trimtab.dashboard import states
 from trimtab.dashboard.histograms import bars_of, samples_of
 from trimtab.dashboard.horizontal import conditions_of
-from trimtab.dashboard.views import AmountView, SizedPod, VerticalPage, VerticalRow
+from trimtab.dashboard.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
 from trimtab.decide.vertical.actions import Verdict
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.control import Claim
@@ -44,6 +46,22 @@ class UpdaterView(Protocol):
         ...
 
 
+class Elsewhere(Protocol):
+    """Finds out what the loops of another process know, from what they left in the cluster."""
+
+    async def learned(self, vpa: str, standings: Standings) -> RecommenderView | None:
+        """Return what the recommender saved about a VPA."""
+        ...
+
+    async def verdicts(self) -> Mapping[str, Verdict]:
+        """Return what the next update loop would do with each pod."""
+        ...
+
+    async def events(self, identity: str) -> tuple[EventView, ...]:
+        """Return what was told about a VPA, by its id."""
+        ...
+
+
 @dataclass(frozen=True)
 class OperatorVertical:
     """The source of VPAs for a dashboard beside an operator; a process may lack the recommender or the updater."""
@@ -51,6 +69,7 @@ class OperatorVertical:
     view: ClusterView
     recommender: RecommenderView | None = None
     updater: UpdaterView | None = None
+    elsewhere: Elsewhere | None = None
 
     def rows(self) -> Sequence[VerticalRow]:
         """Return every VPA, by id."""
@@ -64,7 +83,22 @@ class OperatorVertical:
             return None
         standings = await self.view.standings()
         claim = standings.claims.get(vpa.key)
-        pods = [pod for pod in self.view.pods if pod.metadata.namespace == namespace]
+        here = await self._with_elsewhere(vpa.key, standings)
+        events = await self.elsewhere.events(identity) if self.elsewhere is not None else ()
+        return msgspec.structs.replace(here._page(vpa, claim, standings), events=events)
+
+    async def _with_elsewhere(self, vpa: str, standings: Standings) -> "OperatorVertical":
+        """Return the same source with what other processes know, where the loops of this one know nothing."""
+        if self.elsewhere is None:
+            return self
+        recommender, updater = self.recommender, self.updater
+        if recommender is None or vpa not in recommender.state.vpas:
+            recommender = await self.elsewhere.learned(vpa, standings)
+        updater = _Foreseen(await self.elsewhere.verdicts(), updater)
+        return OperatorVertical(self.view, recommender, updater)
+
+    def _page(self, vpa: VerticalPodAutoscaler, claim: Claim | None, standings: Standings) -> VerticalPage:
+        pods = [pod for pod in self.view.pods if pod.metadata.namespace == vpa.metadata.namespace]
         explained = [self._pod(pod, standings) for pod in pods] if claim is not None else []
         # A pod of another workload is of no interest; one of ours that somebody else controls is.
         ours = [(pod, one) for pod, one in zip(pods, explained, strict=False) if _concerns(one, vpa.key)]
@@ -136,6 +170,16 @@ class OperatorVertical:
                 for bound, amounts in one.reasons.items():
                     if resource in amounts:
                         yield f"{bound}: {amounts[resource]}"
+
+
+@dataclass(frozen=True)
+class _Foreseen:
+    verdicts: Mapping[str, Verdict]
+    updater: UpdaterView | None
+
+    def verdict(self, pod: str) -> Verdict | None:
+        known = self.updater.verdict(pod) if self.updater is not None else None
+        return known or self.verdicts.get(pod)
 
 
 def _requests(pods: Iterable[Pod], container: str, resource: str) -> Iterable[tuple[str, float]]:

@@ -245,6 +245,14 @@ class VerticalPage(View):
     pods_total: int = 0
     cuts: tuple[str, ...] = ()
     conditions: tuple[ConditionView, ...] = ()
+    events: tuple[EventView, ...] = ()
+
+
+class Notice(View):
+    """Something about the program itself that every viewer should know."""
+
+    text: str
+    is_problem: bool = False
 
 
 class Overview(View):
@@ -252,6 +260,7 @@ class Overview(View):
 
     horizontal: tuple[HorizontalRow, ...]
     vertical: tuple[VerticalRow, ...]
+    notices: tuple[Notice, ...] = ()
 
 
 class Load(View):

@@ -27,6 +27,7 @@ ADAPTER_PORT: Final = 6443
 DASHBOARD_PORT: Final = 8443
 WEBHOOK_SERVICE: Final = "trimtab-webhook"
 WEBHOOK_SECRET: Final = "trimtab-webhook-tls"  # noqa: S105 - a name
+DASHBOARD_CERTIFICATE: Final = Val("dashboard.certificateSecret")
 OWN_CERTIFICATE: Final = Not(Val("vertical.admission.certificateSecret"))
 
 _APP: Final = {"app.kubernetes.io/name": "trimtab"}

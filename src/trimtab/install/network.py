@@ -24,6 +24,8 @@ def services() -> list[Tree]:
     found += where_enabled(
         names.ADMISSION, _service(names.WEBHOOK_SERVICE, names.ADMISSION, "webhook", 443, "webhook")
     )
+    dashboard = _service("trimtab-dashboard", names.DASHBOARD, "https", 443, "dashboard")
+    found += where_enabled(names.DASHBOARD, If(names.DASHBOARD_CERTIFICATE, dashboard))
     return found + where_enabled(names.ADAPTER, _service(ADAPTER_SERVICE, names.ADAPTER, "api", 443, "api"))
 
 
@@ -126,9 +128,14 @@ def _callers(component: str) -> list[Tree]:
     monitoring = {"namespaceSelector": _named(Val("networkPolicy.monitoringNamespace"))}
     if component == names.ADAPTER:
         return [_allow("from", [_api_server()], [_tcp(names.ADAPTER_PORT)])]
-    allowed = [_allow("from", [monitoring], [_tcp(HEALTH_PORT)])]
+    allowed: list[Tree] = [_allow("from", [monitoring], [_tcp(HEALTH_PORT)])]
     if component == names.ADMISSION:
         allowed.append(_allow("from", [_api_server()], [_tcp(names.WEBHOOK_PORT)]))
+    if component == names.DASHBOARD:
+        ingress = {"namespaceSelector": _named(Val("dashboard.ingressNamespace"))}
+        allowed.append(
+            If(names.DASHBOARD_CERTIFICATE, _allow("from", [ingress], [_tcp(names.DASHBOARD_PORT)]))
+        )
     return allowed
 
 

@@ -73,6 +73,9 @@ _HORIZONTAL_VIEW = (
     _rule("custom.metrics.k8s.io", Val("horizontal.customMetrics"), "get"),
     _rule("external.metrics.k8s.io", Val("horizontal.externalMetrics"), "list"),
 )
+_NATIVE_VIEW = If(
+    Val("horizontal.nativeHpas"), _rule("autoscaling", ("horizontalpodautoscalers",), "get", *_FOLLOW)
+)
 _VERTICAL_VIEW = (
     _rule("", ("pods", "limitranges", "replicationcontrollers"), *_FOLLOW),
     *_WORKLOADS,
@@ -94,10 +97,7 @@ RIGHTS: Final[dict[str, Rights]] = {
             _rule("", ("replicationcontrollers/scale",), "get", "patch"),
             _rule("apps", tuple(f"{kind}/scale" for kind in _APPS), "get", "patch"),
             _rule(OWN_GROUP, ("horizontalpodautoscalers/status",), "patch"),
-            If(
-                Val("horizontal.nativeHpas"),
-                _rule("autoscaling", ("horizontalpodautoscalers",), "get", *_FOLLOW),
-            ),
+            _NATIVE_VIEW,
             If(
                 Val("horizontal.nativeHpas"),
                 _rule("autoscaling", ("horizontalpodautoscalers/status",), "patch"),
@@ -163,7 +163,10 @@ RIGHTS: Final[dict[str, Rights]] = {
             *_VERTICAL_VIEW,
             _rule("", ("replicationcontrollers/scale",), "get"),
             _rule("apps", tuple(f"{kind}/scale" for kind in _APPS), "get"),
+            _scales("get"),
             _rule(VPA_GROUP, ("verticalpodautoscalercheckpoints",), "list"),
+            _rule("", ("events",), "list"),
+            _NATIVE_VIEW,
         ),
         cluster=(_NODES, *_REVIEWS),
     ),

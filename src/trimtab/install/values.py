@@ -128,7 +128,24 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "dashboard.enabled",
         False,
-        "Run the dashboard as a program of its own, with read rights only; needs `--components=dashboard` in the image.",
+        "Run the dashboard for your teams, with read rights only; each viewer logs in and sees what they may see. "
+        "To look yourself nothing needs to be installed: `trimtab dashboard`.",
+    ),
+    Setting(
+        "dashboard.hosts",
+        [],
+        "Host names that it is reached by, besides localhost of `kubectl port-forward`.",
+    ),
+    Setting(
+        "dashboard.certificateSecret",
+        "",
+        "Secret of type kubernetes.io/tls: it then serves HTTPS through the Service trimtab-dashboard. Empty: it stays on "
+        "the pod's loopback, for `kubectl port-forward`.",
+    ),
+    Setting(
+        "dashboard.ingressNamespace",
+        "ingress-nginx",
+        "Who may connect to that Service: the namespace of your ingress controller.",
     ),
     Setting("dashboard.resources", _SMALL, "Resources of the dashboard."),
     Setting("networkPolicy.enabled", True, "Allow only the connections that are needed."),

@@ -7,9 +7,11 @@ from trimtab.install import names
 from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, ours, selector, where_enabled
 from trimtab.install.tree import NAMESPACE, If, Joined, Not, Pairs, Text, Tree, Val
 
+_COPIES: Final = Val("replicas")
 _CERTIFICATE = Val("vertical.admission.certificateSecret")
 _CERTIFICATE_DIRECTORY: Final = "/etc/trimtab/webhook"
 _ADAPTER_DIRECTORY: Final = "/etc/trimtab/adapter"
+_DASHBOARD_DIRECTORY: Final = "/etc/trimtab/dashboard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Program:
     volumes: tuple[Tree, ...] = ()
     mounts: tuple[Tree, ...] = ()
     probe: tuple[str, str] = ("health", "HTTP")
+    replicas: Tree = _COPIES
 
 
 def _runs(components: str, *more: Tree) -> tuple[Tree, ...]:
@@ -52,6 +55,17 @@ def _webhook_files() -> tuple[Tree, ...]:
     return tuple(
         If(Not(OWN_CERTIFICATE), f"--{flag}={_CERTIFICATE_DIRECTORY}/{file}") for flag, file in files.items()
     )
+
+
+def _dashboard_over_https() -> tuple[Tree, ...]:
+    """Without a certificate it stays on the pod's loopback, where only `kubectl port-forward` comes."""
+    flags = (
+        "--dashboard-address=0.0.0.0",
+        f"--dashboard-port={names.DASHBOARD_PORT}",
+        f"--dashboard-cert-file={_DASHBOARD_DIRECTORY}/tls.crt",
+        f"--dashboard-private-key-file={_DASHBOARD_DIRECTORY}/tls.key",
+    )
+    return tuple(If(names.DASHBOARD_CERTIFICATE, flag) for flag in flags)
 
 
 PROGRAMS: Final = (
@@ -127,7 +141,34 @@ PROGRAMS: Final = (
         mounts=({"name": "configuration", "mountPath": _ADAPTER_DIRECTORY, "readOnly": True},),
         probe=("api", "HTTPS"),
     ),
-    Program(names.DASHBOARD, "dashboard.resources", _runs("dashboard", "--no-leader-elect")),
+    Program(
+        names.DASHBOARD,
+        "dashboard.resources",
+        _runs(
+            "dashboard",
+            If(Val("horizontal.nativeHpas"), "--native-hpas"),
+            If(Val("dashboard.hosts"), Text("--dashboard-hosts=", Joined("dashboard.hosts"))),
+            *_dashboard_over_https(),
+        ),
+        ports=(("dashboard", names.DASHBOARD_PORT),),
+        volumes=(
+            If(
+                names.DASHBOARD_CERTIFICATE,
+                {
+                    "name": "certificate",
+                    "secret": {"secretName": names.DASHBOARD_CERTIFICATE, "defaultMode": 0o440},
+                },
+            ),
+        ),
+        mounts=(
+            If(
+                names.DASHBOARD_CERTIFICATE,
+                {"name": "certificate", "mountPath": _DASHBOARD_DIRECTORY, "readOnly": True},
+            ),
+        ),
+        # Sessions live in memory: a second copy would not know who logged in at the first.
+        replicas=1,
+    ),
 )
 
 
@@ -143,7 +184,7 @@ def _deployment(program: Program) -> Tree:
         f"trimtab-{program.component}",
         program.component,
         spec={
-            "replicas": Val("replicas"),
+            "replicas": program.replicas,
             "selector": {"matchLabels": selector(program.component)},
             "template": {
                 "metadata": {

@@ -2,14 +2,16 @@
 
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.cluster.fence import Fence, NoFence
+from trimtab.cluster.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leader import LeaderElector, unique_identity
 from trimtab.operator.health import HealthApp, Pages
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
@@ -20,6 +22,9 @@ from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import Settings
 from trimtab.serving import served
 
+if TYPE_CHECKING:
+    from trimtab.operator.vertical.assembly import Site
+
 log = logging.getLogger(__name__)
 
 Work = Callable[[], Awaitable[None]]
@@ -29,11 +34,38 @@ VERTICAL = ("recommender", "updater", "admission", "roles")
 """The loops that size pods; each can run by itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What runs in this process, for a component that shows or serves it."""
+
+    clock: Clock
+    client: Client
+    settings: Settings
+    fence: Fence
+    horizontal: HorizontalAutoscaler | None
+    site: "Site | None"
+    loops: Mapping[str, Component]
+    """The vertical loops, by name."""
+
+
+Beside = Callable[[Parts], Component]
+"""Makes a component of a layer above this one; `trimtab run` knows them."""
+
+
 class Operator:
     """All that `trimtab run` runs."""
 
-    def __init__(self, clock: Clock, client: Client, settings: Settings, *, token: str = "") -> None:
-        known = (HORIZONTAL, *VERTICAL)
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        settings: Settings,
+        *,
+        token: str = "",
+        beside: Mapping[str, Beside] | None = None,
+    ) -> None:
+        self._beside = beside or {}
+        known = (HORIZONTAL, *VERTICAL, *self._beside)
         unknown = [name for name in settings.components if name not in known]
         if unknown or not settings.components:
             named = repr(unknown[0]) if unknown else "an empty list"
@@ -52,7 +84,7 @@ class Operator:
 
     async def run(self) -> None:
         """Work until a signal asks to stop."""
-        if self._settings.native_hpas:
+        if self._settings.native_hpas and HORIZONTAL in self._settings.components:
             await refuse_rival_controller(self._client, self._clock.now())
         async with AsyncExitStack() as stack:
             components = await self._components(stack, await self._fence())
@@ -69,6 +101,8 @@ class Operator:
             await run_until_stopped(work)
 
     async def _fence(self) -> Fence:
+        if all(name in self._beside for name in self._settings.components):
+            return ClosedFence()  # nothing here writes, so there is nothing to lead
         if not self._settings.leader_elect:
             return NoFence()
         self._last_renewal = await last_renewal(self._client, self._settings)
@@ -89,9 +123,14 @@ class Operator:
             )
             components.append(self._horizontal)
         vertical = [name for name in VERTICAL if name in self._settings.components]
-        return components + (self._vertical(vertical, stack, fence) if vertical else [])
+        site, loops = self._vertical(vertical, stack, fence) if vertical else (None, {})
+        parts = Parts(self._clock, self._client, self._settings, fence, self._horizontal, site, loops)
+        shown = [make(parts) for name, make in self._beside.items() if name in self._settings.components]
+        return [*components, *loops.values(), *shown]
 
-    def _vertical(self, names: Sequence[str], stack: AsyncExitStack, fence: Fence) -> list[Component]:
+    def _vertical(
+        self, names: Sequence[str], stack: AsyncExitStack, fence: Fence
+    ) -> "tuple[Site, dict[str, Component]]":
         # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
         from trimtab.operator.vertical.assembly import LOOPS, Site  # noqa: PLC0415
 
@@ -104,11 +143,14 @@ class Operator:
             instance=self._identity,
         )
         stack.push_async_callback(site.close)
-        return [LOOPS[name](site) for name in names]
+        return site, {name: LOOPS[name](site) for name in names}
 
     def _on_leadership(self, leads: bool) -> None:
         if not leads:
             # Whoever leads now decides; should we lead again, this is the last moment we know of.
             self._last_renewal = self._clock.now().timestamp()
+            if self._horizontal is not None:
+                # From now on memories are somebody else's: each is taken from the object as it is stored.
+                self._horizontal.autoscalers.start_over()
         elif self._horizontal is not None:
             self._horizontal.start_over(self._last_renewal)

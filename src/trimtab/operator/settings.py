@@ -16,6 +16,7 @@ _HORIZONTAL = "Horizontal"
 _PROCESS = "Process"
 _LEADER = "Leader election"
 _METRICS = "Metrics"
+_DASHBOARD = "Dashboard"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Settings(VerticalSettings):
     components: tuple[str, ...] = setting(
         ("horizontal",),
         "--components",
-        "Which loops run in this process, separated by commas.",
+        "What runs in this process, separated by commas: horizontal, recommender, updater, admission, roles, dashboard.",
         group=_PROCESS,
         why="Scaling out is what most people install first; the vertical loops need a webhook beside them.",
     )
@@ -224,6 +225,56 @@ class Settings(VerticalSettings):
         "Decisions kept per HPA for explain and replay.",
         group=_PROCESS,
         why="Five minutes at the default period; about 2 KB each.",
+    )
+    dashboard_address: str = setting(
+        "127.0.0.1",
+        "--dashboard-address",
+        "Address that the dashboard listens on.",
+        group=_DASHBOARD,
+        why="`kubectl port-forward` reaches a pod's loopback too; anything else needs a certificate.",
+    )
+    dashboard_port: int = setting(
+        8081,
+        "--dashboard-port",
+        "Port of the dashboard; 0 picks a free one.",
+        group=_DASHBOARD,
+        why="Next to the health port.",
+    )
+    dashboard_hosts: tuple[str, ...] = setting(
+        (),
+        "--dashboard-hosts",
+        "Host names besides loopback that the dashboard answers for, separated by commas.",
+        group=_DASHBOARD,
+        why="A page of another site, pointed at our address, still says its own name.",
+    )
+    dashboard_login: str = setting(
+        "cluster",
+        "--dashboard-login",
+        "Who may look: `cluster` (tokens of the cluster, each viewer with their own rights) or `token` (one random "
+        "token, written to --dashboard-address-file, that opens everything).",
+        group=_DASHBOARD,
+        why="A dashboard that many can reach must not lend its own rights.",
+    )
+    dashboard_address_file: str = setting(
+        ".trimtab/dashboard",
+        "--dashboard-address-file",
+        "Where the address with its token is written (mode 0600), with --dashboard-login=token.",
+        group=_DASHBOARD,
+        why="A log has more readers than a file of one's own.",
+    )
+    dashboard_cert_file: str = setting(
+        "",
+        "--dashboard-cert-file",
+        "Certificate of the dashboard; it speaks HTTPS then. Read again when it changes.",
+        group=_DASHBOARD,
+        why="On loopback there is nobody to hide from.",
+    )
+    dashboard_key_file: str = setting(
+        "",
+        "--dashboard-private-key-file",
+        "Key of that certificate.",
+        group=_DASHBOARD,
+        why="On loopback there is nobody to hide from.",
     )
     log_format: str = setting(
         "text",

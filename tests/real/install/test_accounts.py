@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 
 from tests.scenarios.clocks import ShiftedClock
@@ -16,6 +17,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resources import PODS
 from trimtab.cluster.transport import Request, Response
+from trimtab.dashboard.component import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.assembly import Operator
 from trimtab.operator.settings import Settings
@@ -105,6 +107,9 @@ _ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "get", 
 _EVENTS = {"create events.events.k8s.io", "patch events.events.k8s.io"}
 _AFTER_A_CONFLICT = {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
 NOT_MET_HERE = {
+    "dashboard": {one for one in _OTHER_KINDS if not one.startswith("patch")}
+    | {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
+    | {f"{verb} cronjobs.batch" for verb in ("list", "watch")},
     "horizontal": _OTHER_KINDS | _AFTER_A_CONFLICT | {"patch events.events.k8s.io"},
     "recommender": _ELECTION
     | _EVENTS
@@ -135,7 +140,7 @@ def unused(account, used):
 def granted_to(account):
     roles = [
         one
-        for one in manifests(set_values([]))
+        for one in manifests(set_values(["dashboard.enabled=true"]))
         if one["kind"] in {"Role", "ClusterRole"} and one["metadata"]["name"].startswith(f"trimtab-{account}")
     ]
     return {
@@ -277,3 +282,70 @@ def test_the_admission_account_makes_its_certificate_and_registers(act):
                 await place.stage.client.delete(resource, WEBHOOKS)
 
     act("admission", scenario)
+
+
+READER = "autoscaler-reader"
+
+
+def viewer_of(installed, namespace):
+    """Return the token of somebody who may read in one namespace only, as `kubectl create token` makes it.
+
+    Where the cluster's own controllers run, `view` includes `trimtab-view`; here nobody joins roles.
+    """
+    installed.kubectl("create", "serviceaccount", READER, "-n", namespace)
+    account = f"--serviceaccount={namespace}:{READER}"
+    installed.kubectl("create", "rolebinding", READER, "--clusterrole=trimtab-view", account, "-n", namespace)
+    return installed.kubectl("create", "token", READER, "-n", namespace, "--duration=1h").stdout.strip()
+
+
+def test_the_dashboard_account_shows_each_viewer_their_own_namespace_and_writes_nothing(act, installed):
+    async def scenario(place):
+        stage = place.stage
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        await stage.hpa("web", metrics=[CPU], selectionStrategy="OwnerReference")
+        await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
+        settings = Settings(components=("dashboard",), feature_gates=GATES, port=0, dashboard_port=0)
+        told: asyncio.Queue[str] = asyncio.Queue()
+        operator = Operator(
+            place.clock,
+            place.client,
+            settings,
+            beside={"dashboard": lambda parts: Dashboard(parts, told.put_nowait)},
+        )
+        running = asyncio.ensure_future(operator.run())
+        mine, theirs = viewer_of(installed, stage.namespace), viewer_of(installed, "shop")
+
+        async with aiohttp.ClientSession() as session:
+            base = await told.get()
+
+            async def get(token, path):
+                async with session.get(base + path, headers={"authorization": f"Bearer {token}"}) as answer:
+                    return answer.status, await answer.json()
+
+            async def shown():
+                assert not running.done(), running.result()
+                _, found = await get(mine, "api/overview")
+                rows = {row["id"]: row for row in found["horizontal"] + found["vertical"]}
+                return f"vpa/{stage.namespace}/web" in rows and any(row.get("at") for row in rows.values())
+
+            try:
+                await stage.wait_for(shown, seconds=60)
+                _, found = await get(mine, "api/overview")
+                assert {row["namespace"] for row in found["horizontal"]} == {stage.namespace}
+                assert found["horizontal"][0]["desired"] == 4
+                assert (await get(mine, f"api/hpa?id=hpa/{stage.namespace}/web"))[0] == 200
+                assert (await get(mine, f"api/vpa?id=vpa/{stage.namespace}/web"))[0] == 200
+                assert (await get(theirs, "api/overview"))[1]["horizontal"] == []
+                assert (await get(theirs, f"api/hpa?id=hpa/{stage.namespace}/web"))[0] == 404
+                assert (await get("nobody", "api/overview"))[0] == 401
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+        assert await stage.replicas("web") == 2
+        written = {
+            right for right in place.watched.used if right[0] in {"create", "update", "patch", "delete"}
+        }
+        assert {resource for _, _, resource in written} <= {"tokenreviews", "subjectaccessreviews"}
+
+    act("dashboard", scenario)

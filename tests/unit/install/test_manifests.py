@@ -23,6 +23,8 @@ EVERYTHING = (
     "adapter.enabled=true",
     "adapter.caBundle=Q0E=",
     "dashboard.enabled=true",
+    "dashboard.certificateSecret=trimtab-dashboard-tls",
+    "dashboard.hosts=autoscalers.example",
     "horizontal.nativeHpas=true",
     "serviceMonitor.enabled=true",
     "prometheusRule.enabled=true",
@@ -85,6 +87,33 @@ def test_every_component_that_runs_by_default_is_one_of_the_program(default):
         for name in flag.partition("=")[2].split(",")
     }
     assert components == {HORIZONTAL, *VERTICAL}
+
+
+def dashboard_of(*values):
+    objects = manifests(set_values(["dashboard.enabled=true", *values]))
+    named = {(one["kind"], one["metadata"]["name"]): one for one in objects}
+    container = named["Deployment", "trimtab-dashboard"]["spec"]["template"]["spec"]["containers"][0]
+    return named, container["args"]
+
+
+def test_a_dashboard_without_a_certificate_stays_on_its_pods_loopback():
+    named, flags = dashboard_of()
+    assert "--components=dashboard" in flags
+    assert not any(flag.startswith("--dashboard-address") for flag in flags)
+    assert ("Service", "trimtab-dashboard") not in named
+    assert named["Deployment", "trimtab-dashboard"]["spec"]["replicas"] == 1
+    allowed = named["NetworkPolicy", "trimtab-dashboard"]["spec"]["ingress"]
+    assert [port["port"] for rule in allowed for port in rule["ports"]] == [8080]
+
+
+def test_a_dashboard_with_a_certificate_is_reached_from_the_ingress_only():
+    named, flags = dashboard_of("dashboard.certificateSecret=page", "dashboard.hosts=scale.example")
+    assert {"--dashboard-address=0.0.0.0", "--dashboard-port=8443", "--dashboard-hosts=scale.example"} <= set(
+        flags
+    )
+    assert named["Service", "trimtab-dashboard"]["spec"]["ports"][0]["targetPort"] == "dashboard"
+    allowed = named["NetworkPolicy", "trimtab-dashboard"]["spec"]["ingress"]
+    assert [port["port"] for rule in allowed for port in rule["ports"]] == [8080, 8443]
 
 
 def test_the_adapters_configuration_can_be_read(everything, tmp_path):

@@ -37,6 +37,8 @@ export const logout = () => post("/api/logout", {});
 
 // Every row of the overview by id; pages listen for the ids that change.
 export const rows = new Map();
+// What every viewer should know about the program itself: that it only looks, or what it cannot read.
+export let notices = [];
 const listeners = new Set();
 
 export function onRows(listener) {
@@ -53,6 +55,7 @@ let isLive = false;
 async function loadAll() {
   const all = await get("/api/overview");
   rows.clear();
+  notices = all.notices;
   for (const row of [...all.horizontal, ...all.vertical]) rows.set(row.id, row);
   tell(new Set(rows.keys()), isLive);
 }
@@ -67,6 +70,7 @@ export function follow(onLoggedOut) {
   source.addEventListener("rows", (event) => {
     const news = JSON.parse(event.data);
     const changed = new Set(news.gone);
+    if (news.notices) notices = news.notices;
     for (const id of news.gone) rows.delete(id);
     for (const row of [...news.horizontal, ...news.vertical]) {
       rows.set(row.id, row);

@@ -149,7 +149,7 @@ function Pods({ page }) {
   <//>`;
 }
 
-const Events = ({ events }) =>
+export const Events = ({ events }) =>
   html`<ul class="events">
     ${events.map(
       (event, index) => html`<li key=${`${event.at}-${index}`} class=${event.type === "Warning" ? "warning" : ""}>

@@ -1,6 +1,6 @@
 // Starts the page: logs in with the token behind `#` if there is one, follows the stream, and shows what the address names.
 import { html, render, useEffect, useState } from "./lib.js";
-import { follow, login, logout, onRows, session } from "./api.js";
+import { follow, login, logout, notices, onRows, session } from "./api.js";
 import { HorizontalPage } from "./hpa.js";
 import { Loads } from "./loads.js";
 import { Login } from "./login.js";
@@ -43,7 +43,8 @@ function Shell({ who, leave }) {
   const [kind, ...rest] = useAddress();
   const id = [kind, ...rest].join("/");
   const [isLive, setLive] = useState(false);
-  useEffect(() => onRows((_, live) => setLive(live)), []);
+  const [known, setKnown] = useState(notices);
+  useEffect(() => onRows((_, live) => (setLive(live), setKnown(notices))), []);
   useEffect(() => {
     document.title = rest.length ? `${rest[rest.length - 1]} – ${who.title}` : who.title;
     scrollTo(0, 0);
@@ -60,6 +61,10 @@ function Shell({ who, leave }) {
       <span class="who quiet">${who.user}</span>
       <button type="button" class="small" onClick=${leave}>Log out</button>
     </div></header>
+    ${known.length > 0 &&
+    html`<aside class="notices" aria-label="About this program" role="status">
+      ${known.map((one) => html`<p key=${one.text} class=${one.isProblem ? "alarm" : "note"}>${one.text}</p>`)}
+    </aside>`}
     ${kind === "hpa" || kind === "native"
       ? html`<${HorizontalPage} key=${id} id=${id} />`
       : kind === "vpa"

@@ -2,7 +2,7 @@
 import { html } from "./lib.js";
 import { amount, bytes, many } from "./format.js";
 import { Badge, Card, Conditions, Empty, useWidth } from "./parts.js";
-import { Back, usePage } from "./hpa.js";
+import { Back, Events, usePage } from "./hpa.js";
 
 export function VerticalPage({ id }) {
   const [page, problem] = usePage("/api/vpa", id, 10);
@@ -26,7 +26,8 @@ export function VerticalPage({ id }) {
       <${Pods} page=${page} />
       ${page.cuts.length > 0 &&
       html`<${Card} id="cuts" title="Cut to policy"><ul class="plain">${page.cuts.map((cut) => html`<li>${cut}</li>`)}</ul><//>`}
-      <${Card} id="conditions" title="Conditions" wide><${Conditions} conditions=${page.conditions} /><//>
+      <${Card} id="events" title="Events">${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>None so far.<//>`}<//>
+      <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
     </div>
   </main>`;
 }

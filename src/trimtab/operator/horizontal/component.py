@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
 from prometheus_client import CollectorRegistry
 
@@ -121,6 +122,11 @@ class HorizontalAutoscaler:
         await self._wait_for_lists()
         self._is_started = True
 
+    @property
+    def is_started(self) -> bool:
+        """Return whether the first lists are in."""
+        return self._is_started
+
     async def step(self) -> None:
         """Go one whole round, writes included, and return; for tests and for a look on the spot."""
         self._round.begin(self.autoscalers)
@@ -133,6 +139,13 @@ class HorizontalAutoscaler:
         if autoscaler is None:
             return None
         return await self._round.only_decide(autoscaler, tuple(self.autoscalers))
+
+    async def look_on(self) -> AsyncIterator[tuple[Autoscaler, Record]]:
+        """Decide about every HPA without writing anything, for one who shows what another copy does."""
+        await self._seek()
+        everyone = sorted(self.autoscalers, key=lambda one: one.key)
+        async for found in self._round.look_on(everyone):
+            yield found
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -190,13 +203,17 @@ class HorizontalAutoscaler:
 
     async def _wait(self, seconds: float) -> None:
         self._news.clear()
-        if self._missing:
-            await self._watch_hpas()
+        await self._seek()
         try:
             async with asyncio.timeout(max(seconds, 0)):
                 await self._news.wait()
         except TimeoutError:
             return
+
+    async def _seek(self) -> None:
+        """Look again for kinds of HPAs that were not served before."""
+        if self._missing:
+            await self._watch_hpas()
 
     async def _watch_hpas(self) -> None:
         for name, resource in self._wanted.items():

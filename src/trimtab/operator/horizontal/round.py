@@ -8,7 +8,7 @@ comes is left out of it.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,18 +103,60 @@ class Round:
 
     async def only_decide(self, autoscaler: Autoscaler, everyone: Iterable[Autoscaler]) -> Record:
         """Decide about one autoscaler as a round would, and write nothing."""
-        aims = {one.uid: await self._find(one) for one in everyone}
+        aims = await self._aims(everyone)
+        if autoscaler.uid not in aims:
+            aims[autoscaler.uid] = await self._find(autoscaler)  # raises why it was left out
+        answers = await self._answers([autoscaler], aims)
+        seen = await self._seen(autoscaler, aims[autoscaler.uid], answers)
+        return Record(
+            observation=seen, decision=only_told(seen, decide(seen, self._clock.now())), is_dry_run=True
+        )
+
+    async def look_on(self, everyone: Sequence[Autoscaler]) -> AsyncIterator[tuple[Autoscaler, Record]]:
+        """Decide about every autoscaler as a round would, write nothing, and ask each question once."""
+        aims = await self._aims(everyone)
+        aimed = [one for one in everyone if one.uid in aims]
+        answers = await self._answers(aimed, aims)
+        for one in aimed:
+            try:
+                seen = await self._seen(one, aims[one.uid], answers)
+                decision = decide(seen, self._clock.now())
+            except (errors.ClusterError, ValueError, KeyError) as error:
+                # A KeyError is a spec that changed since its questions were asked: the next look asks its own.
+                log.warning("%s cannot be looked at: %s", one.key, error)
+                continue
+            told = only_told(seen, decision) if one.is_dry_run else decision
+            yield one, Record(observation=seen, decision=told, is_dry_run=one.is_dry_run)
+
+    async def _aims(self, everyone: Iterable[Autoscaler]) -> dict[str, Aim]:
+        """Find out what all of them scale: a decision about one depends on the targets of the others."""
+        aims: dict[str, Aim] = {}
         for one in everyone:
+            try:
+                aims[one.uid] = await self._find(one)
+            except errors.ClusterError as error:
+                log.warning("%s cannot be looked at: %s", one.key, error)
+                continue
             self._observer.aimed(one, aims[one.uid])
-        aim = aims[autoscaler.uid]
-        questions = await self._observer.find_questions(autoscaler, aim)
-        answers = {one: await self._questions.ask(one) for one in questions if not isinstance(one, Failed)}
+        return aims
+
+    async def _answers(self, autoscalers: Iterable[Autoscaler], aims: dict[str, Aim]) -> dict[Query, Answer]:
+        questions = [
+            question
+            for one in autoscalers
+            for question in await self._observer.find_questions(one, aims[one.uid])
+            if not isinstance(question, Failed)
+        ]
+        distinct = list(dict.fromkeys(questions))
+        return dict(
+            zip(distinct, await asyncio.gather(*(self._questions.ask(one) for one in distinct)), strict=True)
+        )
+
+    async def _seen(self, autoscaler: Autoscaler, aim: Aim, answers: dict[Query, Answer]) -> Observation:
         sight = self._observer.look(autoscaler)
         owners = await self._observer.find_owners(autoscaler, sight)
         self._resume(autoscaler, aim)
-        seen = self._observer.observe(autoscaler, aim, sight, answers, owners)
-        decision = only_told(seen, decide(seen, self._clock.now()))
-        return Record(observation=seen, decision=decision, is_dry_run=True)
+        return self._observer.observe(autoscaler, aim, sight, answers, owners)
 
     async def _find(self, autoscaler: Autoscaler) -> Aim:
         reference, namespace = autoscaler.hpa.spec.scale_target_ref, autoscaler.hpa.metadata.namespace

@@ -1,0 +1,54 @@
+"""`trimtab dashboard`: look at a cluster's autoscalers in a browser, with one's own rights, changing nothing."""
+
+import click
+
+from trimtab.cli.connection import context_option, kubeconfig_option
+from trimtab.cli.errors import CommandError
+from trimtab.cli.explain import GATES
+from trimtab.cli.run import start
+from trimtab.operator.settings import Settings
+
+
+@click.command("dashboard")
+@click.option(
+    "-n", "--namespace", "namespaces", multiple=True, help="Only this namespace; may be given several times."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one."
+)
+@click.option(
+    "--native-hpas", is_flag=True, help="Show autoscaling/v2 objects too, as Trimtab would decide on them."
+)
+@click.option(
+    "--feature-gates", default=GATES, show_default=True, help="Gates to decide with; use the operator's."
+)
+@kubeconfig_option
+@context_option
+def dashboard(
+    namespaces: tuple[str, ...],
+    port: int,
+    native_hpas: bool,
+    feature_gates: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written."""
+    settings = Settings(
+        components=("dashboard",),
+        watch_namespaces=namespaces,
+        feature_gates=feature_gates,
+        native_hpas=native_hpas,
+        kubeconfig=kubeconfig,
+        context=context,
+        port=0,
+        dashboard_port=port,
+        dashboard_login="token",
+    )
+    try:
+        start(settings, announce=_tell)
+    except OSError as error:
+        raise CommandError(f"cannot listen: {error.strerror or error}", "try --port 0") from error
+
+
+def _tell(address: str) -> None:
+    click.echo(f"dashboard: {address}\n\nIt reads with your own rights and writes nothing. Ctrl-C ends it.")

@@ -1,0 +1,185 @@
+"""The dashboard as a part of `trimtab run`: beside an operator, or alone as one who only looks.
+
+Beside an operator that acts it shows that operator's own decisions. Where another copy leads, or where the dashboard
+runs alone, an onlooker decides about the same objects from what is stored, and the page says so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from trimtab.cluster.fence import ClosedFence
+from trimtab.dashboard.access import Access, ClusterAccess
+from trimtab.dashboard.app import DashboardApp
+from trimtab.dashboard.assembly import keep_address, serving
+from trimtab.dashboard.certificate import FileCertificate
+from trimtab.dashboard.elsewhere import InTheCluster
+from trimtab.dashboard.events import ClusterEvents
+from trimtab.dashboard.guard import LOOPBACK
+from trimtab.dashboard.horizontal import OperatorHorizontal
+from trimtab.dashboard.onlooker import Onlooker, started
+from trimtab.dashboard.served_vpas import ServedVPAs
+from trimtab.dashboard.vertical import OperatorVertical
+from trimtab.dashboard.views import EventView, Notice
+from trimtab.operator.assembly import Parts
+from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings import Settings
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.recommender import Recommender
+from trimtab.operator.vertical.updater import Updater
+
+log = logging.getLogger(__name__)
+
+LOGINS: Final = ("cluster", "token")
+_LOOKS_ALONE: Final = Notice(
+    text="This page only looks. It decides for itself, from what the operator stored and with its own feature gates; "
+    "its numbers may be some seconds off, and nothing is written."
+)
+_LOOKS_ON: Final = Notice(
+    text="Another copy of this program leads. What you see is decided here from what that copy stored, and is not written."
+)
+
+
+class Dashboard:
+    """Serves the page while the component runs."""
+
+    name = "dashboard"
+
+    def __init__(self, parts: Parts, announce: Callable[[str], None] | None = None) -> None:
+        check(parts.settings)
+        self._parts = parts
+        self._announce = announce
+        self._owned = parts.horizontal is None
+        fence = ClosedFence() if parts.horizontal is None else parts.fence
+        self._horizontal = parts.horizontal or _looking(parts)
+        self._onlooker = Onlooker(
+            parts.clock, self._horizontal, fence, parts.settings.sync_period.total_seconds()
+        )
+        self._events = ClusterEvents(parts.client)
+        self._source = OperatorHorizontal(self._horizontal.autoscalers, events=self._told)
+        self._vpas = self._vertical()
+
+    def health(self) -> dict[str, str]:
+        """Return what is wrong, by name; what a component beside says itself is not said twice."""
+        return self._horizontal.health() if self._owned else {}
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Return what a viewer should know about this program."""
+        problems = tuple(
+            Notice(text=f"{name}: {why}", is_problem=True)
+            for name, why in {**self._horizontal.health(), **self._vpas.problems()}.items()
+        )
+        if not self._onlooker.looks:
+            return problems
+        return (_LOOKS_ALONE if self._owned else _LOOKS_ON, *problems)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        settings = self._parts.settings
+        async with AsyncExitStack() as stack:
+            if self._owned:
+                await stack.enter_async_context(started(self._horizontal))
+            stack.push_async_callback(self._vpas.close)
+            app = self._app()
+            certificate = _certificate(settings)
+            port = await self._serve(stack, app, certificate)
+            self._tell(app, port)
+            loops = [self._onlooker.run(), self._vpas.run()]
+            await asyncio.gather(*loops, *([certificate.run(self._parts.clock)] if certificate else []))
+
+    async def _serve(
+        self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
+    ) -> int:
+        address, port = self._parts.settings.dashboard_address, self._parts.settings.dashboard_port
+        tls = certificate.context if certificate else None
+        try:
+            return await stack.enter_async_context(serving(app, address, port, tls=tls))
+        except OSError as error:
+            raise ValueError(
+                f"the dashboard cannot listen on {address}:{port}: {error.strerror or error}; choose another "
+                "--dashboard-port, or 0 for any"
+            ) from error
+
+    def _app(self) -> DashboardApp:
+        settings = self._parts.settings
+        is_open = settings.dashboard_login == "token"
+        access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
+        return DashboardApp(
+            self._parts.clock,
+            self._source,
+            self._vpas,
+            access=access,
+            hosts=settings.dashboard_hosts,
+            notices=self.notices,
+        )
+
+    def _tell(self, app: DashboardApp, port: int) -> None:
+        settings = self._parts.settings
+        address = app.url(port, self._host(), is_https=bool(settings.dashboard_cert_file))
+        if self._announce is not None:
+            self._announce(address)
+            return
+        plain, facts = address.partition("#")[0], {}
+        if settings.dashboard_login == "token":
+            file = Path(settings.dashboard_address_file)
+            keep_address(file, address)
+            facts = {"addressWithToken": str(file)}
+        log.info("dashboard", extra={"facts": {"address": plain, **facts}})
+
+    def _host(self) -> str:
+        settings = self._parts.settings
+        is_near = settings.dashboard_address in LOOPBACK
+        return settings.dashboard_address if is_near else next(iter(settings.dashboard_hosts), "localhost")
+
+    async def _told(self, identity: str) -> tuple[EventView, ...]:
+        return await self._events.about(identity)
+
+    def _vertical(self) -> ServedVPAs:
+        parts, loops = self._parts, self._parts.loops
+
+        def source(view: ClusterView) -> OperatorVertical:
+            recommender, updater = loops.get("recommender"), loops.get("updater")
+            return OperatorVertical(
+                view,
+                recommender if isinstance(recommender, Recommender) else None,
+                updater if isinstance(updater, Updater) else None,
+                InTheCluster(parts.clock, parts.client, view, parts.settings),
+            )
+
+        return ServedVPAs(parts, source)
+
+
+def check(settings: Settings) -> None:
+    """Raise ValueError with a clear text if the dashboard's settings do not fit together."""
+    if settings.dashboard_login not in LOGINS:
+        raise ValueError(
+            f"--dashboard-login={settings.dashboard_login} is not known; use {' or '.join(LOGINS)}"
+        )
+    if bool(settings.dashboard_cert_file) != bool(settings.dashboard_key_file):
+        raise ValueError("--dashboard-cert-file and --dashboard-private-key-file belong together")
+    is_near = settings.dashboard_address in LOOPBACK
+    if not is_near and settings.dashboard_login == "token":
+        raise ValueError(
+            f"--dashboard-login=token opens everything and is for loopback only, not for {settings.dashboard_address}; "
+            "use --dashboard-login=cluster"
+        )
+    if not is_near and not settings.dashboard_cert_file:
+        raise ValueError(
+            f"--dashboard-address={settings.dashboard_address} would send logins in the clear; give "
+            "--dashboard-cert-file and --dashboard-private-key-file, or listen on 127.0.0.1"
+        )
+
+
+def _looking(parts: Parts) -> HorizontalAutoscaler:
+    return HorizontalAutoscaler(
+        parts.clock, parts.client, parts.settings, rules=rules_of(parts.settings), fence=ClosedFence()
+    )
+
+
+def _certificate(settings: Settings) -> FileCertificate | None:
+    if not settings.dashboard_cert_file:
+        return None
+    return FileCertificate(Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file))

@@ -1,0 +1,48 @@
+"""What the vertical loops of another process know, as far as the cluster tells it."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.dashboard.events import ClusterEvents
+from trimtab.dashboard.views import EventView
+from trimtab.decide.vertical.actions import Verdict
+from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+from trimtab.operator.vertical.foresight import next_verdicts
+from trimtab.operator.vertical.saved import Learned, SavedHistory
+from trimtab.operator.vertical.settings import VerticalSettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InTheCluster:
+    """Checkpoints for what the recommender learned, a trial loop for what the updater would do, stored events."""
+
+    clock: Clock
+    client: Client
+    view: ClusterView
+    settings: VerticalSettings
+
+    async def learned(self, vpa: str, standings: Standings) -> Learned | None:
+        """Return what the recommender saved about a VPA."""
+        try:
+            return await SavedHistory(self.clock, self.client, self.view).of(vpa, standings)
+        except errors.ClusterError as error:
+            log.info("the saved history of %s cannot be read: %s", vpa, error)
+            return None
+
+    async def verdicts(self) -> Mapping[str, Verdict]:
+        """Return what the next update loop would do with each pod."""
+        try:
+            return await next_verdicts(self.view, self.settings, self.clock.now())
+        except errors.ClusterError as error:
+            log.info("what the updater would do cannot be foreseen: %s", error)
+            return {}
+
+    async def events(self, identity: str) -> tuple[EventView, ...]:
+        """Return what was told about a VPA, by its id."""
+        return await ClusterEvents(self.client).about(identity)

@@ -1,0 +1,78 @@
+"""The VPAs of a cluster, once it serves any: a dashboard may run where they are not installed, or not yet."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from trimtab.cluster import errors
+from trimtab.cluster.discovery import Discovery
+from trimtab.dashboard.vertical import OperatorVertical
+from trimtab.dashboard.views import VerticalPage, VerticalRow
+from trimtab.model.gates import FeatureGates
+from trimtab.operator.assembly import Parts
+from trimtab.operator.caches import Caches
+from trimtab.operator.vertical.assembly import compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.kinds import VPAS
+
+log = logging.getLogger(__name__)
+
+SEEK_SECONDS: Final = 30.0
+
+
+class ServedVPAs:
+    """A source of VPAs that is empty until there is something to watch."""
+
+    def __init__(self, parts: Parts, source: Callable[[ClusterView], OperatorVertical]) -> None:
+        self._parts = parts
+        self._make = source
+        self._source = source(parts.site.view) if parts.site is not None else None
+        self._caches: Caches | None = None
+        self._view = parts.site.view if parts.site is not None else None
+
+    def rows(self) -> Sequence[VerticalRow]:
+        """Return every VPA, by id."""
+        return self._source.rows() if self._source is not None else ()
+
+    async def page(self, identity: str) -> VerticalPage | None:
+        """Return everything about one VPA."""
+        return await self._source.page(identity) if self._source is not None else None
+
+    def problems(self) -> dict[str, str]:
+        """Return what keeps VPAs from being seen."""
+        return {
+            cache.resource.plural: cache.last_error() or "the first list is not complete"
+            for cache in (self._view.all_caches() if self._view is not None else ())
+            if not cache.has_synced
+        }
+
+    async def run(self) -> None:
+        """Watch the VPAs as soon as the cluster serves them."""
+        if self._source is not None:
+            return
+        discovery = Discovery(self._parts.client)
+        while not await self._is_served(discovery):
+            await self._parts.clock.sleep(SEEK_SECONDS)
+        settings = self._parts.settings
+        self._caches = Caches(self._parts.client, settings.watch_namespaces)
+        self._view = ClusterView(
+            self._parts.client,
+            self._caches,
+            gates=FeatureGates.parse(settings.feature_gates),
+            compat=compat_of(settings.compat),
+        )
+        # Shown at once: a kind that may not be listed must not hide the others.
+        self._source = self._make(self._view)
+        await self._view.wait_synced()
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._caches is not None:
+            await self._caches.close()
+
+    async def _is_served(self, discovery: Discovery) -> bool:
+        try:
+            return await discovery.served(VPAS.group, VPAS.version, VPAS.plural) is not None
+        except errors.ClusterError as error:
+            log.info("whether there are VPAs cannot be told: %s", error)
+            return False

@@ -1,0 +1,56 @@
+"""What the recommender saved of its history, for those who explain or show it without being the recommender.
+
+Its own memory cannot be reached from another process. The checkpoints can: what they lack is what is not saved yet, the
+memory windows that still run.
+"""
+
+from dataclasses import dataclass
+
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client, Selection
+from trimtab.decide.vertical.checkpoints import load_checkpoint
+from trimtab.decide.vertical.recommend import RecommenderSettings
+from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.state import ClusterState
+from trimtab.model import times
+from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+from trimtab.operator.vertical.follow import Unusable, usable_selector
+from trimtab.operator.vertical.kinds import CHECKPOINTS
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model that holds one VPA's saved history, and what follows from it."""
+
+    state: ClusterState
+    recommended: VPARecommendation
+
+    def recommendation(self, vpa: str) -> VPARecommendation | None:
+        """Return the recommendation, by `namespace/name`."""
+        return self.recommended if vpa in self.state.vpas else None
+
+
+class SavedHistory:
+    """Reads checkpoints and derives recommendations from them; writes nothing."""
+
+    def __init__(self, clock: Clock, client: Client, view: ClusterView) -> None:
+        self._clock = clock
+        self._client = client
+        self._view = view
+
+    async def of(self, key: str, standings: Standings) -> Learned | None:
+        """Return what is saved about a VPA, by `namespace/name`; None if it can learn nothing as it is."""
+        one = next((one for one in standings.vpas if one.vpa.key == key), None)
+        selector = None if one is None else usable_selector(one, standings)
+        if one is None or selector is None or isinstance(selector, Unusable):
+            return None
+        state = ClusterState(compat=self._view.compat, per_vpa_config=self._view.gates.per_vpa_config)
+        vpa = state.add_or_update_vpa(one.vpa, selector)
+        now_ns = times.to_ns(self._clock.now())
+        saved = await self._client.list(CHECKPOINTS, Selection(one.vpa.metadata.namespace))
+        for checkpoint in saved.items:
+            if checkpoint.spec.vpa_object_name == one.vpa.metadata.name:
+                load_checkpoint(state, checkpoint, now_ns)
+        return Learned(
+            state, recommend_vpas(state, [vpa], RecommenderSettings(), PostProcessing(), now_ns)[0]
+        )

@@ -1,0 +1,247 @@
+"""The dashboard as `trimtab run` starts it: alone as an onlooker, or beside an operator that leads or does not."""
+
+import asyncio
+import logging
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.scenarios.horizontal.bodies import external_metric
+from trimtab.certificates import issue, make_authority
+from trimtab.clock import SystemClock
+from trimtab.cluster.fence import ClosedFence
+from trimtab.dashboard.certificate import FileCertificate
+from trimtab.dashboard.component import Dashboard, check
+from trimtab.lab.embedded import EmbeddedCluster
+from trimtab.model.crds import all_crds
+from trimtab.operator.assembly import Operator, Parts
+from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings import Settings
+
+ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
+
+
+class Switch:
+    """A fence that a test opens and closes."""
+
+    is_open = True
+
+    def may_write(self):
+        return self.is_open
+
+    def time_left(self):
+        return float("inf") if self.is_open else 0.0
+
+
+@asynccontextmanager
+async def cluster_with_an_hpa():
+    async with EmbeddedCluster(SystemClock()) as cluster:
+        await cluster.apply(*all_crds())
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "i"}]},
+        }
+        spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        meta = {"name": "web", "namespace": "default"}
+        scaling = {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 20,
+            "metrics": [external_metric("load", average="100")],
+        }
+        await cluster.apply(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec},
+            {
+                "apiVersion": "autoscaling.trimtab.dev/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": meta,
+                "spec": scaling,
+            },
+        )
+        cluster.set_external("load", "600", namespace="default")
+        yield cluster
+
+
+@asynccontextmanager
+async def running(*loops):
+    tasks = [asyncio.ensure_future(loop) for loop in loops]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def parts(cluster, settings, *, fence=None, horizontal=None):
+    return Parts(cluster.clock, cluster.client, settings, fence or ClosedFence(), horizontal, None, {})
+
+
+async def overview_when(address, holds):
+    """Return the overview as soon as it is as wanted."""
+    base, _, token = address.partition("#token=")
+    headers = {"authorization": f"Bearer {token}"}
+    async with asyncio.timeout(60), aiohttp.ClientSession(headers=headers) as session:
+        while True:
+            async with session.get(f"{base}api/overview") as answer:
+                found = await answer.json()
+            if holds(found):
+                return found
+            await asyncio.sleep(0.05)
+
+
+def is_decided(found):
+    return any(row["at"] for row in found["horizontal"])
+
+
+async def test_alone_it_decides_for_the_page_and_writes_nothing():
+    async with cluster_with_an_hpa() as cluster:
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            found = await overview_when(await announced.get(), is_decided)
+        (row,) = found["horizontal"]
+        assert (row["current"], row["desired"], row["state"], row["isDryRun"]) == (3, 6, "scaling", False)
+        assert found["notices"][0]["text"].startswith("This page only looks.")
+        assert await cluster.replicas("web", "default") == 3
+
+
+async def test_beside_an_operator_it_says_who_decides():
+    async with cluster_with_an_hpa() as cluster:
+        settings = replace(ALONE, components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
+        fence = Switch()
+        horizontal = HorizontalAutoscaler(
+            cluster.clock, cluster.client, settings, rules=rules_of(settings), fence=fence
+        )
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        page = Dashboard(parts(cluster, settings, fence=fence, horizontal=horizontal), announced.put_nowait)
+        async with running(horizontal.run(), page.run()):
+            address = await announced.get()
+            acting = await overview_when(address, lambda found: is_decided(found) and not found["notices"])
+            assert acting["horizontal"][0]["desired"] == 6
+            fence.is_open = False
+            before = acting["horizontal"][0]["at"]
+            looking = await overview_when(
+                address, lambda found: found["notices"] and found["horizontal"][0]["at"] > before
+            )
+            assert looking["notices"][0]["text"].startswith("Another copy of this program leads.")
+
+
+async def test_where_no_hpas_are_served_the_page_says_what_to_install():
+    async with EmbeddedCluster(SystemClock()) as cluster:
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        page = Dashboard(parts(cluster, ALONE), announced.put_nowait)
+        async with running(page.run()):
+            found = await overview_when(
+                await announced.get(),
+                lambda found: any("trimtab crds" in one["text"] for one in found["notices"]),
+            )
+        assert found["horizontal"] == found["vertical"] == []
+
+
+async def test_the_token_goes_to_a_private_file_and_not_to_the_log(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    file = tmp_path / "own/address"
+    async with cluster_with_an_hpa() as cluster:
+        settings = replace(ALONE, dashboard_address_file=str(file))
+        async with running(Dashboard(parts(cluster, settings)).run()):
+            async with asyncio.timeout(30):
+                while not file.exists():
+                    await asyncio.sleep(0.02)
+            await overview_when(file.read_text().strip(), is_decided)
+    assert file.stat().st_mode & 0o777 == 0o600
+    token = file.read_text().strip().partition("#token=")[2]
+    assert len(token) >= 32
+    assert token not in caplog.text
+    facts = [getattr(record, "facts", {}) for record in caplog.records]
+    assert not any(token in str(one) for one in facts)
+    assert any(str(file) == one.get("addressWithToken") for one in facts)
+
+
+async def test_a_taken_port_is_told_with_the_flag_to_change():
+    server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    async with server, cluster_with_an_hpa() as cluster:
+        port = server.sockets[0].getsockname()[1]
+        page = Dashboard(parts(cluster, replace(ALONE, dashboard_port=port)))
+        with pytest.raises(ValueError, match="cannot listen on .*; choose another --dashboard-port"):
+            await page.run()
+
+
+async def test_a_process_that_only_shows_takes_no_lease():
+    async with cluster_with_an_hpa() as cluster:
+        made: list[Parts] = []
+
+        def keep(found):
+            made.append(found)
+            return Dashboard(found, lambda _address: None)
+
+        operator = Operator(
+            cluster.clock, cluster.client, replace(ALONE, native_hpas=True), beside={"dashboard": keep}
+        )
+        async with running(operator.run()), asyncio.timeout(30):
+            while not made:
+                await asyncio.sleep(0.02)
+        assert isinstance(made[0].fence, ClosedFence)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"dashboard_login": "open"}, "use cluster or token", id="an unknown login"),
+        pytest.param({"dashboard_cert_file": "a"}, "belong together", id="a certificate without its key"),
+        pytest.param(
+            {"dashboard_address": "0.0.0.0"}, "for loopback only", id="one token for everybody on the network"
+        ),
+        pytest.param(
+            {"dashboard_address": "0.0.0.0", "dashboard_login": "cluster"},
+            "in the clear",
+            id="logins without encryption",
+        ),
+    ],
+)
+def test_settings_that_would_expose_the_page_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        check(replace(ALONE, **changes))
+
+
+def _pair(folder: Path, name: str) -> tuple[Path, Path]:
+    now = datetime.now(UTC)
+    authority = make_authority("test", now, timedelta(days=1))
+    made = issue(authority, name, [name], now, timedelta(days=1))
+    certificate, key = folder / "tls.crt", folder / "tls.key"
+    certificate.write_bytes(made.certificate_pem)
+    key.write_bytes(made.key_pem)
+    return certificate, key
+
+
+def test_a_renewed_certificate_is_taken_up_and_a_broken_one_is_not(tmp_path, caplog):
+    certificate = FileCertificate(*_pair(tmp_path, "one.example"))
+    assert _presented(certificate.context) == "one.example"
+    _pair(tmp_path, "two.example")
+    certificate.renew()
+    assert _presented(certificate.context) == "two.example"
+    (tmp_path / "tls.crt").write_text("no certificate")
+    certificate.renew()
+    assert "keeps its last certificate" in caplog.text
+    assert _presented(certificate.context) == "two.example"
+
+
+def _presented(server: ssl.SSLContext) -> str:
+    """Shake hands in memory and return the name that the server shows."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    near, far = client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)
+    for side in (near, far, near, far):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    shown = near.getpeercert(binary_form=True)
+    assert shown is not None
+    from cryptography import x509
+
+    return str(x509.load_der_x509_certificate(shown).subject.rfc4514_string()).removeprefix("CN=")
