@@ -94,6 +94,12 @@ async def overview_when(address, holds):
             await asyncio.sleep(0.05)
 
 
+async def until(holds):
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.02)
+
+
 def is_decided(found):
     return any(row["at"] for row in found["horizontal"])
 
@@ -148,9 +154,7 @@ async def test_the_token_goes_to_a_private_file_and_not_to_the_log(tmp_path, cap
     async with cluster_with_an_hpa() as cluster:
         settings = replace(ALONE, dashboard_address_file=str(file))
         async with running(Dashboard(parts(cluster, settings)).run()):
-            async with asyncio.timeout(30):
-                while not file.exists():
-                    await asyncio.sleep(0.02)
+            await until(file.exists)
             await overview_when(file.read_text().strip(), is_decided)
     assert file.stat().st_mode & 0o777 == 0o600
     token = file.read_text().strip().partition("#token=")[2]
@@ -166,7 +170,7 @@ async def test_a_taken_port_is_told_with_the_flag_to_change():
     async with server, cluster_with_an_hpa() as cluster:
         port = server.sockets[0].getsockname()[1]
         page = Dashboard(parts(cluster, replace(ALONE, dashboard_port=port)))
-        with pytest.raises(ValueError, match="cannot listen on .*; choose another --dashboard-port"):
+        with pytest.raises(ValueError, match=r"cannot listen on .*; choose another --dashboard-port"):
             await page.run()
 
 
@@ -181,9 +185,8 @@ async def test_a_process_that_only_shows_takes_no_lease():
         operator = Operator(
             cluster.clock, cluster.client, replace(ALONE, native_hpas=True), beside={"dashboard": keep}
         )
-        async with running(operator.run()), asyncio.timeout(30):
-            while not made:
-                await asyncio.sleep(0.02)
+        async with running(operator.run()):
+            await until(lambda: made)
         assert isinstance(made[0].fence, ClosedFence)
 
 
