@@ -85,7 +85,8 @@ def remember(
     """
     result = [Recommendation(replicas, now)]
     highest = lowest = replicas
-    for one in sorted(kept, key=_moment, reverse=True):
+    # Of two at one moment the later entry is the newer one, and stays behind the other.
+    for one in reversed(sorted(kept, key=_moment)):
         if one.at < now - longest:
             break
         if one.replicas > highest or one.replicas < lowest:

@@ -89,7 +89,7 @@ def stabilize_with_behavior(
     wanted: Wanted, memory: Memory, now: float, settings: Settings, compat: Compat
 ) -> Stabilized:
     """Apply the windows of both directions."""
-    windows = _windows(wanted.behavior, settings)
+    windows = windows_of(wanted.behavior, settings)
     recommendations = memory.recommendations or ()
     replicas, reason, window = stabilize_both_ways(
         recommendations, wanted.current, wanted.desired, now, windows
@@ -101,7 +101,8 @@ def stabilize_with_behavior(
     return Stabilized(replicas=replicas, reason=reason, recommendations=kept, window=window)
 
 
-def _windows(behavior: HorizontalPodAutoscalerBehavior | None, settings: Settings) -> Windows:
+def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: Settings) -> Windows:
+    """Return the windows of both directions; one that is not set is the controller's own."""
     up = behavior.scale_up.stabilization_window_seconds if behavior and behavior.scale_up else None
     down = behavior.scale_down.stabilization_window_seconds if behavior and behavior.scale_down else None
     return Windows(

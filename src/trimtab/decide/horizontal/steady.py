@@ -1,0 +1,141 @@
+"""Decisions that need not be made again: the same inputs, nothing to write, and nothing that time alone would change.
+
+A decision is a pure function of what was seen and of the time. When neither the objects nor the values of the metrics
+changed, only time can change it: a recommendation leaves its window, a scale event its period, a young pod comes of
+age, a sample gets too old. `steady` says when the first of these happens; until then `covers` tells whether deciding
+would give the same answer, and `continued` gives the memory that it would have left.
+"""
+
+from collections.abc import Iterable, Iterator
+from math import inf
+
+import msgspec
+
+from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, Recommendation
+from trimtab.decide.horizontal.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
+from trimtab.decide.horizontal.observation import Observation
+from trimtab.decide.horizontal.proposals.proposal import Proposal
+from trimtab.decide.horizontal.readings import PodSamples, Reading, Sample, Series
+from trimtab.decide.horizontal.timing import NEVER
+from trimtab.model.resources import CPU
+from trimtab.model.wire import Wire
+
+MARGIN = 0.01
+"""Seconds by which every edge counts as nearer than it is: sums of floats need not agree to the last bit."""
+
+
+class Steady(Wire):
+    """A decision that needs not be made again before `until`, as long as what it was made on stays the same."""
+
+    seen: Observation
+    decision: Decision
+    until: float
+
+    def covers(self, seen: Observation, now: float) -> bool:
+        """Return whether deciding on `seen` would repeat the decision; its memory must be what was left by the last."""
+        last = self.seen
+        return (
+            _latest(seen.memory) <= now < self.until
+            and seen.hpa is last.hpa
+            and seen.pods == last.pods
+            and seen.scale == last.scale
+            and seen.rivals == last.rivals
+            and seen.owners == last.owners
+            and _say_the_same(last, seen, now)
+        )
+
+
+def steady(seen: Observation, decision: Decision) -> Steady | None:
+    """Return for how long a decision repeats itself; None if it may differ at once."""
+    now = decision.now
+    if not _is_repeatable(seen, decision) or _has_young_pods(seen, now):
+        return None
+    first = min((edge for edge in _edges(seen, decision) if edge > now - MARGIN), default=inf)
+    return Steady(seen=seen, decision=decision, until=first - MARGIN) if first - MARGIN > now else None
+
+
+def continued(memory: Memory, now: float) -> Memory:
+    """Return the memory as one more decision of the same kind would leave it: its last recommendation is younger."""
+    known = memory.recommendations
+    if not known:
+        return memory
+    latest = Recommendation(known[-1].replicas, now)
+    return msgspec.structs.replace(memory, recommendations=(*known[:-1], latest))
+
+
+def _is_repeatable(seen: Observation, decision: Decision) -> bool:
+    """Return whether nothing was written or told, and metrics alone decided."""
+    trail = decision.trail
+    return (
+        seen.compat.compact_memory  # upstream's memory grows with every sync
+        and decision.scale_to is None
+        and not decision.status_changed
+        and not decision.events
+        and not decision.error
+        and trail.normalized is not None
+        and not trail.fallback
+        and all(isinstance(one, Proposal) and not one.refused for one in trail.proposals)
+    )
+
+
+def _has_young_pods(seen: Observation, now: float) -> bool:
+    """Return whether the worth of a CPU sample still depends on when exactly it was taken."""
+    sources = [metric.resource or metric.container_resource for metric in seen.hpa.spec.metrics]
+    if not any(source is not None and source.name == CPU for source in sources):
+        return False
+    since = now - seen.settings.cpu_initialization_period - MARGIN
+    return any(pod.started is not None and pod.started > since for pod in seen.pods)
+
+
+def _edges(seen: Observation, decision: Decision) -> Iterator[float]:
+    """Yield the moments at which something remembered stops to count."""
+    memory, behavior = decision.memory, seen.hpa.spec.behavior
+    older = (memory.recommendations or ())[:-1]
+    if older:
+        windows = windows_of(behavior, seen.settings)
+        spans = {windows.up, windows.down, seen.settings.downscale_stabilization, LONGEST_WINDOW}
+        yield from (one.at + span for one in older for span in spans)
+    if behavior is not None and (memory.scale_up or memory.scale_down):
+        rules = (behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN)
+        periods = {policy.period_seconds for rule in rules for policy in rule.policies}
+        events = (*memory.scale_up, *memory.scale_down)
+        yield from (event.at + period for event in events for period in periods)
+
+
+def _say_the_same(last: Observation, seen: Observation, now: float) -> bool:
+    if len(last.readings) != len(seen.readings):
+        return False
+    oldest = now - seen.settings.stale_after + MARGIN
+    latest = now + seen.settings.ahead_limit - MARGIN
+    return all(
+        _are_same_values(before, after) and _are_believable(after, oldest, latest)
+        for before, after in zip(last.readings, seen.readings, strict=True)
+    )
+
+
+def _are_same_values(before: Reading, after: Reading) -> bool:
+    if isinstance(after, PodSamples) and isinstance(before, PodSamples):
+        old, new = before.samples, after.samples
+        return list(old) == list(new) and _values(old.values()) == _values(new.values())
+    if isinstance(after, Series) and isinstance(before, Series):
+        return _values(before.samples) == _values(after.samples)
+    return False
+
+
+def _values(samples: Iterable[Sample]) -> list[int]:
+    return [one.value for one in samples]
+
+
+def _latest(memory: Memory) -> float:
+    return memory.recommendations[-1].at if memory.recommendations else inf
+
+
+def _are_believable(reading: Reading, oldest: float, latest: float) -> bool:
+    """Return whether no sample is near the edge of being refused for its date."""
+    samples: Iterable[Sample] = ()
+    if isinstance(reading, PodSamples):
+        samples = reading.samples.values()
+    elif isinstance(reading, Series):
+        samples = reading.samples
+    return all(oldest <= one.timestamp <= latest or one.timestamp == NEVER for one in samples)
