@@ -13,6 +13,7 @@ from trimtab.dashboard.history import History
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.http import encoded
 from trimtab.decide.horizontal import Verdict
+from trimtab.decide.horizontal.steady import continued, steady
 from trimtab.decide.horizontal.wording import SUMMARIES
 
 UGLY = stage.UGLY
@@ -116,6 +117,21 @@ async def test_history_outlives_the_ring_of_records_and_keeps_events():
     assert track.metrics[0].up[0] == pytest.approx(55)
     assert track.metrics[0].down[0] == pytest.approx(45)
     assert "SuccessfulRescale" in {event.reason for event in page.events}
+
+
+async def test_a_decision_that_was_left_out_draws_the_last_one_on():
+    one = stage.steady()
+    stage.decided(one, 3, given.usage_of(given.pods(3), 50), at=given.T + 15)
+    last = one.records[-1]
+    one.steady = steady(last.observation, last.decision)
+    source = OperatorHorizontal([one])
+    for step in (2, 3, 4):
+        one.memory = continued(one.memory, given.T + 15 * step)
+        source.take()
+    page = await source.page("hpa/shop/web")
+    assert page is not None
+    assert page.track.at == (given.T, given.T + 60)
+    assert page.track.desired == (3, 3)
 
 
 async def test_taking_twice_adds_nothing():

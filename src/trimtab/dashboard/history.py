@@ -58,6 +58,15 @@ class Past:
         while len(self.points) > most:
             self.points.popleft()
 
+    def lasts(self, at: float) -> None:
+        """Draw the last point out to a moment up to which nothing changed; a flat stretch has two points."""
+        if not self.points or at <= self.points[-1].at:
+            return
+        last = msgspec.structs.replace(self.points[-1], at=at)
+        if len(self.points) > 1 and msgspec.structs.replace(self.points[-2], at=at) == last:
+            self.points.pop()
+        self.points.append(last)
+
     def track(self) -> Track:
         """Return the points as columns."""
         points = self.points

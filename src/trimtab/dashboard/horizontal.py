@@ -37,6 +37,11 @@ class OperatorHorizontal:
     def take(self) -> None:
         """Note what was decided since the last call."""
         self._history.take({one.uid: one.records for one in self._autoscalers})
+        for one in self._autoscalers:
+            confirmed = one.memory.recommendations
+            if one.steady is not None and confirmed:
+                # A decision that would only repeat itself leaves no record, just a younger recommendation.
+                self._history.of(one.uid).lasts(confirmed[-1].at)
 
     def rows(self) -> Sequence[HorizontalRow]:
         """Return every HPA, by id; only those that were decided about again are told again.

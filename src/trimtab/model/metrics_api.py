@@ -7,7 +7,6 @@ from datetime import datetime
 
 import msgspec
 
-from trimtab.model.meta import ObjectMeta
 from trimtab.model.selector import LabelSelector
 from trimtab.model.wire import Wire
 
@@ -19,10 +18,17 @@ class ContainerMetrics(Wire):
     usage: dict[str, str] = {}
 
 
+class Measured(Wire):
+    """Which pod was measured; the labels that metrics-server repeats for every pod are not read."""
+
+    name: str = ""
+    namespace: str = ""
+
+
 class PodMetrics(Wire):
     """metrics.k8s.io/v1beta1 PodMetrics: usage of one pod over the window before `timestamp`."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: Measured = Measured()
     timestamp: datetime | None = None
     window: str = ""
     containers: tuple[ContainerMetrics, ...] = ()

@@ -51,6 +51,11 @@ class KindCache(Generic[T]):
     def __len__(self) -> int:
         return sum(len(informer.store) for informer in self._informers.values())
 
+    def count_in(self, namespace: str) -> int:
+        """Return how many objects a namespace has."""
+        informer = self._informers.get("") or self._informers.get(namespace)
+        return len(informer.store.in_namespace(namespace)) if informer else 0
+
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
         """Tell `subscriber` of every change."""
         for informer in self._informers.values():

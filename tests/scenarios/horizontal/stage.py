@@ -110,7 +110,8 @@ class Stage:
         settings.setdefault("feature_gates", ALL_GATES)
         settings.setdefault("native_hpas", self.native)
         settings.setdefault("own_hpas", not self.native)
-        return Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
+        settings.setdefault("watch_namespaces", (self.namespace,))
+        return Settings(leader_elect=False, **settings)
 
     @asynccontextmanager
     async def running(self, *, fence: Fence | None = None, **settings: Any) -> AsyncIterator[Actor]:

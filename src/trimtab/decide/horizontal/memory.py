@@ -86,7 +86,7 @@ def remember(
     result = [Recommendation(replicas, now)]
     highest = lowest = replicas
     # Of two at one moment the later entry is the newer one, and stays behind the other.
-    for one in reversed(sorted(kept, key=_moment)):
+    for one in sorted(kept, key=_moment)[::-1]:
         if one.at < now - longest:
             break
         if one.replicas > highest or one.replicas < lowest:

@@ -5,6 +5,7 @@ gets a `Reading`. An answer that cannot be used is a `Failed` reading whose text
 a metric that cannot be read is an expected outcome. Values are in thousandths.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -18,6 +19,7 @@ from trimtab.model.metrics_api import (
     ExternalMetricValueList,
     MetricValue,
     MetricValueList,
+    PodMetrics,
     PodMetricsList,
 )
 from trimtab.model.quantity import QuantityError, milli_value_of
@@ -75,11 +77,18 @@ def read_resource(
     A pod whose usage is no number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
     upstream's does.
     """
-    if not answer.items:
+    return read_usage(answer.items, resource, container, wraps=wraps)
+
+
+def read_usage(
+    items: Sequence[PodMetrics], resource: str, container: str, *, wraps: bool
+) -> PodSamples | Failed:
+    """Read the usage of a resource by these pods; see `read_resource`."""
+    if not items:
         return Failed(message="no metrics returned from resource metrics API")
     samples: dict[str, Sample] = {}
     unusable = ""
-    for item in answer.items:
+    for item in items:
         try:
             if container:
                 used = _container_usage(item.containers, resource, container)
@@ -92,7 +101,7 @@ def read_resource(
             unusable = unusable or f"for pod {item.metadata.name}: {error}"
     if unusable and not samples:
         return Failed(message=f"unusable answer of resource metrics API {unusable}")
-    return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
+    return PodSamples(samples=samples, timestamp=seconds(items[0].timestamp))
 
 
 def _usage(containers: tuple[ContainerMetrics, ...], resource: str, *, wraps: bool) -> int | None:
@@ -205,6 +214,7 @@ def read_external_metric(answer: ExternalMetricValueList, asked: Asked | None = 
     return Series(samples=tuple(samples))
 
 
+@lru_cache(maxsize=16384)
 def _milli(text: str) -> int:
     value = milli_value_of(text)
     if -INT64_MAX <= value <= INT64_MAX:

@@ -11,6 +11,7 @@ from trimtab.cluster.resource import Resource
 from trimtab.cluster.store import is_older
 from trimtab.decide.horizontal import Failed, Memory
 from trimtab.decide.horizontal import memory as memories
+from trimtab.decide.horizontal.steady import Steady
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
@@ -20,6 +21,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
 )
+from trimtab.operator.horizontal.plans import Plan
 from trimtab.operator.horizontal.ring import RecordRing
 from trimtab.operator.horizontal.successive import MEMORY_ANNOTATION, metadata_after, status_after
 
@@ -49,6 +51,10 @@ class Autoscaler:
     questions: tuple[Query | Failed, ...] = ()
     questions_for: tuple[HorizontalPodAutoscalerSpec, str] | None = None
     """The spec and the pod selector that `questions` were made for."""
+    plan: Plan | None = None
+    """What to ask for, as long as neither the object nor its target changed."""
+    steady: Steady | None = None
+    """The last decision, if it holds until something changes; `memory` is then what it left."""
     records: RecordRing = field(default_factory=lambda: RecordRing(20))
 
     @property
@@ -135,6 +141,8 @@ class Autoscalers:
             return
         if is_older(seen.metadata.resource_version, known.hpa.metadata.resource_version):
             return
+        if seen.metadata.resource_version == known.hpa.metadata.resource_version and known.is_resumed:
+            return  # the echo of our own write, whose answer we have taken in already
         if not known.is_resumed:
             known.memory = stored_memory(known, seen)
         before = known.hpa

@@ -31,6 +31,7 @@ from trimtab.operator.horizontal.questions import Questions
 from trimtab.operator.horizontal.round import Round
 from trimtab.operator.horizontal.targets import Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.horizontal.usage import WholeList
 from trimtab.operator.horizontal.writes import Writer
 from trimtab.operator.settings import Settings
 
@@ -81,7 +82,10 @@ class HorizontalAutoscaler:
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
         self._targets = Targets(client, self._discovery, self._caches)
-        questions = Questions(self._reader, self._discovery, is_strict=rules.compat.refuse_absurd_samples)
+        whole = WholeList(clock, self._caches, is_allowed=not settings.watch_namespaces)
+        questions = Questions(
+            self._reader, self._discovery, whole, is_strict=rules.compat.refuse_absurd_samples
+        )
         owners = Owners(
             clock,
             client,

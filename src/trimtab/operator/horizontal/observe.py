@@ -12,8 +12,9 @@ from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.selector import SelectorError
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.owners import Found, Owners
+from trimtab.operator.horizontal.plans import Plan, plan_of
 from trimtab.operator.horizontal.pods import PodBook
-from trimtab.operator.horizontal.questions import Answer, Questions, reading_of
+from trimtab.operator.horizontal.questions import Answer, Questions, question_of, reading_of
 from trimtab.operator.horizontal.targets import Aim
 
 
@@ -41,6 +42,7 @@ class Observer:
 
     def aimed(self, autoscaler: Autoscaler, aim: Aim) -> None:
         """Take note of an autoscaler's target and label query, before anyone's rivals are looked for."""
+        autoscaler.plan = None
         if aim.scale is None:
             self._pods.forget(autoscaler.uid)
             return
@@ -64,10 +66,27 @@ class Observer:
         """Return the questions to ask, if they are known without looking anything up."""
         if aim.scale is None or not self._needs_metrics(autoscaler, aim):
             return ()
+        hpa, selector = autoscaler.hpa, aim.scale.status.selector
         made_for = autoscaler.questions_for
-        if made_for is None or made_for[1] != aim.scale.status.selector:
+        if made_for is None or made_for[0] is not hpa.spec or made_for[1] != selector:
+            asked = tuple(question_of(spec, hpa.metadata.namespace, selector) for spec in hpa.spec.metrics)
+            found = tuple(one for one in asked if one is not None)
+            if len(found) < len(asked):
+                return None
+            self._remember(autoscaler, selector, found)
+        return autoscaler.questions
+
+    def plan(self, autoscaler: Autoscaler, aim: Aim) -> Plan | None:
+        """Return what to ask for an autoscaler; None if that has to be looked up."""
+        known = autoscaler.plan
+        if known is not None and known.aim is aim and known.hpa is autoscaler.hpa:
+            return known
+        self.aimed(autoscaler, aim)
+        questions = self.known_questions(autoscaler, aim)
+        if questions is None:
             return None
-        return autoscaler.questions if made_for[0] is autoscaler.hpa.spec else None
+        autoscaler.plan = plan_of(autoscaler.hpa, aim, questions)
+        return autoscaler.plan
 
     async def find_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...]:
         """Return the questions to ask, and remember them for this spec."""
@@ -81,11 +100,14 @@ class Observer:
                 for spec in hpa.spec.metrics
             ]
         )
+        self._remember(autoscaler, selector, found)
+        return found
+
+    def _remember(self, autoscaler: Autoscaler, selector: str, found: tuple[Query | Failed, ...]) -> None:
         autoscaler.questions = found
         # A kind that could not be found may be found later: such an answer is not remembered.
         is_final = not any(isinstance(one, Failed) for one in found)
-        autoscaler.questions_for = (hpa.spec, selector) if is_final else None
-        return found
+        autoscaler.questions_for = (autoscaler.hpa.spec, selector) if is_final else None
 
     def look(self, autoscaler: Autoscaler) -> "Sight":
         """Return the pods that an autoscaler's label query finds, and who else finds them."""
@@ -171,6 +193,6 @@ def _readings(
     if not answers:
         return tuple(one for one in autoscaler.questions if isinstance(one, Failed))
     return tuple(
-        question if isinstance(question, Failed) else reading_of(spec, answers[question], pods)
+        question if isinstance(question, Failed) else reading_of(spec, question, answers, pods)
         for spec, question in zip(autoscaler.hpa.spec.metrics, autoscaler.questions, strict=True)
     )

@@ -4,6 +4,8 @@ A question that cannot even be asked (a selector with an unknown operator, a kin
 spot with the reason, so that it fails that one metric and nothing else.
 """
 
+from collections.abc import Mapping
+
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
 from trimtab.decide.horizontal import Failed, PodFacts, Reading
@@ -12,14 +14,19 @@ from trimtab.decide.horizontal.readings import (
     read_external_metric,
     read_object_metric,
     read_pods_metric,
-    read_resource,
 )
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec, ObjectMetricSource
-from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.operator.horizontal.usage import (
+    EVERYWHERE,
+    ClusterUsage,
+    NamespaceUsage,
+    WholeList,
+    namespace_usage,
+)
 
 _FAILURES = {
     PodUsage: "unable to fetch metrics from resource metrics API: ",
@@ -29,22 +36,9 @@ _FAILURES = {
 }
 
 
-class NamespaceUsage:
-    """CPU and memory of the pods of one namespace, by pod."""
+Answer = ClusterUsage | NamespaceUsage | Reading
 
-    __slots__ = ("_items",)
-
-    def __init__(self, answer: PodMetricsList) -> None:
-        self._items = {item.metadata.name: item for item in answer.items}
-
-    def of(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> Reading:
-        """Return the reading of one resource for these pods."""
-        known = self._items
-        mine: list[PodMetrics] = [known[pod.name] for pod in pods if pod.name in known]
-        return read_resource(PodMetricsList(items=tuple(mine)), resource, container)
-
-
-Answer = NamespaceUsage | Reading
+_NOT_SET = Failed(message="the metric source is not set")
 
 
 class Questions:
@@ -53,27 +47,23 @@ class Questions:
     A strict one refuses answers about something else than was asked; upstream believes them.
     """
 
-    def __init__(self, reader: MetricsReader, discovery: Discovery, *, is_strict: bool) -> None:
+    def __init__(
+        self, reader: MetricsReader, discovery: Discovery, whole: WholeList, *, is_strict: bool
+    ) -> None:
+        self.whole = whole
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
 
     async def of_metric(self, spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed:
         """Return the question that a metric spec asks."""
+        known = question_of(spec, namespace, pod_selector)
+        if known is not None or spec.object is None:
+            return known or _NOT_SET
         try:
-            if spec.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
-                return PodUsage(namespace)
-            if spec.type == MetricSourceType.PODS and spec.pods is not None:
-                metric = spec.pods.metric
-                return PodsMetric(namespace, metric.name, pod_selector, _text(metric.selector))
-            if spec.type == MetricSourceType.EXTERNAL and spec.external is not None:
-                metric = spec.external.metric
-                return ExternalMetric(namespace, metric.name, _text(metric.selector))
-            if spec.type == MetricSourceType.OBJECT and spec.object is not None:
-                return await self._of_object(spec.object, namespace)
+            return await self._of_object(spec.object, namespace)
         except SelectorError as error:
             return Failed(message=str(error))
-        return Failed(message="the metric source is not set")
 
     async def _of_object(self, source: ObjectMetricSource, namespace: str) -> Query | Failed:
         described = source.described_object
@@ -89,7 +79,8 @@ class Questions:
         """Ask one question; a source that does not answer is a failed reading, never an exception."""
         try:
             if isinstance(query, PodUsage):
-                return NamespaceUsage(await self._reader.pod_usage(query))
+                usage = await self._reader.pod_usage(query)
+                return ClusterUsage(usage) if query == EVERYWHERE else namespace_usage(usage)
             asked = _asked(query) if self._is_strict else None
             if isinstance(query, ExternalMetric):
                 return read_external_metric(await self._reader.external(query), asked)
@@ -100,9 +91,34 @@ class Questions:
             return Failed(message=f"{_FAILURES[type(query)]}{error}")
 
 
-def reading_of(spec: MetricSpec, answer: Answer, pods: tuple[PodFacts, ...]) -> Reading:
-    """Return what an answer says to one metric of one autoscaler."""
+def question_of(spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed | None:
+    """Return the question of a metric spec; None if something has to be looked up first."""
+    try:
+        if spec.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
+            return PodUsage(namespace)
+        if spec.type == MetricSourceType.PODS and spec.pods is not None:
+            metric = spec.pods.metric
+            return PodsMetric(namespace, metric.name, pod_selector, _text(metric.selector))
+        if spec.type == MetricSourceType.EXTERNAL and spec.external is not None:
+            metric = spec.external.metric
+            return ExternalMetric(namespace, metric.name, _text(metric.selector))
+    except SelectorError as error:
+        return Failed(message=str(error))
+    is_object = spec.type == MetricSourceType.OBJECT and spec.object is not None
+    return None if is_object else _NOT_SET
+
+
+def reading_of(
+    spec: MetricSpec, question: Query, answers: Mapping[Query, Answer], pods: tuple[PodFacts, ...]
+) -> Reading:
+    """Return what the answers say to one metric of one autoscaler."""
+    answer = answers.get(question)
+    if answer is None and isinstance(question, PodUsage):
+        answer = answers.get(EVERYWHERE)
+    if isinstance(answer, ClusterUsage) and isinstance(question, PodUsage):
+        answer = answer.within(question.namespace)
     if not isinstance(answer, NamespaceUsage):
+        assert not isinstance(answer, ClusterUsage | None), f"{question} was not asked"
         return answer
     if spec.container_resource is not None and spec.type == MetricSourceType.CONTAINER_RESOURCE:
         return answer.of(pods, spec.container_resource.name, spec.container_resource.container)

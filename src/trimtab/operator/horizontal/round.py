@@ -18,20 +18,29 @@ from trimtab.decide.horizontal import Decision, Failed, Observation, Record, dec
 from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.decide.horizontal.memory import retimed
 from trimtab.decide.horizontal.resume import resumed
+from trimtab.decide.horizontal.steady import continued, steady
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.observe import Observer, Sight
 from trimtab.operator.horizontal.owners import Found
+from trimtab.operator.horizontal.plans import Plan, Wanted, plan_of
 from trimtab.operator.horizontal.questions import Answer, Questions
+from trimtab.operator.horizontal.queueing import WriteQueue
 from trimtab.operator.horizontal.targets import Aim, Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.horizontal.usage import EVERYWHERE
 from trimtab.operator.horizontal.writes import DecideAgain, Outcome, Writer, record_of
 
 log = logging.getLogger(__name__)
 
+Answers = dict[Query, Answer]
+
 MOST_TRIES = 3
 """How often one round decides anew about an object that keeps changing; the next round comes soon enough."""
+
+AT_ONCE = 200
+"""Decisions in a row before anybody else has a turn: about ten milliseconds."""
 
 CLOCK_JUMP_SECONDS = 1.0
 """A wall clock that gains or loses more than this between two decisions was set; less is its usual drift."""
@@ -43,7 +52,7 @@ class Due:
 
     autoscaler: Autoscaler
     spec: HorizontalPodAutoscalerSpec
-    aim: Aim
+    plan: Plan
     started: float
     tries: int = 0
 
@@ -54,7 +63,7 @@ class Job:
 
     due: Due
     seen: Observation
-    decision: Decision
+    outcome: Outcome
 
 
 class Round:
@@ -77,10 +86,9 @@ class Round:
         self._questions = questions
         self._writer = writer
         self._telemetry = telemetry
+        self._whole = questions.whole
         self._tasks: set[asyncio.Task[None]] = set()
-        self._urgent: asyncio.Queue[Job] = asyncio.Queue()
-        self._waiting: asyncio.Queue[Job] = asyncio.Queue()
-        self._free = asyncio.Semaphore(writers)
+        self._writes = WriteQueue(self._write, self._start, writers=writers)
         self.last_alive: float | None = None
         """When somebody last decided before we did; None: when we start."""
 
@@ -91,13 +99,12 @@ class Round:
         for one in [one for one in autoscalers if not one.is_busy]:
             one.is_busy = True
             aim = self._targets.cached(one.hpa.spec.scale_target_ref, one.hpa.metadata.namespace)
-            if aim is not None:
-                self._observer.aimed(one, aim)
-            if aim is None or self._observer.known_questions(one, aim) is None:
+            plan = None if aim is None else self._observer.plan(one, aim)
+            if plan is None:
                 self._start(self._look_up(one, aim, started))
             else:
-                ready.append(Due(one, one.hpa.spec, aim, started))
-        for questions, group in _grouped(ready, self._observer).items():
+                ready.append(Due(one, one.hpa.spec, plan, started))
+        for questions, group in self._grouped(ready).items():
             self._start(self._decide_group(questions, group))
         self._telemetry.cycles.inc()
 
@@ -184,81 +191,123 @@ class Round:
         try:
             aim = aim or await self._find(autoscaler)
             self._observer.aimed(autoscaler, aim)
-            questions = await self._observer.find_questions(autoscaler, aim)
+            plan = plan_of(autoscaler.hpa, aim, await self._observer.find_questions(autoscaler, aim))
         except Exception as error:  # noqa: BLE001 - one bad object stops no other
             self._failed(autoscaler, error)
             return
-        wanted = frozenset(one for one in questions if not isinstance(one, Failed))
-        await self._decide_group(wanted, [Due(autoscaler, spec, aim, started, tries)])
+        await self._decide_group(plan.wanted, [Due(autoscaler, spec, plan, started, tries)])
 
-    async def _decide_group(self, questions: frozenset[Query], group: list[Due]) -> None:
+    async def _decide_group(self, questions: Wanted, group: list[Due]) -> None:
         ordered = list(questions)
         answers = dict(
             zip(ordered, await asyncio.gather(*(self._questions.ask(one) for one in ordered)), strict=True)
         )
-        for due in group:
-            autoscaler = due.autoscaler
-            if autoscaler.is_gone:
-                autoscaler.is_busy = False
-            elif autoscaler.hpa.spec is not due.spec:
-                # What the old spec asked for says nothing about the new one's metrics.
-                self._start(self._look_up(autoscaler, None, due.started, due.tries))
-            else:
-                self._decide(due, answers)
-        self._telemetry.cycle_duration.observe(self._clock.monotonic() - group[0].started)
+        everywhere = answers.get(EVERYWHERE)
+        if isinstance(everywhere, Failed):
+            self._whole.failed(everywhere.message)
+            self._ask_by_namespace(group)
+            return
+        if everywhere is not None:
+            self._whole.worked()
+        repeated: list[Decision] = []
+        for number, due in enumerate(group, start=1):
+            self._decide(due, answers, repeated)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        taken = self._clock.monotonic() - group[0].started
+        self._telemetry.repeated(repeated, taken)
+        self._telemetry.cycle_duration.observe(taken)
 
-    def _decide(self, due: Due, answers: dict[Query, Answer]) -> None:
+    def _ask_by_namespace(self, group: list[Due]) -> None:
+        """Ask what one list for all did not answer, in this same round: nobody stays blind for a list too long."""
+        apart: dict[Wanted, list[Due]] = {}
+        for due in group:
+            apart.setdefault(due.plan.wanted, []).append(due)
+        for questions, part in apart.items():
+            self._start(self._decide_group(questions, part))
+
+    def _grouped(self, ready: Iterable[Due]) -> dict[Wanted, list[Due]]:
+        """Put those that wait for the same answers together."""
+        due = list(ready)
+        whole = self._whole.pays({one.plan.namespace for one in due if one.plan.namespace is not None})
+        groups: dict[Wanted, list[Due]] = {}
+        for one in due:
+            groups.setdefault(one.plan.wanted_whole if whole else one.plan.wanted, []).append(one)
+        return groups
+
+    def _decide(self, due: Due, answers: Answers, repeated: list[Decision]) -> None:
+        autoscaler = due.autoscaler
+        if autoscaler.is_gone:
+            autoscaler.is_busy = False
+            return
+        if autoscaler.hpa.spec is not due.spec:
+            # What the old spec asked for says nothing about the new one's metrics.
+            self._start(self._look_up(autoscaler, None, due.started, due.tries))
+            return
         try:
-            sight = self._observer.look(due.autoscaler)
-            if self._observer.needs_owners(due.autoscaler, sight):
+            sight = self._observer.look(autoscaler)
+            if self._observer.needs_owners(autoscaler, sight):
                 # Owners may have to be asked for; nobody else waits for that.
                 self._start(self._decide_with_owners(due, sight, answers))
             else:
-                self._decide_one(due, sight, answers, {})
+                last = self._decide_one(due, sight, answers, {})
+                if last is not None:
+                    repeated.append(last)
         except Exception as error:  # noqa: BLE001 - one bad object stops no other
-            self._failed(due.autoscaler, error)
+            self._failed(autoscaler, error)
 
-    async def _decide_with_owners(self, due: Due, sight: Sight, answers: dict[Query, Answer]) -> None:
+    async def _decide_with_owners(self, due: Due, sight: Sight, answers: Answers) -> None:
         try:
             owners = await self._observer.find_owners(due.autoscaler, sight)
             if due.autoscaler.hpa.spec is not due.spec:
                 self._start(self._look_up(due.autoscaler, None, due.started, due.tries))
-            else:
-                self._decide_one(due, sight, answers, owners)
+                return
+            last = self._decide_one(due, sight, answers, owners)
+            if last is not None:
+                self._telemetry.repeated((last,), self._clock.monotonic() - due.started)
         except Exception as error:  # noqa: BLE001 - one bad object stops no other
             self._failed(due.autoscaler, error)
 
     def _decide_one(
-        self, due: Due, sight: Sight, answers: dict[Query, Answer], owners: dict[str, Found]
-    ) -> None:
+        self, due: Due, sight: Sight, answers: Answers, owners: dict[str, Found]
+    ) -> Decision | None:
+        """Decide and have it carried out; return the last decision instead if this would only repeat it."""
         autoscaler = due.autoscaler
-        self._resume(autoscaler, due.aim)
-        self._follow_wall_clock(autoscaler)
-        seen = self._observer.observe(autoscaler, due.aim, sight, answers, owners)
-        decision = decide(seen, self._clock.now())
-        job = Job(due, seen, decision)
+        self._resume(autoscaler, due.plan.aim)
+        now = self._clock.now()
+        self._follow_wall_clock(autoscaler, now.timestamp())
+        seen = self._observer.observe(autoscaler, due.plan.aim, sight, answers, owners)
+        held = autoscaler.steady
+        if held is not None and held.covers(seen, now.timestamp()):
+            autoscaler.memory = continued(autoscaler.memory, now.timestamp())
+            autoscaler.is_busy = False
+            return held.decision
+        autoscaler.steady = None
+        decision = decide(seen, now)
+        job = Job(due, seen, self._writer.begin(autoscaler, seen, decision))
         if self._writer.is_quiet(decision):
-            self._finish(job, Outcome(decision))
-            return
-        (self._waiting if decision.scale_to is None else self._urgent).put_nowait(job)
-        self._start(self._write_next())
+            self._finish(job)
+        else:
+            self._writes.put(job, is_urgent=job.outcome.decision.scale_to is not None)
+        return None
 
-    async def _write_next(self) -> None:
-        """Take a free writer and carry out the most urgent decision: scales before statuses."""
-        async with self._free:
-            queue = self._waiting if self._urgent.empty() else self._urgent
-            job = queue.get_nowait()
-            autoscaler = job.due.autoscaler
-            try:
-                outcome = await self._writer.apply(autoscaler, job.due.aim, job.seen, job.decision)
-            except DecideAgain as why:
-                self._start(self._decide_again(job.due, why))
-            except errors.Fenced:
-                autoscaler.is_busy = False  # another leads now; what we decided no longer matters
-            except Exception as error:  # noqa: BLE001 - one bad object stops no other
-                self._failed(autoscaler, error)
-            else:
-                self._finish(job, outcome)
+    async def _write(self, job: Job) -> None:
+        """Carry out the next step of a decision: its scale, and when it is its turn again, its status and events."""
+        autoscaler = job.due.autoscaler
+        try:
+            if job.outcome.decision.scale_to is not None:
+                await self._writer.scale(autoscaler, job.due.plan.aim, job.seen, job.outcome)
+                self._writes.put(job, is_urgent=False)
+                return
+            await self._writer.finish(autoscaler, job.seen, job.outcome)
+        except DecideAgain as why:
+            self._start(self._decide_again(job.due, why))
+        except errors.Fenced:
+            autoscaler.is_busy = False  # another leads now; what we decided no longer matters
+        except Exception as error:  # noqa: BLE001 - one bad object stops no other
+            self._failed(autoscaler, error)
+        else:
+            self._finish(job)
 
     async def _decide_again(self, due: Due, why: DecideAgain) -> None:
         """Look at everything afresh and decide anew; the old number is never sent again (fault F15)."""
@@ -283,19 +332,22 @@ class Round:
         alive = self._clock.now().timestamp() if self.last_alive is None else self.last_alive
         autoscaler.memory = resumed(autoscaler.memory, aim.scale.spec.replicas, alive)
         autoscaler.is_resumed = True
+        autoscaler.steady = None
 
-    def _follow_wall_clock(self, autoscaler: Autoscaler) -> None:
+    def _follow_wall_clock(self, autoscaler: Autoscaler, now: float) -> None:
         """Move what is remembered along when somebody sets the wall clock, so that no window moves (fault F27)."""
-        offset = self._clock.now().timestamp() - self._clock.monotonic()
+        offset = now - self._clock.monotonic()
         jump = 0.0 if autoscaler.clock_offset is None else offset - autoscaler.clock_offset
         if abs(jump) > CLOCK_JUMP_SECONDS:
             autoscaler.memory = retimed(autoscaler.memory, lambda at: at + jump)
+            autoscaler.steady = None
         autoscaler.clock_offset = offset
 
-    def _finish(self, job: Job, outcome: Outcome) -> None:
-        autoscaler, decision = job.due.autoscaler, outcome.decision
+    def _finish(self, job: Job) -> None:
+        autoscaler, decision = job.due.autoscaler, job.outcome.decision
         autoscaler.memory = decision.memory
-        autoscaler.records.append(record_of(job.seen, outcome))
+        autoscaler.records.append(record_of(job.seen, job.outcome))
+        autoscaler.steady = steady(job.seen, decision)
         autoscaler.is_busy = False
         meta = autoscaler.hpa.metadata
         self._telemetry.decided(
@@ -307,13 +359,3 @@ class Round:
         autoscaler.is_busy = False
         self._telemetry.failures.inc()
         log.error("hpa %s: not decided in this round: %s", autoscaler.key, error, exc_info=error)
-
-
-def _grouped(ready: Iterable[Due], observer: Observer) -> dict[frozenset[Query], list[Due]]:
-    """Put those that wait for the same answers together."""
-    groups: dict[frozenset[Query], list[Due]] = {}
-    for due in ready:
-        questions = observer.known_questions(due.autoscaler, due.aim) or ()
-        wanted = frozenset(one for one in questions if not isinstance(one, Failed))
-        groups.setdefault(wanted, []).append(due)
-    return groups

@@ -57,19 +57,17 @@ class Writer:
         """Return whether nothing has to be written or told."""
         return decision.scale_to is None and not decision.status_changed and not decision.events
 
-    async def apply(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, decision: Decision) -> Outcome:
-        """Carry a decision out and return it completed with what became of it."""
+    def begin(self, autoscaler: Autoscaler, seen: Observation, decision: Decision) -> Outcome:
+        """Return what is to be carried out: of a dry run, only what it tells."""
         is_dry_run = self._dry_run or autoscaler.is_dry_run
-        if is_dry_run:
-            decision = only_told(seen, decision)
-        outcome = Outcome(decision, is_dry_run=is_dry_run)
-        if decision.scale_to is not None:
-            await self._scale(autoscaler, aim, seen, outcome)
+        return Outcome(only_told(seen, decision) if is_dry_run else decision, is_dry_run=is_dry_run)
+
+    async def finish(self, autoscaler: Autoscaler, seen: Observation, outcome: Outcome) -> None:
+        """Write the status and tell the events, once the scale is dealt with."""
         autoscaler.memory = outcome.decision.memory
         if outcome.decision.status_changed:
             await self._status(autoscaler, seen, outcome)
         self._tell(autoscaler, outcome.decision)
-        return outcome
 
     async def read_again(self, autoscaler: Autoscaler) -> None:
         """Take in the object as the server has it now, without waiting for the watch."""
@@ -81,7 +79,8 @@ class Writer:
         if found.metadata.uid == meta.uid:
             self._autoscalers.note_written(autoscaler, found)
 
-    async def _scale(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, outcome: Outcome) -> None:
+    async def scale(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, outcome: Outcome) -> None:
+        """Write the scale, and complete the decision with what became of it."""
         decision = outcome.decision
         assert decision.scale_to is not None
         namespace = autoscaler.hpa.metadata.namespace

@@ -70,7 +70,15 @@ class Driver:
         if made.status_changed:
             self.hpa = msgspec.structs.replace(self.hpa, status=made.status)
         scaled = made.desired if made.action != "none" else None
-        return (made.desired, scaled, self.hpa.status, made.events, made.memory, made.computations, made.action)
+        return (
+            made.desired,
+            scaled,
+            self.hpa.status,
+            made.events,
+            made.memory,
+            made.computations,
+            made.action,
+        )
 
 
 class World:
@@ -97,7 +105,9 @@ class World:
     def change(self, draw) -> None:
         """Let something happen; most of the time nothing does."""
         what = draw(
-            st.sampled_from(["", "", "", "", "", "", "usage", "queue", "hand", "pod", "age", "failure", "follow"])
+            st.sampled_from(
+                ["", "", "", "", "", "", "usage", "queue", "hand", "pod", "age", "failure", "follow"]
+            )
         )
         if what == "usage":
             self.usage = draw(st.sampled_from([0, 20, 45, 50, 55, 90, 200]))
@@ -107,7 +117,9 @@ class World:
             self.replicas = draw(st.integers(0, 12))
         elif what == "pod":
             ready = draw(st.sampled_from(["True", "False"]))
-            young = pod("web-young", ready=ready, started=self.now, ready_since=self.now, owners=(REPLICA_SET,))
+            young = pod(
+                "web-young", ready=ready, started=self.now, ready_since=self.now, owners=(REPLICA_SET,)
+            )
             self.pods = (*pods(4), young)
         elif what == "age":
             self.age = draw(st.sampled_from([-100.0, -59.995, 0.0, 20.0, 119.99, 120.0, 121.0, 400.0]))
@@ -144,8 +156,9 @@ def test_leaving_out_what_repeats_itself_changes_nothing(data, rates, has_queue)
 @pytest.mark.parametrize("usage", [10, 90], ids=["down", "up"])
 def test_rate_policies_let_go_at_the_same_moment(usage):
     slowly = behavior(rules(("Pods", 1, 60), window=0), rules(("Pods", 1, 60), window=0))
-    world, always, sparing = World(), *(
-        Driver(hpa(cpu(50), behavior=slowly), skips=skips) for skips in (False, True)
+    world, always, sparing = (
+        World(),
+        *(Driver(hpa(cpu(50), behavior=slowly), skips=skips) for skips in (False, True)),
     )
     world.usage = usage
     for _ in range(400):
@@ -180,7 +193,9 @@ def test_a_workload_at_its_target_is_steady_for_ever():
     held = steady(seen, decision)
     assert held is not None
     assert held.until == float("inf")
-    again = msgspec.structs.replace(seen, memory=decision.memory, readings=(usage_of(seen.pods, 50, age=-10),))
+    again = msgspec.structs.replace(
+        seen, memory=decision.memory, readings=(usage_of(seen.pods, 50, age=-10),)
+    )
     assert held.covers(again, now.timestamp() + 30)
 
 
@@ -213,7 +228,9 @@ def test_a_scale_event_ends_it_when_it_leaves_its_period():
     "fields",
     [
         pytest.param({"compat": KUBERNETES_1_36}, id="upstream remembers every sync"),
-        pytest.param({"pods": (*pods(3), pod("web-4", age=100.0))}, id="a young pod's samples depend on their time"),
+        pytest.param(
+            {"pods": (*pods(3), pod("web-4", age=100.0))}, id="a young pod's samples depend on their time"
+        ),
     ],
 )
 def test_what_is_never_steady(fields):
@@ -242,7 +259,9 @@ def test_a_decision_that_writes_is_not_steady():
         pytest.param({"readings": (usage_of(pods(4), 51),)}, False, id="another value"),
         pytest.param({"readings": (usage_of(pods(3), 50),)}, False, id="a sample is missing"),
         pytest.param({"readings": (usage_of(pods(4), 50, age=400.0),)}, False, id="the samples are stale"),
-        pytest.param({"readings": (usage_of(pods(4), 50, age=-90.0),)}, False, id="the samples are of tomorrow"),
+        pytest.param(
+            {"readings": (usage_of(pods(4), 50, age=-90.0),)}, False, id="the samples are of tomorrow"
+        ),
         pytest.param({"readings": ()}, False, id="nothing was read"),
         pytest.param({"scale": scale(5)}, False, id="somebody scaled"),
         pytest.param({"pods": pods(5)}, False, id="a new pod"),

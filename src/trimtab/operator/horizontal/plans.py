@@ -1,0 +1,39 @@
+"""What a round has to ask for each autoscaler, kept as long as its object and its target stay the same."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trimtab.decide.horizontal import Failed
+from trimtab.metrics.queries import PodUsage, Query
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.operator.horizontal.targets import Aim
+from trimtab.operator.horizontal.usage import EVERYWHERE
+
+Wanted = frozenset[Query]
+
+_ONLY_USAGE: Wanted = frozenset({EVERYWHERE})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answers that one decision waits for."""
+
+    hpa: HorizontalPodAutoscaler
+    aim: Aim
+    wanted: Wanted
+    """The questions, with the usage of the pods of its namespace."""
+    wanted_whole: Wanted
+    """The same, with the usage of all pods instead."""
+    namespace: str | None
+    """The namespace whose pods' usage is wanted; None if it is not."""
+
+
+def plan_of(hpa: HorizontalPodAutoscaler, aim: Aim, questions: Iterable[Query | Failed]) -> Plan:
+    """Return the plan for an object and its target."""
+    wanted = frozenset(one for one in questions if not isinstance(one, Failed))
+    usage = next((one for one in wanted if isinstance(one, PodUsage)), None)
+    whole = wanted
+    if usage is not None:
+        # Nearly all plans are this one set; sharing it makes them quick to compare.
+        whole = _ONLY_USAGE if len(wanted) == 1 else wanted - {usage} | _ONLY_USAGE
+    return Plan(hpa, aim, wanted, whole, usage.namespace if usage else None)

@@ -1,0 +1,154 @@
+"""What a round costs, in requests and decisions: one list for all where it pays, and nothing for what stays the same."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
+from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
+from trimtab.cluster.patching import DeleteOptions
+from trimtab.cluster.resources import PODS
+
+EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
+WORKLOADS = ("web", "shop", "mail")
+
+
+@asynccontextmanager
+async def three_namespaces(stage: Stage):
+    """One workload at its target in each of three namespaces, and an operator that works in all of them."""
+    home = stage.namespace
+    places = [home, f"{home}-b", f"{home}-c"]
+    for place, name in zip(places, WORKLOADS, strict=True):
+        stage.namespace = place
+        if place != home:
+            await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
+        await stage.deployment(name, 2)
+        stage.use_cpu(**{name: "50m"})
+        await stage.hpa(name, metrics=[cpu_metric(50)], behavior=NO_WINDOW)
+    stage.namespace = home
+    async with stage.running(watch_namespaces=()) as actor:
+        yield actor, places
+
+
+def asked(stage: Stage) -> list[str]:
+    """Return what was asked of the metrics APIs since the last call."""
+    paths = [path for path in stage.metrics.asked if path.startswith("/apis/metrics.k8s.io")]
+    stage.metrics.asked.clear()
+    return paths
+
+
+def decided(actor: Actor) -> tuple[float, float]:
+    """Return how many decisions were counted, and how many of them were left out as repetitions."""
+    labels = {"action": "none", "error": "none"}
+    total = actor.count("horizontal_pod_autoscaler_controller_reconciliations_total", **labels)
+    return total, actor.count("trimtab_repeated_decisions_total")
+
+
+def test_one_list_serves_all_namespaces(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (actor, _):
+            await stage.step(actor)
+            assert asked(stage) == [EVERYWHERE]
+            assert [one.records[-1].decision.desired for one in actor.operator.autoscalers] == [2, 2, 2]
+
+    play_lab(scenario)
+
+
+def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, monkeypatch):
+    monkeypatch.setattr("trimtab.operator.horizontal.usage.PODS_PER_REQUEST", 4)
+
+    async def scenario(stage: Stage) -> None:
+        home = stage.namespace
+        stage.namespace = f"{home}-batch"
+        await stage.client.create(NAMESPACES, {"metadata": {"name": stage.namespace}})
+        await stage.deployment("batch", 9)
+        stage.namespace = home
+        async with three_namespaces(stage) as (actor, places):
+            await stage.step(actor)
+            assert sorted(asked(stage)) == sorted(
+                f"/apis/metrics.k8s.io/v1beta1/namespaces/{place}/pods" for place in places
+            )
+            await stage.client.delete(
+                PODS, "batch-rs-0", f"{home}-batch", options=DeleteOptions(grace_seconds=0)
+            )
+            await stage.step(actor)
+            assert asked(stage) == [EVERYWHERE]
+
+    play_lab(scenario)
+
+
+def refused(stage: Stage) -> None:
+    stage.metrics.raw[EVERYWHERE] = {"kind": "Status", "status": "Failure", "code": 403, "message": "no"}
+
+
+def nonsense(stage: Stage) -> None:
+    stage.metrics.raw[EVERYWHERE] = {"items": "many"}
+
+
+def never(stage: Stage) -> None:
+    stage.metrics.hang.add(EVERYWHERE)
+
+
+@pytest.mark.parametrize("trouble", [refused, nonsense, never])
+def test_a_list_for_all_that_fails_makes_nobody_blind(play_lab, trouble):
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (actor, _):
+            trouble(stage)
+            await stage.step(actor)
+            assert len(asked(stage)) == 4  # for all, and then for each, in the same round
+            assert [one.records[-1].decision.error for one in actor.operator.autoscalers] == [""] * 3
+            await stage.step(actor)
+            assert len(asked(stage)) == 3
+            stage.metrics.raw.clear()
+            stage.metrics.hang.clear()
+            await stage.pass_time(60)
+            await stage.step(actor)
+            assert asked(stage) == [EVERYWHERE]
+
+    play_lab(scenario)
+
+
+def test_what_stays_the_same_costs_one_request_and_no_decision(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (actor, _):
+            await stage.steps(actor, 2)
+            sent, (total, left_out) = len(actor.line.sent), decided(actor)
+            asked(stage)
+            await stage.steps(actor, 10)
+            assert asked(stage) == [EVERYWHERE] * 10
+            watches = sum(("watch", "true") in one.query for one in actor.line.sent[sent:])
+            assert len(actor.line.sent) - sent - watches == 10
+            assert decided(actor) == (total + 30, left_out + 30)
+
+    play_lab(scenario)
+
+
+def test_a_change_is_decided_although_the_rest_stays_the_same(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (actor, _):
+            await stage.steps(actor, 4)
+            stage.use_cpu(web="100m")
+            await stage.step(actor)
+            assert await stage.replicas("web") == 4
+            assert decided(actor)[1] == 3 * 2 + 2
+
+    play_lab(scenario)
+
+
+def test_windows_hold_through_decisions_that_were_left_out(play_lab):
+    """What was recommended while nothing changed still holds a scale-down back for as long as it should."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.bare_deployment("web", 5)
+        stage.metrics.set_external(stage.namespace, "queue", "500")
+        await stage.hpa("web", metrics=[external_metric("queue", average="100")])
+        async with stage.running() as actor:
+            await stage.steps(actor, 80)
+            assert decided(actor)[1] >= 75
+            stage.metrics.set_external(stage.namespace, "queue", "100")
+            await stage.steps(actor, int(300 / PERIOD))
+            assert await stage.replicas("web") == 5
+            await stage.steps(actor, 1)
+            assert await stage.replicas("web") == 1
+
+    play_lab(scenario)
