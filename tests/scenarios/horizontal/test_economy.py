@@ -16,18 +16,28 @@ WORKLOADS = ("web", "shop", "mail")
 @asynccontextmanager
 async def three_namespaces(stage: Stage):
     """One workload at its target in each of three namespaces, and an operator that works in all of them."""
-    home = stage.namespace
-    places = [home, f"{home}-b", f"{home}-c"]
-    for place, name in zip(places, WORKLOADS, strict=True):
-        stage.namespace = place
-        if place != home:
-            await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
-        await stage.deployment(name, 2)
-        stage.use_cpu(**{name: "50m"})
-        await stage.hpa(name, metrics=[cpu_metric(50)], behavior=NO_WINDOW)
-    stage.namespace = home
+    stages = [stage, await beside(stage), await beside(stage)]
+    for one, name in zip(stages, WORKLOADS, strict=True):
+        await one.deployment(name, 2)
+        one.use_cpu(**{name: "50m"})
+        await one.hpa(name, metrics=[cpu_metric(50)], behavior=NO_WINDOW)
+
+    async def existing() -> list[tuple[str, str]]:
+        pods = (await stage.client.list(PODS)).items
+        return [(pod.metadata.namespace, pod.name) for pod in pods]
+
+    stage.metrics.pods = existing
     async with stage.running(watch_namespaces=()) as actor:
-        yield actor, places
+        yield actor, [one.namespace for one in stages]
+
+
+async def beside(stage: Stage) -> Stage:
+    """Return another namespace on the same server, with the same metrics."""
+    other = Stage(stage.clock, stage.transport, native=stage.native)
+    other.metrics = stage.metrics
+    await stage.client.create(NAMESPACES, {"metadata": {"name": other.namespace}})
+    await other.workloads.open()
+    return other
 
 
 def asked(stage: Stage) -> list[str]:
@@ -58,19 +68,16 @@ def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, 
     monkeypatch.setattr("trimtab.operator.horizontal.usage.PODS_PER_REQUEST", 4)
 
     async def scenario(stage: Stage) -> None:
-        home = stage.namespace
-        stage.namespace = f"{home}-batch"
-        await stage.client.create(NAMESPACES, {"metadata": {"name": stage.namespace}})
-        await stage.deployment("batch", 9)
-        stage.namespace = home
+        batch = await beside(stage)
+        await batch.deployment("batch", 9)
         async with three_namespaces(stage) as (actor, places):
             await stage.step(actor)
             assert sorted(asked(stage)) == sorted(
                 f"/apis/metrics.k8s.io/v1beta1/namespaces/{place}/pods" for place in places
             )
-            await stage.client.delete(
-                PODS, "batch-rs-0", f"{home}-batch", options=DeleteOptions(grace_seconds=0)
-            )
+            [first, *_] = await batch.pods_of("batch")
+            at_once = DeleteOptions(grace_seconds=0)
+            await batch.client.delete(PODS, first, batch.namespace, options=at_once)
             await stage.step(actor)
             assert asked(stage) == [EVERYWHERE]
 

@@ -12,7 +12,7 @@ from math import inf
 import msgspec
 
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, Recommendation
+from trimtab.decide.horizontal.memory import LONGEST_WINDOW, LastGood, Memory, Recommendation
 from trimtab.decide.horizontal.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Proposal
@@ -56,12 +56,13 @@ def steady(seen: Observation, decision: Decision) -> Steady | None:
 
 
 def continued(memory: Memory, now: float) -> Memory:
-    """Return the memory as one more decision of the same kind would leave it: its last recommendation is younger."""
+    """Return the memory as one more decision of the same kind would leave it: what it read and asked for is younger."""
     known = memory.recommendations
     if not known:
         return memory
     latest = Recommendation(known[-1].replicas, now)
-    return msgspec.structs.replace(memory, recommendations=(*known[:-1], latest))
+    good = tuple(LastGood(one.key, one.replicas, now) for one in memory.last_good)
+    return msgspec.structs.replace(memory, recommendations=(*known[:-1], latest), last_good=good)
 
 
 def _is_repeatable(seen: Observation, decision: Decision) -> bool:
@@ -91,6 +92,7 @@ def _has_young_pods(seen: Observation, now: float) -> bool:
 def _edges(seen: Observation, decision: Decision) -> Iterator[float]:
     """Yield the moments at which something remembered stops to count."""
     memory, behavior = decision.memory, seen.hpa.spec.behavior
+    yield from (at + seen.settings.event_interval for at in memory.told.values())
     older = (memory.recommendations or ())[:-1]
     if older:
         windows = windows_of(behavior, seen.settings)

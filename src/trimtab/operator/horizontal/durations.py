@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import HistogramMetricFamily
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 Labels = tuple[str, ...]
 
@@ -29,7 +28,7 @@ class Durations(Collector):
     ) -> None:
         self._name, self._text, self._labels = name, text, tuple(labels)
         self._bounds = tuple(bounds)
-        self._told = (*(floatToGoString(bound) for bound in bounds), "+Inf")
+        self._told = (*(str(float(bound)) for bound in bounds), "+Inf")
         self._counts: dict[Labels, list[int]] = {}
         self._sums: dict[Labels, float] = {}
         registry.register(self)

@@ -19,6 +19,7 @@ from tests.unit.decide.horizontal.builders import (
     external,
     hpa,
     later,
+    losing,
     memory,
     observe,
     pod,
@@ -138,9 +139,10 @@ BEHAVIORS = [
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.data(), st.sampled_from(BEHAVIORS), st.booleans())
-def test_leaving_out_what_repeats_itself_changes_nothing(data, rates, has_queue):
-    metrics = (cpu(50), external(average(100))) if has_queue else (cpu(50),)
+@given(st.data(), st.sampled_from(BEHAVIORS), st.booleans(), st.sampled_from(["", "", "LastGood", "Ignore"]))
+def test_leaving_out_what_repeats_itself_changes_nothing(data, rates, has_queue, policy):
+    first = losing(cpu(50), policy) if policy else cpu(50)
+    metrics = (first, external(average(100))) if has_queue else (first,)
     autoscaler = hpa(*metrics, low=0 if has_queue else 1, high=10, behavior=rates)
     world, always, sparing = World(), Driver(autoscaler, skips=False), Driver(autoscaler, skips=True)
     for _ in range(data.draw(st.integers(5, 40))):
