@@ -13,6 +13,7 @@ from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
 from trimtab.cli.run import _shown
 from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
+from trimtab.operator.horizontal.durations import Durations
 from trimtab.operator.horizontal.telemetry import Telemetry
 from trimtab.operator.settings import declared
 from trimtab.operator.vertical.quality import BulkHistogram
@@ -89,7 +90,7 @@ def _metrics() -> str:
         metric._name: ", ".join(metric._labelnames)
         for holder in holders
         for metric in vars(holder).values()
-        if isinstance(metric, MetricWrapperBase)
+        if isinstance(metric, MetricWrapperBase | Durations)
     } | {
         metric.name: ", ".join(metric.labels)
         for holder in holders

@@ -26,7 +26,7 @@ class Durations(Collector):
         bounds: Sequence[float],
         registry: CollectorRegistry,
     ) -> None:
-        self._name, self._text, self._labels = name, text, tuple(labels)
+        self._name, self._text, self._labelnames = name, text, tuple(labels)
         self._bounds = tuple(bounds)
         self._told = (*(str(float(bound)) for bound in bounds), "+Inf")
         self._counts: dict[Labels, list[int]] = {}
@@ -44,11 +44,11 @@ class Durations(Collector):
 
     def describe(self) -> Iterator[HistogramMetricFamily]:
         """Say what this is without any numbers."""
-        yield HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        yield HistogramMetricFamily(self._name, self._text, labels=self._labelnames)
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
         """Return the numbers of this moment."""
-        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labelnames)
         for labels, counts in self._counts.items():
             total, buckets = 0, []
             for bound, count in zip(self._told, counts, strict=True):
