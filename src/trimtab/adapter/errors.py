@@ -20,7 +20,7 @@ from trimtab.model import wire
 # ruff: noqa: N818 - the names are the API's own reasons
 
 
-class ConfigurationError(Exception):
+class ConfigurationError(ValueError):
     """A configuration, rules or values file cannot be used; the message says which, where and why."""
 
 

@@ -111,6 +111,11 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
 
         return Dashboard(parts, announce)
 
+    def adapter(parts: Parts) -> Component:
+        from trimtab.adapter.component import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
+
+        return AdapterComponent(parts.clock, parts.client, parts.settings.adapter_config)
+
     async def main() -> None:
         connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
         client = Client(
@@ -120,9 +125,9 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
             burst=settings.kube_api_burst,
         )
         try:
-            await Operator(
-                clock, client, settings, token=os.environ.get("TRIMTAB_TOKEN", ""), beside={"dashboard": page}
-            ).run()
+            token = os.environ.get("TRIMTAB_TOKEN", "")
+            beside = {"dashboard": page, "adapter": adapter}
+            await Operator(clock, client, settings, token=token, beside=beside).run()
         finally:
             await client.close()
 

@@ -3,6 +3,8 @@
 An adapter may be upgraded from v1beta1 to v1beta2 while we run; asking again is how that is noticed without a restart.
 """
 
+import asyncio
+
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ClusterError, NotFound
@@ -31,14 +33,21 @@ class CustomMetricsVersion:
         self._believed_for = believed_for
         self._version: str | None = None
         self._asked_at = 0.0
+        self._looking_up = asyncio.Lock()
 
     async def current(self) -> str:
         """Return the version to use; a failed look-up keeps the last known one."""
-        if self._version is None or self._clock.monotonic() - self._asked_at >= self._believed_for:
-            await self._refresh()
+        if self._is_due():
+            # All questions of a round wait for the one look-up: half of them in the old version would fail.
+            async with self._looking_up:
+                if self._is_due():
+                    await self._refresh()
         if self._version is None:
             raise MetricsError("no version of the custom metrics API is served")
         return self._version
+
+    def _is_due(self) -> bool:
+        return self._version is None or self._clock.monotonic() - self._asked_at >= self._believed_for
 
     async def _refresh(self) -> None:
         self._asked_at = self._clock.monotonic()

@@ -135,6 +135,13 @@ class Settings(VerticalSettings):
         group=_METRICS,
         why="A list of 40,000 pods fits; a runaway answer must not exhaust memory.",
     )
+    adapter_config: str = setting(
+        "",
+        "--adapter-config",
+        "Configuration file of the component adapter, which serves custom and external metrics; see docs/adapter.md.",
+        group=_METRICS,
+        why="What it serves, and from where, cannot be guessed.",
+    )
     kubeconfig: str = setting(
         "",
         "--kubeconfig",

@@ -128,6 +128,24 @@ def test_an_upgraded_adapter_is_noticed_within_one_period():
     assert [path.split("/")[3] for path in api.asked if "namespaces" in path] == ["v1beta1", "v1beta2"]
 
 
+def test_all_questions_of_a_round_wait_for_the_one_look_up_of_the_version():
+    """Those that came second took the version of the last period, and failed where it was no longer served."""
+    api = Api()
+    queries = [ObjectMetric("shop", "pods", name, "hits") for name in "abc"]
+
+    async def act(reader, clock):
+        await asyncio.gather(*map(reader.custom, queries))
+        api.versions = ["v1beta1"]
+        await clock.sleep(15)
+        await asyncio.gather(*map(reader.custom, queries))
+
+    run(api, act, versions_believed_for=15)
+    assert [path.split("/")[3] for path in api.asked if "namespaces" in path] == ["v1beta2"] * 3 + [
+        "v1beta1"
+    ] * 3
+    assert api.asked.count("/apis/custom.metrics.k8s.io") == 2
+
+
 @pytest.mark.parametrize(
     ("preferred", "served", "want"),
     [

@@ -142,14 +142,3 @@ def _tell_wrong_annotation(draft: Draft) -> None:
     except LossAnnotationError as error:
         if draft.may_repeat("InvalidLossPolicy"):
             draft.warn("InvalidLossPolicy", f"annotation {ANNOTATION} is ignored: {error}")
-
-
-def next_by_time(last_good: tuple[LastGood, ...], specs: tuple[MetricSpec, ...], now: float) -> float | None:
-    """Return when a last good value that counts now becomes too old: the only thing here that time alone changes."""
-    ages = {
-        _key(spec): spec.on_loss.max_age_seconds or DEFAULT_MAX_AGE_SECONDS
-        for spec in specs
-        if spec.on_loss is not None and spec.on_loss.policy == LossPolicy.LAST_GOOD
-    }
-    ends = [one.at + ages[one.key] for one in last_good if one.is_lost and one.key in ages]
-    return min((end for end in ends if end >= now), default=None)

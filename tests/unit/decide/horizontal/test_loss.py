@@ -37,7 +37,6 @@ from trimtab.decide.horizontal import (
     verdict_of,
 )
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.loss import next_by_time
 from trimtab.decide.horizontal.resume import resumed
 from trimtab.model.hpa.types import MetricTarget
 
@@ -205,13 +204,6 @@ class TestLastGood:
         seen, _ = later(seen, run(seen, now), readings=(GONE,), replicas=4)
         taken_up = msgspec.structs.replace(seen, memory=resumed(seen.memory, 4, T + 250))
         assert run(taken_up, NOW + timedelta(seconds=301)).desired == 4
-
-    def test_it_says_until_when_time_alone_changes_nothing(self):
-        seen, now = self.after_loss(replicas=4)
-        assert next_by_time(seen.memory.last_good, seen.hpa.spec.metrics, now.timestamp()) is None
-        lost = run(seen, now)
-        assert next_by_time(lost.memory.last_good, seen.hpa.spec.metrics, now.timestamp()) == T + 300
-        assert next_by_time(lost.memory.last_good, seen.hpa.spec.metrics, T + 301) is None
 
     def test_memory_holds_one_entry_per_metric_that_wants_it(self):
         decision = looked(4, (LAST, series(40)), (losing(OTHER, "LastGood"), series(50)), (FIVE, series(40)))

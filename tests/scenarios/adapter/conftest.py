@@ -1,0 +1,50 @@
+"""Each scenario runs on the lab and on the real kube-apiserver (`-m real`); one adapter serves all of a module's."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.adapter.served import ServedStage, served_stage
+from tests.scenarios.clocks import ShiftedClock
+from tools.peers.cluster import RealCluster
+from trimtab.cluster.config import load_kubeconfig
+from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.lab.server import Server
+from trimtab.lab.serving import ServedLab
+
+Scenario = Callable[[ServedStage], Awaitable[None]]
+Play = Callable[[Scenario], None]
+
+
+@pytest.fixture(scope="module", params=["lab", pytest.param("real", marks=pytest.mark.real)])
+def play(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    """Play a scenario on a stage that all scenarios of the module share."""
+    cluster = request.getfixturevalue("real_cluster") if request.param == "real" else None
+    directory = Path(tmp_path_factory.mktemp("adapter"))
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        stage = runner.run(_open(stack, directory, cluster))
+        yield lambda scenario: runner.run(_within(scenario(stage)))
+        runner.run(stack.aclose())
+
+
+async def _within(scenario: Awaitable[None]) -> None:
+    async with asyncio.timeout(120):
+        await scenario
+
+
+async def _open(stack: AsyncExitStack, directory: Path, cluster: RealCluster | None) -> ServedStage:
+    clock = ShiftedClock()
+    if cluster is not None:
+        cluster.stop("kube-controller-manager")
+        transport = HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig), environ={}))
+        return await stack.enter_async_context(served_stage(clock, transport, directory, prunes=True))
+    server = Server(clock)
+    await stack.enter_async_context(ServedLab(server))
+    headers = {"authorization": f"Bearer {server.tokens.admin}"}
+    inside = InProcessTransport(server, headers=headers)
+    return await stack.enter_async_context(served_stage(clock, inside, directory, prunes=False))
