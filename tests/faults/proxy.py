@@ -100,6 +100,8 @@ class FaultProxy:
     def __init__(self, upstream: Transport) -> None:
         self.fault: Callable[[Seen], Fault | None] = lambda _: None
         self.seen: list[Seen] = []
+        self.answers: list[tuple[Seen, int]] = []
+        """What the server answered, with the status; whether that arrived is another matter."""
         self._upstream = upstream
         self._open: dict[int, web.Request] = {}
 
@@ -147,6 +149,7 @@ class FaultProxy:
         if seen.verb == "WATCH":
             return await self._watch(request, outgoing, fault)
         answer = await self._upstream.request(outgoing)
+        self.answers.append((seen, answer.status))
         if isinstance(fault, Swallow | Cut):
             _abort(request)
         if isinstance(fault, Half):

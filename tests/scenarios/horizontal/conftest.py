@@ -77,7 +77,7 @@ def play_on_lab(
             transport = InProcessTransport(server, headers=headers)
             stage = Stage(clock, transport, native=native, controlled=by)
             stage.server = server
-            await _on_stage(stage, scenario)
+            await on_stage(stage, scenario)
 
     clock.run(main())
 
@@ -94,12 +94,12 @@ def play_on_real(
         clock = ShiftedClock()
         connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
         transport = HttpTransport(clock, connection)
-        await _on_stage(Stage(clock, transport, native=native, prunes=True, controlled=by), scenario)
+        await on_stage(Stage(clock, transport, native=native, prunes=True, controlled=by), scenario)
 
     asyncio.run(main())
 
 
-async def _on_stage(stage: Stage, scenario: Scenario) -> None:
+async def on_stage(stage: Stage, scenario: Scenario) -> None:
     await stage.open()
     try:
         await scenario(stage)
