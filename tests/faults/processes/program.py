@@ -137,10 +137,9 @@ async def started(
     stage: Stage, directory: Path, *flags: str, scarce: Scarcity = PLENTY
 ) -> AsyncIterator[Program]:
     """A process that works in the stage's namespace, at a period of a second."""
-    directory.mkdir(parents=True, exist_ok=True)
     async with FaultProxy(stage.transport) as proxy:
         kubeconfig, log = directory / "kubeconfig", directory / "log"
-        kubeconfig.write_text(json.dumps(_kubeconfig(proxy.url)))
+        _write_kubeconfig(kubeconfig, proxy.url)
         settings = (
             f"--kubeconfig={kubeconfig}", f"--watch-namespaces={stage.namespace}", "--components=horizontal",
             f"--leader-elect-resource-namespace={stage.namespace}", "--port=0", "--log-format=json",
@@ -154,8 +153,8 @@ async def started(
             program.kill()
 
 
-def _kubeconfig(url: str) -> Json:
-    return {
+def _write_kubeconfig(path: Path, url: str) -> None:
+    config: Json = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "proxy",
@@ -163,6 +162,8 @@ def _kubeconfig(url: str) -> Json:
         "users": [{"name": "proxy", "user": {}}],
         "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "proxy"}}],
     }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(config))
 
 
 async def leader(stage: Stage) -> str:
