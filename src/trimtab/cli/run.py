@@ -11,6 +11,7 @@ import click
 
 from trimtab.cli.errors import CommandError
 from trimtab.model.durations import format_duration, parse_duration
+from trimtab.operator import garbage
 from trimtab.operator.flags import Flag
 from trimtab.operator.settings import Settings, declared, with_values
 
@@ -93,6 +94,7 @@ def _run(**values: Any) -> None:
 
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
+    garbage.look_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.client import Client  # noqa: PLC0415
     from trimtab.cluster.config import load_connection  # noqa: PLC0415

@@ -68,3 +68,13 @@ def test_recommending_needs_no_certificates():
 
 def test_every_vertical_component_can_be_made():
     assert tuple(LOOPS) == VERTICAL
+
+
+def test_loading_the_program_hardly_looks_for_garbage():
+    code = (
+        "import gc; from trimtab.operator import garbage; garbage.look_less_often(); "
+        "before = gc.get_stats()[0]['collections']; import trimtab.cluster.http, trimtab.operator.assembly; "
+        "print(gc.get_stats()[0]['collections'] - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 5  # there were more than 60

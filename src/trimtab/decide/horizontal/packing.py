@@ -5,7 +5,7 @@ asks. Samples become columns; their names are those of the pods. What two record
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ _NOBODY: Any = {}
 """The owners that nobody asked for: one empty mapping for all."""
 
 
-class PackedSamples(NamedTuple):
+class PackedSamples(msgspec.Struct, frozen=True, gc=False):
     """Samples of pods as columns."""
 
     names: tuple[str, ...] | None

@@ -20,6 +20,7 @@ from trimtab.decide.horizontal.compat import NAMED
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.operator import garbage
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
@@ -156,6 +157,7 @@ class HorizontalAutoscaler:
         writing_events = asyncio.ensure_future(self._recorder.run())
         try:
             await self.start()
+            garbage.spare_what_is_known()
             await self._rounds()
         finally:
             writing_events.cancel()
