@@ -45,6 +45,25 @@ class Names(click.ParamType[tuple[str, ...]]):
         return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
+class _Run(click.Command):
+    """Takes switches also as Kubernetes programs do: `--leader-elect=false` is `--no-leader-elect`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, [self._switch(argument) for argument in args])
+
+    def _switch(self, argument: str) -> str:
+        name, is_given, value = argument.partition("=")
+        if not is_given:
+            return argument
+        for option in self.params:
+            if isinstance(option, click.Option) and option.is_flag and name in option.opts:
+                return {"true": option.opts[0], "false": option.secondary_opts[0]}.get(
+                    value.lower(), argument
+                )
+        return argument
+
+
 def _option(field: Field[Any], flag: Flag) -> click.Option:
     default = field.default
     shown = _shown(default)
@@ -73,7 +92,7 @@ def _shown(default: Any) -> str:
 def _command() -> click.Command:
     options: list[click.Parameter] = [_option(field, flag) for field, flag in declared()]
     options.append(click.Option(["--sync-period", "sync_period"], type=Duration(), hidden=True, default=None))
-    return click.Command(
+    return _Run(
         "run",
         params=options,
         callback=_run,

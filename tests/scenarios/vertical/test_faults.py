@@ -1,6 +1,7 @@
 """F57 to F60 and the crash points: floods, fruitless evictions, kills for memory, odd checkpoints, death between writes."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -216,7 +217,7 @@ def test_f60_a_target_that_is_gone_for_a_moment_costs_no_history(play_lab):
         await stage.statefulset("db", 2)
         await stage.vpa("base", "db")
         stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
-        async with stage.running() as actor:
+        async with stage.running(checkpoints_interval=timedelta(0)) as actor:
             await stage.recommend(actor, 5)
             before = (await stage.checkpoints())["base-app"]["status"]
             await stage.delete_workload("db")

@@ -117,3 +117,12 @@ def test_a_reader_that_goes_away_is_no_failure():
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "---\n", "")
+
+
+def test_switches_are_also_taken_as_kubernetes_programs_take_them(capsys):
+    """Manifests written for upstream say `--leader-elect=false`; it used to be refused."""
+    for value in ("true", "FALSE"):
+        assert cli.answer(["run", f"--leader-elect={value}", "--kubeconfig=/nowhere"]) == 2
+        assert "cannot read the kubeconfig" in capsys.readouterr().err
+    assert cli.answer(["run", "--leader-elect=maybe"]) == 2
+    assert "does not take a value" in capsys.readouterr().err

@@ -6,8 +6,11 @@ write tests the spec first: a history is never written over another's (fault F60
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from zlib import crc32
+
+import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -26,9 +29,41 @@ class WriteReport:
     """What came of writing checkpoints."""
 
     written: int = 0
+    done: set[VPAKey] = field(default_factory=set)
+    """VPAs of which a checkpoint was written, or found to be unchanged."""
+    undone: set[VPAKey] = field(default_factory=set)
+    """VPAs of which one could not be written."""
     failed: dict[str, str] = field(default_factory=dict)
     collisions: dict[VPAKey, str] = field(default_factory=dict)
     """Per VPA whose checkpoint name belongs to another's container: what to do."""
+
+
+class Schedule:
+    """When each VPA's history is saved: at once when it is new, then once per interval, each at a time of its own."""
+
+    def __init__(self, clock: Clock, interval: float) -> None:
+        self._clock = clock
+        self._interval = interval
+        self._due_at: dict[VPAKey, float] = {}
+
+    def due(self, vpas: Iterable[VPAKey]) -> list[VPAKey]:
+        """Return the VPAs whose turn it is."""
+        now = self._clock.monotonic()
+        return [vpa for vpa in vpas if self._due_at.get(vpa, now) <= now]
+
+    def saved(self, vpas: Iterable[VPAKey]) -> None:
+        """Take note that these were saved."""
+        now = self._clock.monotonic()
+        for vpa in vpas:
+            # The first time they are all saved together; from then on each has its own place in the interval.
+            is_first = vpa not in self._due_at
+            share = 0.5 + crc32(vpa.encode()) / 2**33 if is_first else 1.0
+            self._due_at[vpa] = now + self._interval * share
+
+    def keep(self, vpas: Collection[VPAKey]) -> None:
+        """Forget all others."""
+        for vpa in [vpa for vpa in self._due_at if vpa not in vpas]:
+            del self._due_at[vpa]
 
 
 class CheckpointStore:
@@ -39,6 +74,8 @@ class CheckpointStore:
         self._client = client
         self._workers = workers
         self._written_at: dict[str, float] = {}
+        self._content: dict[str, int] = {}
+        """Per checkpoint a digest of what was last written, so that the same is not written again."""
         self._orphans: set[str] = set()
 
     async def read(self) -> dict[VPAKey, list[Checkpoint]]:
@@ -58,7 +95,9 @@ class CheckpointStore:
 
         async def work() -> None:
             for checkpoint in waiting:
-                await self._write(checkpoint, report)
+                await self._write_change(checkpoint, report)
+                vpa = f"{checkpoint.metadata.namespace}/{checkpoint.spec.vpa_object_name}"
+                (report.undone if checkpoint.metadata.key in report.failed else report.done).add(vpa)
                 self._written_at[checkpoint.metadata.key] = self._clock.monotonic()
                 if self._clock.monotonic() >= until:
                     return  # every worker writes at least one, however late it is
@@ -69,6 +108,15 @@ class CheckpointStore:
     def _turn(self, checkpoint: Checkpoint) -> tuple[float, str]:
         key = checkpoint.metadata.key
         return self._written_at.get(key, float("-inf")), key
+
+    async def _write_change(self, checkpoint: Checkpoint, report: WriteReport) -> None:
+        key = checkpoint.metadata.key
+        content = hash(wire.encode(msgspec.structs.replace(checkpoint.status, last_update_time=None)))
+        if self._content.get(key) == content:
+            return
+        await self._write(checkpoint, report)
+        if key not in report.failed:
+            self._content[key] = content
 
     async def _write(self, checkpoint: Checkpoint, report: WriteReport) -> None:
         meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)

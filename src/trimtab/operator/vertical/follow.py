@@ -17,6 +17,7 @@ from trimtab.operator.vertical.cluster_view import ClusterView, Standings, Targe
 from trimtab.operator.vertical.controllers import Unsupported
 
 DEFAULT_RECOMMENDER = "default"
+FEW_NUMBERS = 1024
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,16 @@ class Followed:
         return replace(self, usable=usable, waiting=waiting)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Kept:
     """A pod as it was last taken over; the same object with the same attribution needs no work."""
 
     pod: Pod
-    attribution: Attribution
+    alike: int
+    """The number that pods share which differ in nothing that control depends on."""
+    attribution: Attribution | None = None
+    seen: int = 0
+    """The last loop that saw the pod."""
 
 
 class Follower:
@@ -65,7 +70,9 @@ class Follower:
         self.state = state
         self._name = recommender_name
         self._pods: dict[PodId, _Kept] = {}
-        self._attributed: dict[object, tuple[Attribution, tuple[Conflict, ...]]] = {}
+        self._attributed: dict[int, tuple[Attribution, tuple[Conflict, ...]]] = {}
+        self._numbers: dict[object, int] = {}
+        self._loop = 0
 
     def follow(self, view: ClusterView, standings: Standings, now_ns: int) -> Followed:
         """Take over everything that changed."""
@@ -99,28 +106,44 @@ class Follower:
             self.state.delete_vpa(key)
         return usable, unusable, new
 
+    def node_of(self, pod: PodId) -> str:
+        """Return the name of the node that a pod runs on; empty if it is not known."""
+        kept = self._pods.get(pod)
+        return kept.pod.spec.node_name if kept else ""
+
     def _follow_pods(self, pods: Iterable[Pod], standings: Standings, now_ns: int) -> tuple[Conflict, ...]:
         self._attributed = {}
+        self._loop += 1
         conflicts: list[Conflict] = []
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
-        seen: set[PodId] = set()
         for pod in pods:
             if pod.metadata.namespace not in namespaces or pod.status.phase == "Pending":
                 continue  # a pending pod uses nothing yet
             key = PodId(pod.metadata.namespace, pod.metadata.name)
-            seen.add(key)
-            attribution, found = self._attribute(pod, standings)
-            conflicts.extend(found)
-            self._follow_pod(key, pod, attribution, now_ns)
-        for key in [key for key in self._pods if key not in seen]:
+            kept = self._pods.get(key)
+            if kept is None or kept.pod is not pod:
+                kept = self._pods[key] = _Kept(pod, self._number_of(pod))
+            kept.seen = self._loop
+            attribution, found = self._attribute(pod, kept.alike, standings)
+            if found:
+                conflicts.extend(found)
+            if kept.attribution is not attribution and kept.attribution != attribution:
+                self._follow_pod(key, pod, attribution, now_ns)
+            kept.attribution = attribution
+        for key in [key for key, kept in self._pods.items() if kept.seen != self._loop]:
             del self._pods[key]
             self.state.delete_pod(key)
+        if len(self._numbers) > 2 * len(self._pods) + FEW_NUMBERS:
+            self._renumber()
         return tuple(conflicts)
 
+    def _renumber(self) -> None:
+        """Forget the numbers of pods that are gone."""
+        self._numbers.clear()
+        for kept in self._pods.values():
+            kept.alike = self._number_of(kept.pod)
+
     def _follow_pod(self, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:
-        kept = self._pods.get(key)
-        if kept is not None and kept.pod is pod and kept.attribution == attribution:
-            return
         state = self.state
         state.add_or_update_pod(key, pod.metadata.labels, pod.status.phase, now_ns, attribution)
         for container in pod.spec.containers:
@@ -132,10 +155,9 @@ class Follower:
                 memory.value() if memory else 0,
                 now_ns,
             )
-        self._pods[key] = _Kept(pod, attribution)
 
-    def _attribute(self, pod: Pod, standings: Standings) -> tuple[Attribution, tuple[Conflict, ...]]:
-        """Return who learns from a pod; pods that differ in nothing that counts get one answer."""
+    def _number_of(self, pod: Pod) -> int:
+        """Return the number of all pods like this one."""
         owner = owner_of(pod)
         alike = (
             pod.metadata.namespace,
@@ -143,6 +165,12 @@ class Follower:
             frozenset(pod.metadata.labels.items()),
             pod.spec.node_name,
         )
+        return self._numbers.setdefault(alike, len(self._numbers))
+
+    def _attribute(
+        self, pod: Pod, alike: int, standings: Standings
+    ) -> tuple[Attribution, tuple[Conflict, ...]]:
+        """Return who learns from a pod; pods that differ in nothing that counts get one answer."""
         found = self._attributed.get(alike)
         if found is not None and not found[1]:
             return found

@@ -15,7 +15,7 @@ from trimtab.decide.vertical.control import Claim
 from trimtab.decide.vertical.history import Replayed, Retrospect, add_history
 from trimtab.decide.vertical.past_pods import PastPods
 from trimtab.decide.vertical.scope import Scope
-from trimtab.decide.vertical.state import ClusterState
+from trimtab.decide.vertical.state import ClusterState, PodId
 from trimtab.model import times
 from trimtab.model.pod import Pod
 from trimtab.model.usage_history import UsageHistory
@@ -134,7 +134,7 @@ class Past:
             live={pod.metadata.name: pod for pod in self._pods_of(namespace)},
             told=history.label_keys,
         )
-        retrospect = Retrospect(pods.attribute, lambda pod: bounds.of(namespace, pod))
+        retrospect = Retrospect(pods.attribute, lambda pod: bounds.of(PodId(namespace, pod)))
         done = add_history(state, history, retrospect, times.to_ns(now))
         self._metrics.history_samples.inc(done.samples)
         _tell(namespace, done)

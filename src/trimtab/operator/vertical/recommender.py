@@ -18,6 +18,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence
 from trimtab.decide.vertical.checkpoints import save_checkpoints
+from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, new_conflicts
 from trimtab.decide.vertical.expiry import Collector
 from trimtab.decide.vertical.intake import Intake, record_oom
@@ -30,7 +31,7 @@ from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, Trac
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import times
 from trimtab.model.resources import MEMORY
-from trimtab.operator.vertical.checkpoint_store import CheckpointStore
+from trimtab.operator.vertical.checkpoint_store import CheckpointStore, Schedule
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.follow import Followed, Follower
 from trimtab.operator.vertical.history import HistoryLoader
@@ -51,6 +52,8 @@ from trimtab.operator.vertical.usage import Bounds, UsageFeed, take_usage
 log = logging.getLogger(__name__)
 _GC_NS = 3600 * times.SECOND_NS
 COLLISION_REASON = "CheckpointCollision"
+LAST_SAVE_SECONDS = 10.0
+"""How long the end may take: less than a pod has to end."""
 STAND_BY_SECONDS = 1.0
 """How often a copy that does not lead looks whether it does."""
 
@@ -105,6 +108,9 @@ class Recommender:
         workers = settings.update_worker_count
         self._statuses = StatusWriter(tools.client, tools.view.vpas, workers)
         self._checkpoints = CheckpointStore(tools.clock, tools.client, workers)
+        every = settings.checkpoints_interval.total_seconds() if tools.view.compat == DEFAULT else 0.0
+        self._schedule = Schedule(tools.clock, every)
+        self._usable: tuple[str, ...] = ()
         self._past = Past(tools.view, self._checkpoints, tools.metrics, history)
         self._follower = self._new_follower()
         self._collector = Collector(_GC_NS)
@@ -142,6 +148,7 @@ class Recommender:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             await self._past.close()
+            await self._save_at_the_end()
 
     async def _pause(self, seconds: float) -> None:
         """Wait for the next loop; history that arrives meanwhile brings it forward."""
@@ -162,6 +169,8 @@ class Recommender:
         while not self._fence.may_write():
             await self._clock.sleep(STAND_BY_SECONDS)
         self._follower = self._new_follower()
+        self._schedule.keep(())
+        self._usable = ()
         self._past.start_over()
 
     def _new_follower(self) -> Follower:
@@ -189,7 +198,7 @@ class Recommender:
             standings = await self._view.standings()
         with self._timed("LoadPods"):
             followed = self._follower.follow(self._view, standings, now_ns)
-            bounds = Bounds(self._view.capacities(), self._node_of)
+            bounds = Bounds(self._view.capacities(), self._follower.node_of)
             loaded = await self._past.load(self.state, standings, followed.new, bounds, now)
             followed = followed.without(loaded.waiting)
             self._tell_failures(loaded, followed)
@@ -237,10 +246,6 @@ class Recommender:
             if intake.taken is not None:
                 self._metrics.quality.judge(self.state, expected, resource, intake.taken)
 
-    def _node_of(self, namespace: str, pod: str) -> str:
-        found = self._view.pods.get(pod, namespace)
-        return found.spec.node_name if found else ""
-
     def _count_refused(self, resource: str, intake: Intake) -> None:
         self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)
         self._metrics.refused.labels(resource, "from the future").inc(intake.from_the_future)
@@ -254,7 +259,7 @@ class Recommender:
                 continue  # what was before it comes first
             if PodId(oom.namespace, oom.pod) not in self.state.pods:
                 continue
-            capacity = capacities.get(self._node_of(oom.namespace, oom.pod))
+            capacity = capacities.get(self._follower.node_of(PodId(oom.namespace, oom.pod)))
             refusal = record_oom(self.state, oom, now_ns, capacity)
             if refusal:
                 log.info("out-of-memory kill is not counted: %s", refusal)
@@ -305,13 +310,31 @@ class Recommender:
             self._events.event(vpa_reference(vpa), "Warning", reason, message)
 
     async def _maintain_checkpoints(self, followed: Followed) -> int:
-        usable = [self.state.vpas[vpa] for vpa in followed.usable]
-        saved = save_checkpoints(self.state, usable, times.to_ns(self._clock.now()))
+        self._schedule.keep(self.state.vpas)
+        self._usable = followed.usable
+        written = await self._save(self._schedule.due(followed.usable))
+        await self._collect_orphans()
+        return written
+
+    async def _save(self, vpas: list[str]) -> int:
+        states = [self.state.vpas[vpa] for vpa in vpas]
+        saved = save_checkpoints(self.state, states, times.to_ns(self._clock.now()))
         report = await self._checkpoints.write(saved, self._settings.checkpoints_timeout.total_seconds())
+        # What could not be written is due again in the next loop; what has no history yet is, too.
+        self._schedule.saved(report.done - report.undone)
         for vpa, message in report.collisions.items():
             self._warn(vpa, COLLISION_REASON, message)
-        await self._collect_orphans()
         return report.written
+
+    async def _save_at_the_end(self) -> None:
+        """Save what was learnt since the last time, if we still may."""
+        if not self._fence.may_write():
+            return
+        try:
+            async with asyncio.timeout(LAST_SAVE_SECONDS):
+                await self._save([vpa for vpa in self._usable if vpa in self.state.vpas])
+        except (TimeoutError, errors.ClusterError) as error:
+            log.warning("history of the last minutes is not saved: %s", str(error) or "it took too long")
 
     async def _collect_orphans(self) -> None:
         now = self._clock.monotonic()

@@ -34,6 +34,13 @@ class VerticalSettings(HistorySettings):
         group=_RECOMMENDER,
         why="Upstream's default.",
     )
+    checkpoints_interval: timedelta = setting(
+        timedelta(minutes=5),
+        "--checkpoints-interval",
+        "How often the history of a VPA is saved; 0 means in every loop, as upstream. A crash loses this much at most.",
+        group=_RECOMMENDER,
+        why="History counts in days; saving it every minute is half of all that a recommender writes.",
+    )
     checkpoints_timeout: timedelta = setting(
         timedelta(minutes=1),
         "--checkpoints-timeout",

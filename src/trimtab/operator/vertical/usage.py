@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trimtab.decide.vertical.intake import Capacity, Intake, UsageBatch, add_usage
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+import numpy as np
+
+from trimtab.decide.vertical.intake import Capacity, Intake, add_rows
+from trimtab.decide.vertical.samples import Usage
+from trimtab.decide.vertical.state import ClusterState, PodId
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
@@ -22,42 +25,41 @@ MOST_INT64 = 2**63 - 1
 
 @dataclass
 class _Rows:
-    """Samples of one resource, being collected."""
+    """Samples of one resource, being collected: the row of each container's state, and what goes with it."""
 
-    containers: list[ContainerId] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
     amounts: list[int] = field(default_factory=list)
     times_ns: list[int] = field(default_factory=list)
     most: list[int] = field(default_factory=list)
 
-    def add(self, container: ContainerId, amount: int, time_ns: int, most: int) -> None:
-        self.containers.append(container)
+    def add(self, row: int, amount: int, time_ns: int, most: int) -> None:
+        self.rows.append(row)
         # Beyond 64 bits nothing is a measurement; clamped, it is refused like any other absurd one.
-        self.amounts.append(max(min(amount, MOST_INT64), -1))
+        self.amounts.append(amount if 0 <= amount <= MOST_INT64 else max(min(amount, MOST_INT64), -1))
         self.times_ns.append(time_ns)
         self.most.append(most)
 
-    def batch(self) -> UsageBatch:
-        return UsageBatch(self.containers, self.amounts, self.times_ns, self.most)
+    def add_to(self, state: ClusterState, resource: str, now_ns: int) -> Intake:
+        rows, amounts, moments, most = (
+            np.array(values, dtype=np.int64) for values in (self.rows, self.amounts, self.times_ns, self.most)
+        )
+        return add_rows(state, resource, Usage(rows, amounts, moments), most, now_ns)
 
 
-@dataclass(frozen=True)
 class Bounds:
     """The most that a pod's containers can use: what its node has, or the largest node if that is not known."""
 
-    by_node: Mapping[str, Capacity]
-    node_of: Callable[[str, str], str]
-
-    def of(self, namespace: str, pod: str) -> Capacity:
-        """Return the bound for one pod."""
-        found = self.by_node.get(self.node_of(namespace, pod))
-        if found is not None:
-            return found
-        if not self.by_node:
-            return Capacity(MOST_INT64, MOST_INT64)
-        return Capacity(
-            max(one.millicores for one in self.by_node.values()),
-            max(one.memory_bytes for one in self.by_node.values()),
+    def __init__(self, by_node: Mapping[str, Capacity], node_of: Callable[[PodId], str]) -> None:
+        self._by_node = by_node
+        self._node_of = node_of
+        self._largest = Capacity(
+            max((one.millicores for one in by_node.values()), default=MOST_INT64),
+            max((one.memory_bytes for one in by_node.values()), default=MOST_INT64),
         )
+
+    def of(self, pod: PodId) -> Capacity:
+        """Return the bound for one pod."""
+        return self._by_node.get(self._node_of(pod), self._largest)
 
 
 class UsageFeed:
@@ -96,25 +98,26 @@ def take_usage(
         for item in answer.items:
             _collect(state, item, bounds, cpu, memory)
     now_ns = times.to_ns(now)
-    return {
-        CPU: add_usage(state, CPU, cpu.batch(), now_ns),
-        MEMORY: add_usage(state, MEMORY, memory.batch(), now_ns),
-    }
+    return {CPU: cpu.add_to(state, CPU, now_ns), MEMORY: memory.add_to(state, MEMORY, now_ns)}
 
 
 def _collect(state: ClusterState, item: PodMetrics, bounds: Bounds, cpu: _Rows, memory: _Rows) -> None:
-    pod = PodId(item.metadata.namespace, item.metadata.name)
-    if pod not in state.pods or item.timestamp is None:
+    known = state.pods.get(PodId(item.metadata.namespace, item.metadata.name))
+    if known is None or item.timestamp is None:
         return
-    most = bounds.of(pod.namespace, pod.name)
+    most = bounds.of(known.id)
     time_ns = times.to_ns(item.timestamp)
     for container in item.containers:
-        key = ContainerId(pod, container.name)
-        used = container.usage
+        tracked = known.containers.get(container.name)
+        if tracked is None:
+            continue  # a container that the pod's spec does not name, or not yet
+        row, used = tracked.history.row, container.usage
         try:
             if CPU in used:
-                cpu.add(key, milli_value_of(used[CPU]), time_ns, most.millicores)
+                cpu.add(row, milli_value_of(used[CPU]), time_ns, most.millicores)
             if MEMORY in used:
-                memory.add(key, -(-milli_value_of(used[MEMORY]) // 1000), time_ns, most.memory_bytes)
+                memory.add(row, -(-milli_value_of(used[MEMORY]) // 1000), time_ns, most.memory_bytes)
         except QuantityError as error:
-            log.warning("usage of container %s is not a quantity: %s", key, error)
+            log.warning(
+                "usage of container %s of pod %s is not a quantity: %s", container.name, known.id, error
+            )

@@ -1,0 +1,68 @@
+"""History is saved at once when it is new, then now and then, and at the end: never twice the same."""
+
+import asyncio
+from datetime import timedelta
+
+from tests.scenarios.vertical.stage import FOLLOWER, Stage
+
+
+async def _database(stage: Stage) -> None:
+    await stage.statefulset("db", 2)
+    await stage.vpa("base", "db")
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+
+
+def saves(actor) -> int:
+    return len(actor.wrote("/verticalpodautoscalercheckpoints"))
+
+
+async def samples(stage: Stage) -> int:
+    return int((await stage.checkpoints())["base-app"]["status"]["totalSamplesCount"])
+
+
+def test_a_new_history_is_saved_at_once_and_then_once_per_interval(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        async with stage.running(checkpoints_interval=timedelta(minutes=10)) as actor:
+            await stage.recommend(actor)
+            assert (saves(actor), await samples(stage)) == (1, 2)
+            await stage.recommend(actor, 30)
+            assert 3 <= saves(actor) <= 5
+
+    play_lab(scenario)
+
+
+def test_an_interval_of_zero_saves_in_every_loop_as_upstream(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        async with stage.running(checkpoints_interval=timedelta(0)) as actor:
+            await stage.recommend(actor, 5)
+            assert saves(actor) == 5
+
+    play_lab(scenario)
+
+
+def test_a_history_that_did_not_change_is_not_written_again(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        async with stage.running(checkpoints_interval=timedelta(0)) as actor:
+            await stage.recommend(actor, 2)
+            stage.metrics.usage.clear()
+            await stage.recommend(actor, 5)
+            assert saves(actor) == 2
+
+    play_lab(scenario)
+
+
+def test_a_process_that_is_stopped_saves_what_it_learnt_since(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        async with stage.running(checkpoints_interval=timedelta(hours=1)) as actor:
+            running = asyncio.ensure_future(actor.recommender.run())
+            await stage.clock.sleep(250)
+            assert await samples(stage) == 2
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            assert await samples(stage) == 10
+
+    play_lab(scenario)
