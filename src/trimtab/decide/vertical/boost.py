@@ -17,6 +17,7 @@ from trimtab.model.times import ZERO_TIME
 from trimtab.model.vpa.types import GenericStartupBoost, VerticalPodAutoscaler
 
 _FACTOR = "Factor"
+READY = "Ready"
 _QUANTITY = "Quantity"
 _ONE_MILLI = Quantity.from_milli(1)
 
@@ -105,7 +106,7 @@ def _original(container: Container) -> str:
 
 def expired_boosts(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> frozenset[str]:
     """Return the containers whose boost is over: the pod has been ready for longer than the boost lasts."""
-    ready = pod.status.condition("Ready")
+    ready = pod.status.condition(READY)
     if ready is None or ready.status != "True":
         return frozenset()
     since = ready.last_transition_time or ZERO_TIME

@@ -136,10 +136,15 @@ class ContainerTable(Table):
 class ContainerHistory:
     """One running container's state: a view for single samples, OOM kills and displays."""
 
+    __slots__ = ("row", "table")
+
     def __init__(self, table: ContainerTable) -> None:
         self.table = table
         self.row = table.allocate()
-        self._here: Ints = np.array([self.row])
+
+    @property
+    def _here(self) -> Ints:
+        return np.array([self.row])
 
     def add_cpu(self, millicores: int, time_ns: int) -> bool:
         """Add one CPU sample; return whether it was accepted."""

@@ -54,6 +54,8 @@ class Attribution:
 class TrackedContainer:
     """A running container: its sample history, its requests, and where its samples go."""
 
+    __slots__ = ("history", "is_bound", "key", "request_bytes", "request_millicores")
+
     def __init__(self, history: ContainerHistory, key: AggregateKey) -> None:
         self.history = history
         self.key = key
@@ -65,6 +67,8 @@ class TrackedContainer:
 
 class PodState:
     """A pod in the model."""
+
+    __slots__ = ("attribution", "containers", "id", "label_set", "labels", "phase")
 
     def __init__(self, pod: PodId) -> None:
         self.id = pod

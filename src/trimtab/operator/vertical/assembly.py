@@ -19,6 +19,7 @@ from trimtab.model.gates import FeatureGates
 from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.caches import Caches
+from trimtab.operator.horizontal.usage import WholeList
 from trimtab.operator.process import Component
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical import recommender, updater
@@ -90,9 +91,9 @@ def make_recommender(site: Site, history: HistoryLoader | None = None) -> recomm
     def count(is_error: bool) -> None:
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
-    tools = recommender.Tools(
-        site.clock, site.writer, site.fence, site.view, UsageFeed(site.reader, count), site.events, metrics
-    )
+    whole = WholeList(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
+    usage = UsageFeed(site.reader, whole, count)
+    tools = recommender.Tools(site.clock, site.writer, site.fence, site.view, usage, site.events, metrics)
     return recommender.Recommender(
         tools,
         settings,

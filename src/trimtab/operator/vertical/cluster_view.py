@@ -11,7 +11,7 @@ from typing import Any
 
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.resources import LIMIT_RANGES, NODES, PODS
+from trimtab.cluster.resources import LIMIT_RANGES, NODES
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.control import Claim, VPAIndex, index_vpas
 from trimtab.decide.vertical.controllers import ControllerKey, Owners, creator_of
@@ -27,6 +27,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.caches import Caches, KindCache
 from trimtab.operator.vertical.controllers import Controllers, Unsupported
 from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
+from trimtab.operator.vertical.shared_pods import shared_pods
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class ClusterView:
         self.gates = gates or FeatureGates()
         self.compat = compat
         self.discovery = Discovery(client)
-        self.pods = caches.want(PODS)
+        self.pods: KindCache[Pod] = caches.want(shared_pods())
         self.vpas = caches.want(VPAS)
         self.nodes = caches.want(NODES)
         self.limit_ranges = caches.want(LIMIT_RANGES)

@@ -236,7 +236,7 @@ class Recommender:
     ) -> dict[str, Intake]:
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas} - waiting
         answers = await self._usage.read(namespaces)
-        taken = take_usage(self.state, answers, bounds, now)
+        taken = take_usage(self.state, answers, bounds, now, waiting=waiting)
         for resource, intake in taken.items():
             self._count_refused(resource, intake)
         return taken

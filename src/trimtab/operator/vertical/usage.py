@@ -1,4 +1,4 @@
-"""Usage samples: one PodMetrics list per namespace and loop, turned into batches for the model."""
+"""Usage samples: one PodMetrics list for all namespaces or one for each, turned into batches for the model."""
 
 import asyncio
 import logging
@@ -18,6 +18,7 @@ from trimtab.model import times
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.resources import CPU, MEMORY
+from trimtab.operator.horizontal.usage import EVERYWHERE, WholeList
 
 log = logging.getLogger(__name__)
 MOST_INT64 = 2**63 - 1
@@ -63,10 +64,16 @@ class Bounds:
 
 
 class UsageFeed:
-    """Reads usage and hands it to the model."""
+    """Reads usage: by one list for all namespaces where that is allowed and pays, else by one for each."""
 
-    def __init__(self, reader: MetricsReader, count: Callable[[bool], None] = lambda _is_error: None) -> None:
+    def __init__(
+        self,
+        reader: MetricsReader,
+        whole: WholeList,
+        count: Callable[[bool], None] = lambda _is_error: None,
+    ) -> None:
         self._reader = reader
+        self._whole = whole
         self._count = count
         self.failures: dict[str, str] = {}
         """Per namespace whose usage could not be read last time: why."""
@@ -74,8 +81,24 @@ class UsageFeed:
     async def read(self, namespaces: Iterable[str]) -> list[PodMetricsList]:
         """Read the usage of some namespaces; one that cannot be read is left out and named in `failures`."""
         self.failures = {}
-        answers = await asyncio.gather(*(self._read(namespace) for namespace in sorted(set(namespaces))))
+        wanted = sorted(set(namespaces))
+        if self._whole.pays(wanted):
+            answer = await self._read_all()
+            if answer is not None:
+                return [answer]
+        answers = await asyncio.gather(*(self._read(namespace) for namespace in wanted))
         return [answer for answer in answers if answer is not None]
+
+    async def _read_all(self) -> PodMetricsList | None:
+        try:
+            answer = await self._reader.pod_usage(EVERYWHERE)
+        except (MetricsError, ValueError) as error:
+            self._count(True)
+            self._whole.failed(str(error))
+            return None
+        self._count(False)
+        self._whole.worked()
+        return answer
 
     async def _read(self, namespace: str) -> PodMetricsList | None:
         try:
@@ -90,13 +113,19 @@ class UsageFeed:
 
 
 def take_usage(
-    state: ClusterState, answers: Iterable[PodMetricsList], bounds: Bounds, now: datetime
+    state: ClusterState,
+    answers: Iterable[PodMetricsList],
+    bounds: Bounds,
+    now: datetime,
+    *,
+    waiting: frozenset[str] = frozenset(),
 ) -> dict[str, Intake]:
-    """Add the samples to the model; return what became of them, per resource."""
+    """Add the samples to the model, except those of namespaces that wait; return what became of them, per resource."""
     cpu, memory = _Rows(), _Rows()
     for answer in answers:
         for item in answer.items:
-            _collect(state, item, bounds, cpu, memory)
+            if item.metadata.namespace not in waiting:
+                _collect(state, item, bounds, cpu, memory)
     now_ns = times.to_ns(now)
     return {CPU: cpu.add_to(state, CPU, now_ns), MEMORY: memory.add_to(state, MEMORY, now_ns)}
 
