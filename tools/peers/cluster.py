@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tools.peers import build, pki
+from tools.peers import build, pki, processes
 
 HOST = "127.0.0.1"
 HPA_CONTROLLER = ("horizontal-pod-autoscaler-controller",)
@@ -211,11 +211,7 @@ class RealCluster:
         self, name: str, flags: Sequence[str], is_ready: Callable[[], bool], timeout: float = 90
     ) -> None:
         log = self.directory / f"{name}.log"
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                [str(self._bin / name), *flags],
-                cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            )  # fmt: skip
+        process = processes.start([str(self._bin / name), *flags], self.directory, log)
         self._processes[name] = process
         deadline = time.monotonic() + timeout
         while not is_ready():

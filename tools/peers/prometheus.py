@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tools.peers import build
+from tools.peers import build, processes
 
 
 class NoPrometheusError(Exception):
@@ -76,15 +76,12 @@ class RealPrometheus:
 
     def start(self, timeout: float = 60) -> None:
         """Start it and wait until it answers."""
-        with (self._directory / "prometheus.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    str(self._program), "--config.file=prometheus.yml", "--storage.tsdb.path=data",
-                    f"--web.listen-address={self._address}", "--log.level=warn",
-                    "--storage.tsdb.retention.time=30d",
-                ],
-                cwd=self._directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+        command = [
+            str(self._program), "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+            f"--web.listen-address={self._address}", "--log.level=warn",
+            "--storage.tsdb.retention.time=30d",
+        ]  # fmt: skip
+        self._process = processes.start(command, self._directory, self._directory / "prometheus.log")
         deadline = time.monotonic() + timeout
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
