@@ -8,7 +8,7 @@ export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-real check format lint types layers conformance scorecard bench build lock clean
+.PHONY: help up docs first-scale test test-real check format lint types layers conformance scorecard bench build lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ scorecard: .venv/.dev ## faults survived / tried, by group; ARGS=--real for the 
 
 bench: .venv/.dev ## ours beside the Go peers: QUICK=1 in two minutes, ARGS=NAME for one benchmark, ARGS=--list
 	@$(BIN)/python -m bench $(ARGS)
+
+first-scale: .venv/.run ## how long a newcomer waits: clone, make up, first scaled workload; ARGS=--empty-cache
+	@$(BIN)/python -m tools.first_scale $(ARGS)
+
+docs: .venv/.dev ## the documentation as a site of plain files, in site/
+	@$(BIN)/python -m tools.site
 
 build: .venv/.dev ## the wheel, in dist/
 	@$(UV) build -q --wheel --out-dir dist --python $(PYTHON) . && ls dist/*.whl
