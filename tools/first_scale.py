@@ -32,7 +32,11 @@ def main() -> int:
     parser.add_argument("--empty-cache", action="store_true", help="download everything, as on a new machine")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="trimtab-first-") as place:
-        clone, environment = Path(place) / "trimtab", dict(os.environ)
+        clone = Path(place) / "trimtab"
+        # A newcomer's make is not the child of ours.
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "ARGS"))
+        }
         if asked.empty_cache:
             environment |= {
                 "UV_CACHE_DIR": f"{place}/uv",
@@ -80,13 +84,14 @@ def first_scaled(clone: Path, environment: dict[str, str], began: float, *, unti
 def _until_up(process: "subprocess.Popen[str]") -> str:
     """Read what is printed until everything is there; return the kubeconfig that it names."""
     assert process.stdout is not None
-    kubeconfig = ""
+    kubeconfig, printed = "", []
     for line in process.stdout:
+        printed.append(line)
         found = re.search(r"export KUBECONFIG=(\S+)", line)
         kubeconfig = found[1] if found else kubeconfig
         if "Ctrl-C ends it" in line:
             return kubeconfig
-    raise SystemExit("make up ended before it was up")
+    raise SystemExit("".join([*printed[-20:], "make up ended before it was up"]))
 
 
 def _rescaled(kubeconfig: str) -> str:

@@ -21,7 +21,6 @@ class Up:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         self.printed: list[str] = []
-        self.bin = ROOT / ".venv/bin"
         self._lines: Queue[str] = Queue()
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
@@ -64,9 +63,14 @@ class Up:
 @contextmanager
 def make_up(*arguments: str) -> Iterator[Up]:
     """Type `make up ARGS="..."` in the clone."""
+    # A newcomer's terminal has neither our virtual environment nor a make around it.
+    own = str(ROOT / ".venv/bin")
+    path = ":".join(one for one in os.environ.get("PATH", "").split(":") if one != own)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "ARGS"))}
     process = subprocess.Popen(
         ["make", "up", f"ARGS={' '.join(arguments)}"],
         cwd=ROOT,
+        env={**environment, "PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

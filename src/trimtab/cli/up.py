@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import signal
 import sys
 from contextlib import AsyncExitStack
@@ -147,11 +148,16 @@ class _Stage:
         _say(f"  dashboard: {self._dashboard}\n")
         _say(f"  export KUBECONFIG={self._kubeconfig.resolve()}")
         _say(f"  export TRIMTAB_OPERATOR=http://127.0.0.1:{self._operator}")
+        folder = Path(sys.executable).parent
+        if (folder / "trimtab").exists() and shutil.which("trimtab") is None:
+            _say(f'  export PATH="{folder}:$PATH"')
+        _say("\nWhat to look at, and what to try next (in another terminal, after the lines above):")
         for story in self._stories:
             _say(
                 f"\n  {story.title} (namespace {story.name})\n    see: {story.look}\n    try: {story.try_this}"
             )
-        _say("\nCtrl-C ends it.\n")
+        _say("\nTurn the load of any workload up and down under Load in the dashboard, and watch it follow.")
+        _say("\nCtrl-C ends it. What scales is told here:\n")
 
     async def _show(self, client: "Client") -> None:
         """Print a line whenever a workload changes size."""
@@ -160,9 +166,11 @@ class _Stage:
         known: dict[tuple[str, str], int] = {}
         while True:
             for row in await rows_of(client, ""):
+                if row["active"] == "Unknown":
+                    continue  # nothing is decided yet, so nothing changed
                 key, now = (row["namespace"], row["name"]), row["desired"]
-                before = known.get(key)
-                if before is not None and before != now:
+                before = known.get(key, row["current"])
+                if before != now:
                     _say(f"{self._clock.now():%H:%M:%S}  {key[0]}/{key[1]}: {before} -> {now}")
                 known[key] = now
             await self._clock.sleep(5)
