@@ -22,6 +22,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS
+from trimtab.decide.horizontal.steady import Steady, continued, steady
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.simulate.model import Metered, Model, metered, replicas_for
@@ -60,38 +61,50 @@ def play(candidate: Candidate, trace: Trace, model: Model) -> Iterator[Step]:
     first = _first_replicas(candidate.hpa, metrics, trace, model)
     workload = Workload(candidate.hpa, model, first, trace.start)
     meter = Meter(metrics, trace, model, workload)
-    seen = Observation(
-        hpa=candidate.hpa,
-        memory=EMPTY,
-        settings=candidate.settings,
-        gates=candidate.gates,
-        compat=candidate.compat,
-    )
+    autoscaler = Autoscaler(candidate)
     syncs = int((trace.end - trace.start) // model.sync_period) + 1
     for number in range(syncs):
         at = trace.start + number * model.sync_period
         readings = meter.readings(at)
         ready = len(workload.ready_names)
-        seen, record = _sync(seen, workload, readings, at)
+        record = autoscaler.sync(workload, readings, at)
         if record is not None:
             workload.resize(record.decision.desired, at)
         yield Step(at, ready, workload.replicas, record)
 
 
-def _sync(
-    seen: Observation, workload: Workload, readings: tuple[Reading, ...], at: float
-) -> tuple[Observation, Record | None]:
-    """Decide once; return what the next sync begins with, and the record if the scale changed."""
-    seen = msgspec.structs.replace(seen, scale=workload.scale, pods=workload.pods, readings=readings)
-    decision = decide(seen, datetime.fromtimestamp(at, UTC))
-    record = None
-    if decision.scale_to is not None:
-        decision = after_scale(seen, decision, None)
-        record = Record(observation=seen, decision=decision)
-    hpa = seen.hpa
-    if decision.status_changed:
-        hpa = msgspec.structs.replace(hpa, status=decision.status)
-    return msgspec.structs.replace(seen, hpa=hpa, memory=decision.memory), record
+class Autoscaler:
+    """The candidate as it runs: what it saw last, what it remembers, and for how long that holds."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self._seen = Observation(
+            hpa=candidate.hpa,
+            memory=EMPTY,
+            settings=candidate.settings,
+            gates=candidate.gates,
+            compat=candidate.compat,
+        )
+        self._steady: Steady | None = None
+
+    def sync(self, workload: Workload, readings: tuple[Reading, ...], at: float) -> Record | None:
+        """Decide once, or leave it out where it would repeat itself; return the record if the scale changed."""
+        seen = msgspec.structs.replace(
+            self._seen, scale=workload.scale, pods=workload.pods, readings=readings
+        )
+        if self._steady is not None and self._steady.covers(seen, at):
+            self._seen = msgspec.structs.replace(seen, memory=continued(seen.memory, at))
+            return None
+        decision = decide(seen, datetime.fromtimestamp(at, UTC))
+        self._steady = steady(seen, decision)
+        record = None
+        if decision.scale_to is not None:
+            decision = after_scale(seen, decision, None)
+            record = Record(observation=seen, decision=decision)
+        hpa = (
+            msgspec.structs.replace(seen.hpa, status=decision.status) if decision.status_changed else seen.hpa
+        )
+        self._seen = msgspec.structs.replace(seen, hpa=hpa, memory=decision.memory)
+        return record
 
 
 def _first_replicas(
