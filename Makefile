@@ -5,7 +5,6 @@ BIN := .venv/bin
 UV := .tools/bin/uv
 VECTORS ?= ../shared/vectors/hpa
 export UV_PYTHON_DOWNLOADS := never
-export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help up docs first-scale test test-real check format lint types layers conformance scorecard bench build lock clean
