@@ -5,7 +5,7 @@ at an index inside a subscriber sees the state that the delta speaks of.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -83,16 +83,17 @@ class Cache(Generic[T]):
         self.store.take(old.metadata.name, old.metadata.namespace)
         self._removed(old)
 
-    def replace(self, objects: Mapping[Key, T], keep: Collection[Key]) -> None:
+    def replace(self, objects: Store[T], keep: Collection[Key]) -> None:
         """Make the store hold `objects`, and what it has under the keys to `keep`; deletions come first."""
         gone = [
             old
             for old in self.store
-            if (key := (old.metadata.namespace, old.metadata.name)) not in objects and key not in keep
+            if objects.get(old.metadata.name, old.metadata.namespace) is None
+            and (old.metadata.namespace, old.metadata.name) not in keep
         ]
         for old in gone:
             self.delete(old)
-        for thing in objects.values():
+        for thing in objects:
             if self.store.get(thing.metadata.name, thing.metadata.namespace) is not thing:
                 self.put(thing)
 

@@ -159,7 +159,7 @@ class Informer(Generic[T]):
                 if isinstance(thing, Unreadable):
                     listed.unreadable.append(thing)
                 else:
-                    listed.add(self._cache.known(thing))
+                    listed.objects.put(self._cache.known(thing))
             listed.version = page.resource_version
         return listed
 
@@ -268,9 +268,6 @@ class _Listed(Generic[T]):
     """A list being put together."""
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], T] = {}
+        self.objects: Store[T] = Store()
         self.unreadable: list[Unreadable] = []
         self.version = ""
-
-    def add(self, thing: T) -> None:
-        self.objects[thing.metadata.namespace, thing.metadata.name] = thing

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
 from trimtab.clock import Clock
 from trimtab.cluster.config import schema
@@ -117,6 +116,8 @@ def _paths(path: str | None, environ: Mapping[str, str]) -> list[Path]:
 
 
 def _read(path: Path) -> schema.ConfigFile:
+    import yaml  # noqa: PLC0415 - a program in the cluster has no kubeconfig, and needs no YAML
+
     try:
         content: Any = yaml.safe_load(path.read_bytes())
     except OSError as error:
