@@ -17,7 +17,7 @@ from bench.picture.watching import HPAS, Watch, watching
 
 PERIOD = 15
 LONGEST = 16.5
-# At a refresh of 5 s and this jitter no two decisions 10 to 20 s apart show the same usage, so each is a write.
+# At a refresh of 5 s and this jitter, usage that never repeats differs between any two decisions 10 to 20 s apart.
 _REFRESH, _JITTER = 5, 0.08
 _SETTLE = 5
 _TIMEOUT = 120
@@ -33,7 +33,7 @@ class Plan:
 def play(site: Site, load: Load, plan: Plan, say: Callable[[str], None]) -> Json:
     """Run ours on the last core and return the gaps."""
     site.fill(load)
-    site.standin.use(cpu=LEVEL, jitter=_JITTER, refresh=_REFRESH)
+    site.standin.use(cpu=LEVEL, jitter=_JITTER, refresh=_REFRESH, never_repeats=1)
     options = horizontal_options(PERIOD)
     with watching(site.api, HPAS) as watch:
         running = start_ours(site.directory, site.kubeconfig, *options, core=(os.cpu_count() or 1) - 1)

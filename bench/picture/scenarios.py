@@ -140,7 +140,7 @@ def whole(pairs: int = 3) -> list[Scenario | Alone]:
         Scenario("held", "HPAs kept at 15 s by one process on one core, ours alone", _held(HELD, held.Plan(periods=3))),
         Scenario(
             "growth", "more HPAs, more pods, more namespaces, ours alone; 5 s period",
-            _grown(growth.POINTS, replace(STEADY, period=5, settle=4, window=10, rounds=0)),
+            _grown(growth.POINTS, replace(STEADY, period=5, refresh=3, settle=4, window=10, rounds=0)),
         ),
         Alone("cores", "the pure decision and histogram cores", others.cores, 60),
         Alone("backtest", "7 days of one workload at 15 s steps", others.backtest, 10),

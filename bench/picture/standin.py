@@ -81,7 +81,8 @@ class Standin:
         self._order("PUT", "/workloads", [_described(load, names) for names in load.names()])
 
     def use(self, **values: float) -> None:
-        """Set what everyone uses from now on: cpu (millicores), memory (bytes), jitter (share), refresh (seconds)."""
+        """Set what everyone uses from now on: cpu (millicores), memory (bytes), jitter (share), refresh
+        (seconds), never_repeats (1: each refresh shows another usage than the one before; 0: chance decides)."""
         self._order("POST", "/set", values)
 
     def requests(self) -> int:

@@ -26,12 +26,14 @@ type fragment struct {
 	bytes []byte
 }
 
-// Order is a change of what everyone uses: millicores, bytes, a share, seconds.
+// Order is a change of what everyone uses: millicores, bytes, a share, seconds, and 1 or 0.
 type Order struct {
 	CPU     *float64 `json:"cpu"`
 	Memory  *float64 `json:"memory"`
 	Jitter  *float64 `json:"jitter"`
 	Refresh *float64 `json:"refresh"`
+	// NeverRepeats makes each refresh show another usage than the ones before, so that every decision is a write.
+	NeverRepeats *float64 `json:"never_repeats"`
 }
 
 // A moment names one state of all values: it advances with every refresh and every order.
@@ -43,6 +45,7 @@ type Usage struct {
 	all                          []*Workload
 	byNamespace, byLabel         map[string][]*Workload
 	cpu, memory, jitter, refresh float64
+	neverRepeats                 float64
 	version                      int64
 	ordered                      time.Time
 }
@@ -71,7 +74,8 @@ func (u *Usage) replace(all []*Workload) {
 func (u *Usage) set(order Order) {
 	u.Lock()
 	defer u.Unlock()
-	for field, value := range map[*float64]*float64{&u.cpu: order.CPU, &u.memory: order.Memory, &u.jitter: order.Jitter, &u.refresh: order.Refresh} {
+	for field, value := range map[*float64]*float64{&u.cpu: order.CPU, &u.memory: order.Memory, &u.jitter: order.Jitter,
+		&u.refresh: order.Refresh, &u.neverRepeats: order.NeverRepeats} {
 		if value != nil {
 			*field = *value
 		}
@@ -92,10 +96,13 @@ func (u *Usage) stamp(at moment) time.Time {
 	return begun
 }
 
-// of returns nanocores and bytes of one pod. Steps of the golden ratio: the value at a refresh is never near the one before.
+// of returns nanocores and bytes of one pod: anywhere within the jitter, as likely near the value before as far from it.
 func (u *Usage) of(one *Workload, at moment) (int64, int64) {
-	_, place := math.Modf(one.phase + float64(at.epoch%100000)*(math.Sqrt(5)-1)/2)
-	factor := 1 + u.jitter*(2*place-1)
+	place := one.phase + float64(at.epoch%100000)*(math.Sqrt(5)-1)/2 // steps of the golden ratio are never short
+	if u.neverRepeats == 0 {
+		place = math.Sin(one.phase*1000+float64(at.epoch%100000)*12.9898) * 43758.5453
+	}
+	factor := 1 + u.jitter*(2*(place-math.Floor(place))-1)
 	return int64(u.cpu * factor * 1e6), int64(u.memory*factor) / 1024 * 1024
 }
 
