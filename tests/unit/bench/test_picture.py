@@ -1,6 +1,7 @@
 """The arithmetic of the benchmarks: what is kept, how ratios and exponents are made, what the page shows."""
 
 import json
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -173,3 +174,9 @@ def test_scenarios_have_names_of_their_own_and_fit_into_an_hour():
 def test_an_unknown_scenario_is_refused_with_the_known_ones():
     with pytest.raises(SystemExit, match="no scenario named nothing; there are: main"):
         command.main(["--only", "nothing", "--list"])
+
+
+def test_the_page_names_tests_of_costs_that_are_there():
+    named = re.findall(r"`(tests/[^`]+)`", page.PAGE.read_text(encoding="utf-8"))
+    assert named
+    assert [name for name in named if not (page.ROOT / name).is_file()] == []
