@@ -44,16 +44,22 @@ def _running_state(status: JsonObject) -> str:
     conditions = status.get("conditions") or ()
     if any(one.get("reason") == "SchedulingGated" for one in conditions):
         return "SchedulingGated"
-    statuses = status.get("containerStatuses") or []
+    states = [one.get("state") or {} for one in status.get("containerStatuses") or ()]
     # The first container's trouble wins.
-    reasons = [reason for one in statuses if (reason := _container_reason(one.get("state") or {}))]
-    reason = reasons[0] if reasons else status.get("reason") or status.get("phase", "Unknown")
-    if reason == "Completed" and any(
-        one.get("ready") and "running" in (one.get("state") or {}) for one in statuses
-    ):
+    trouble = next(filter(None, map(_container_reason, states)), "")
+    reason = trouble or str(status.get("reason") or status.get("phase", "Unknown"))
+    if reason == "Completed" and _still_runs(status):
         is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
         return "Running" if is_ready else "NotReady"
-    return str(reason)
+    return reason
+
+
+def _still_runs(status: JsonObject) -> bool:
+    """Return whether a container is at work beside one that has completed."""
+    return any(
+        one.get("ready") and "running" in (one.get("state") or {})
+        for one in status.get("containerStatuses") or ()
+    )
 
 
 def _container_reason(state: JsonObject) -> str:

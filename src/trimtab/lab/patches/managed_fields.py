@@ -86,25 +86,37 @@ def track_update(
     obj: JsonObject, old: JsonObject | None, shape: Shape, manager: Manager, now: datetime
 ) -> None:
     """Give `manager` the fields that an update set, and take from the others what it changed or removed."""
-    # Most writes touch one part (a status, say), and only parts that differ can change owners.
-    same = {name for name in obj if old is not None and name != "metadata" and obj[name] == old.get(name)}
-    before = leaves({n: v for n, v in old.items() if n not in same}, shape) if old is not None else {}
-    after = leaves({n: v for n, v in obj.items() if n not in same}, shape)
-    changed = {path for path, value in after.items() if path not in before or before[path] != value}
-    removed = before.keys() - after.keys()
-    managers = read(obj["metadata"]) or (read(old["metadata"]) if old is not None else {})
-    if _is_reset(obj["metadata"]):
-        managers = {}
+    changed, removed = _difference(obj, old, shape)
+    managers = _known(obj["metadata"], old)
     if changed or removed:
         lost = changed | removed
         for other, owned in managers.items():
-            if other != manager and owned.paths & lost:
+            if other != manager:
                 owned.paths -= lost
         own = managers.setdefault(manager, Owned())
         paths = (own.paths | changed) - removed
         if paths != own.paths or not own.time:
             own.paths, own.time = paths, format_time(now)
     write(obj["metadata"], managers)
+
+
+def _difference(obj: JsonObject, old: JsonObject | None, shape: Shape) -> tuple[set[Path], set[Path]]:
+    """Return the fields that an update set, and those that it took away."""
+    if old is None:
+        return set(leaves(obj, shape)), set()
+    # Most writes touch one part (a status, say), and only parts that differ can change owners.
+    same = {name for name in obj if name != "metadata" and obj[name] == old.get(name)}
+    before = leaves({name: value for name, value in old.items() if name not in same}, shape)
+    after = leaves({name: value for name, value in obj.items() if name not in same}, shape)
+    changed = {path for path, value in after.items() if path not in before or before[path] != value}
+    return changed, before.keys() - after.keys()
+
+
+def _known(meta: JsonObject, old: JsonObject | None) -> Managers:
+    """Return the owners that an update starts from: those it brings along, or those of the object before it."""
+    if _is_reset(meta):
+        return {}
+    return read(meta) or (read(old["metadata"]) if old is not None else {})
 
 
 def _is_reset(meta: JsonObject) -> bool:

@@ -12,8 +12,8 @@ from trimtab.lab.schemas import Shape
 
 PATCH = "$patch"
 RETAIN = "$retainKeys"
-DELETE_FROM = "$deleteFromPrimitiveList/"
-ORDER = "$setElementOrder/"
+DELETE_FROM = "$deleteFromPrimitiveList"
+ORDER = "$setElementOrder"
 
 
 def merge(original: JsonObject, patch: JsonObject, shape: Shape) -> JsonObject:
@@ -33,16 +33,20 @@ def merge(original: JsonObject, patch: JsonObject, shape: Shape) -> JsonObject:
         if not name.startswith("$"):
             _merge_field(merged, name, value, patch, shape.child(name))
     for name, value in patch.items():
-        if name.startswith(DELETE_FROM):
-            field = name.removeprefix(DELETE_FROM)
-            if isinstance(merged.get(field), list):
-                merged[field] = [one for one in merged[field] if one not in value]
-        elif name.startswith(ORDER):
-            field = name.removeprefix(ORDER)
-            if isinstance(merged.get(field), list):
-                key = shape.child(field).merge_key
-                merged[field] = _in_order(merged[field], value, original.get(field) or [], key)
+        _arrange(merged, name, value, original, shape)
     return merged
+
+
+def _arrange(merged: JsonObject, name: str, value: Any, original: JsonObject, shape: Shape) -> None:
+    """Carry out a directive about one list: take items out of it, or put it in order."""
+    directive, _, field = name.partition("/")
+    listed = merged.get(field)
+    if not isinstance(listed, list):
+        return
+    if directive == DELETE_FROM:
+        merged[field] = [one for one in listed if one not in value]
+    elif directive == ORDER:
+        merged[field] = _in_order(listed, value, original.get(field) or [], shape.child(field).merge_key)
 
 
 def _merge_field(merged: JsonObject, name: str, value: Any, patch: JsonObject, shape: Shape) -> None:
@@ -58,7 +62,7 @@ def _merge_field(merged: JsonObject, name: str, value: Any, patch: JsonObject, s
     elif isinstance(value, list) and "merge" in shape.patch_strategy:
         known = before if isinstance(before, list) else []
         merged[name] = _merge_list(known, value, shape)
-        if ORDER + name not in patch:
+        if f"{ORDER}/{name}" not in patch:
             # Without an explicit order the patch's own counts, so that new items come before unmentioned ones.
             merged[name] = _in_order(merged[name], value, known, shape.merge_key)
     else:
@@ -69,27 +73,32 @@ def _merge_list(before: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     key = shape.merge_key
     if not key:
         return before + [one for one in patch if one not in before]
-    if any(isinstance(one, dict) and one.get(PATCH) == "replace" for one in patch):
-        return [
-            one
-            for one in patch
-            if not (isinstance(one, dict) and one.get(PATCH) == "replace" and len(one) == 1)
-        ]
+    if any(_directive(one) == "replace" for one in patch):
+        return [one for one in patch if not (_directive(one) == "replace" and len(one) == 1)]
     merged = list(before)
     for one in patch:
         if not isinstance(one, dict) or key not in one:
             raise bad_request(f"map: {one} does not contain declared merge key: {key}")
-        at = next(
-            (i for i, item in enumerate(merged) if isinstance(item, dict) and item.get(key) == one[key]), None
-        )
-        if one.get(PATCH) == "delete":
-            if at is not None:
-                del merged[at]
-        elif at is None:
-            merged.append(merge({}, one, shape.item()))
-        else:
-            merged[at] = merge(merged[at], one, shape.item())
+        _merge_item(merged, one, shape)
     return merged
+
+
+def _merge_item(merged: list[Any], one: JsonObject, shape: Shape) -> None:
+    """Merge one item into the item with the same key, take that one out, or add a new one."""
+    key = shape.merge_key
+    places = (at for at, item in enumerate(merged) if isinstance(item, dict) and item.get(key) == one[key])
+    at = next(places, None)
+    if _directive(one) == "delete":
+        if at is not None:
+            del merged[at]
+    elif at is None:
+        merged.append(merge({}, one, shape.item()))
+    else:
+        merged[at] = merge(merged[at], one, shape.item())
+
+
+def _directive(item: Any) -> Any:
+    return item.get(PATCH) if isinstance(item, dict) else None
 
 
 def _in_order(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
