@@ -109,3 +109,19 @@ def test_at_zero_there_is_nothing_left_to_remove():
     queue = given.hpa(given.external(given.average("30")), low=0, status=given.marked())
     told = story(0, given.series(0), hpa=queue)
     assert told.less == "There is nothing left to remove."
+
+
+def test_a_lost_metric_says_what_it_counts_as():
+    queue = given.losing(given.external(given.average("10")), "Replicas", replicas=3)
+    told = story(3, used(3, 50), given.unreadable("the adapter is down"), hpa=given.hpa(given.cpu(), queue))
+    assert told.verdict == "WithinTolerance"
+    lost = told.metrics[1]
+    assert lost.label == "queue"
+    assert lost.stand_in == "its fall-back of 3 replicas counts"
+    assert lost.problem.endswith("the adapter is down")
+    assert lost.replicas == 3
+    alone = story(3, given.unreadable("the adapter is down"), hpa=given.hpa(queue))
+    assert (alone.verdict, alone.state) == ("LossPolicy", "held")
+    assert alone.less.startswith(
+        "queue cannot be read: its fall-back of 3 replicas counts. Next: make this metric readable"
+    )

@@ -57,7 +57,7 @@ def why_not_less(seen: Observation, decision: Decision) -> str:
 def _stand_ins(decision: Decision) -> str:
     """Say what the lost metrics count as."""
     lost = [one for one in decision.trail.proposals if isinstance(one, StandIn)]
-    return " ".join(_sentence(f"{one.label} cannot be read: {words_of(one)}") for one in lost)
+    return " ".join(f"{one.label} cannot be read: {words_of(one)}." for one in lost)
 
 
 def _fewer(proposal: Proposal, decision: Decision) -> float:

@@ -86,7 +86,7 @@ function Metric({ metric, index, track, only, story }) {
   if (metric.problem)
     return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
       <p class="alarm">${metric.problem}</p>
-      ${metric.standIn && html`<p class="stand-in">While it is lost: ${metric.standIn}.</p>`}
+      ${metric.standIn && html`<p class="stand-in">While it is lost: <${Words} text=${metric.standIn} />.</p>`}
     <//>`;
   const words = `${metric.valueText}, target ${metric.targetText}; scales up above ${metric.upText}, down below ${metric.downText}`;
   return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
