@@ -41,7 +41,10 @@ class CustomMetricsVersion:
             # All questions of a round wait for the one look-up: half of them in the old version would fail.
             async with self._looking_up:
                 if self._is_due():
-                    await self._refresh()
+                    try:
+                        await self._refresh()
+                    finally:
+                        self._asked_at = self._clock.monotonic()
         if self._version is None:
             raise MetricsError("no version of the custom metrics API is served")
         return self._version
@@ -50,7 +53,6 @@ class CustomMetricsVersion:
         return self._version is None or self._clock.monotonic() - self._asked_at >= self._believed_for
 
     async def _refresh(self) -> None:
-        self._asked_at = self._clock.monotonic()
         try:
             group = await self._client.read("looking up custom metrics", f"/apis/{CUSTOM_GROUP}", _Group)
         except NotFound:

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ SERVICES = Resource("", "v1", "services", "Service", Json)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False)
 CUSTOM, EXTERNAL = "custom.metrics.k8s.io", "external.metrics.k8s.io"
 VERSIONS = ((CUSTOM, "v1beta2", 200), (CUSTOM, "v1beta1", 100), (EXTERNAL, "v1beta1", 100))
-SERVICE, NAMESPACE = "trimtab-adapter", "kube-system"
+SERVICE, NAMESPACE = "trimtab-adapter-served", "kube-system"
 
 
 class ServedStage(Stage):
@@ -56,10 +56,11 @@ class ServedStage(Stage):
     async def unregister(self, *versions: tuple[str, str, int]) -> None:
         """Take groups away again, and wait until the server no longer offers them."""
         for group, version, _ in versions:
-            await self.client.delete(API_SERVICES, f"{version}.{group}")
+            with suppress(errors.NotFound):
+                await self.client.delete(API_SERVICES, f"{version}.{group}")
 
         async def gone() -> bool:
-            return not await self._serves({(group, version) for group, version, _ in versions})
+            return not {(group, version) for group, version, _ in versions} & await self._offered()
 
         await self.wait_for(gone, 90)
 
@@ -70,18 +71,23 @@ class ServedStage(Stage):
             name = body["metadata"]["name"]
             await self.client.patch(resource, name, namespace, {"spec": body["spec"]})
 
-    async def _serves(self, wanted: set[tuple[str, str]]) -> bool:
-        """Return whether discovery offers these versions and their metrics can be listed."""
+    async def _offered(self) -> set[tuple[str, str]]:
+        """Return the metrics groups and versions that discovery names."""
         found: set[tuple[str, str]] = set()
-        for group in {group for group, _ in wanted}:
-            try:
+        for group in (CUSTOM, EXTERNAL):
+            with suppress(errors.NotFound):
                 offered = await self.client.read("looking up a group", f"/apis/{group}", Json)
-                for each in offered["versions"]:
-                    await self.client.read("listing metrics", f"/apis/{group}/{each['version']}", Json)
-                    found.add((group, each["version"]))
-            except errors.ClusterError:
-                continue
-        return wanted <= found
+                found |= {(group, each["version"]) for each in offered["versions"]}
+        return found
+
+    async def _serves(self, wanted: set[tuple[str, str]]) -> bool:
+        """Return whether discovery names these versions and their metrics can be listed."""
+        try:
+            for group, version in wanted:
+                await self.client.read("listing metrics", f"/apis/{group}/{version}", Json)
+        except errors.ApiError:
+            return False
+        return wanted <= await self._offered()
 
 
 def _service(port: int) -> Json:
@@ -133,4 +139,5 @@ async def served_stage(
             yield stage
         finally:
             await stage.unregister(*VERSIONS)
+            await stage.client.delete(SERVICES, SERVICE, NAMESPACE)
             await stage.close()

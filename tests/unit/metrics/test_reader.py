@@ -29,6 +29,7 @@ class Api:
     async def request(self, method, path, query, headers, body):
         self.asked.append(path + (f"?{query}" if query else ""))
         status, answer = 200, self._body(path)
+        await asyncio.sleep(0)  # as any server, it takes its time, and others ask meanwhile
         if answer == "hang":
             await self.hang.wait()
         if isinstance(answer, int):
