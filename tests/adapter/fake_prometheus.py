@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl
 
-from trimtab.adapter.serving import HttpServer
+from trimtab.serving import HttpServer
 
 
 class FakePrometheus:

@@ -11,12 +11,12 @@ from trimtab.adapter.authorization import Authorizer
 from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, status_body
 from trimtab.adapter.health import Health, State
 from trimtab.adapter.objects import Objects
-from trimtab.adapter.protocol import CERTIFICATE
 from trimtab.adapter.questions import Attributes, CustomQuestion
 from trimtab.adapter.router import Router
 from trimtab.adapter.routes import is_metrics_path, route, split_path, versions_of
 from trimtab.adapter.telemetry import CONTENT_TYPE, Telemetry
 from trimtab.clock import Clock
+from trimtab.serving import CERTIFICATE
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ from trimtab.adapter.handshakes import Handshakes
 from trimtab.adapter.objects import ClusterObjects, Objects
 from trimtab.adapter.prometheus.source import PrometheusSource
 from trimtab.adapter.router import Router
-from trimtab.adapter.serving import HttpServer
 from trimtab.adapter.source import Source
 from trimtab.adapter.telemetry import Telemetry
 from trimtab.adapter.testing.admin import AdminApp, load_token
@@ -27,8 +26,12 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
+from trimtab.serving import HttpServer, Limits
 
 log = logging.getLogger(__name__)
+
+_LIMITS = Limits(per_address=200)
+"""kube-apiserver holds a few connections; whoever wants hundreds is somebody else."""
 
 
 class Adapter:
@@ -68,7 +71,8 @@ async def serve(
             Authorizer(clock, client, cache_seconds),
             lambda: trust.problem,
         )
-        server = HttpServer(App(clock, gates, router, objects, Telemetry(sources)), handshakes.base)
+        app = App(clock, gates, router, objects, Telemetry(sources))
+        server = HttpServer(app, handshakes.base, limits=_LIMITS)
         adapter = Adapter(router, server, handshakes, trust)
         await _run_beside(stack, [trust.run(), handshakes.run(), *(source.run() for source in sources)])
         for settings, source in zip(configuration.sources, sources, strict=True):

@@ -5,7 +5,7 @@ Only requests for a known Host are answered, so that a web page cannot reach a l
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Set
 from contextlib import suppress
 from typing import Any
 
@@ -27,7 +27,7 @@ MAX_PER_ADDRESS = 2000
 class App:
     """The ASGI application."""
 
-    def __init__(self, server: Server, hosts: frozenset[str]) -> None:
+    def __init__(self, server: Server, hosts: Set[str]) -> None:
         self._server = server
         self._hosts = hosts
         self._open: dict[str, int] = {}

@@ -5,14 +5,10 @@ external values: GET returns `{"values": [...]}`, PUT of the same form sets each
 asks nobody who they are, so it belongs on loopback.
 """
 
-import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
-
-import uvicorn
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
@@ -23,9 +19,10 @@ from trimtab.lab.metric_values import MetricValues, Sample
 from trimtab.lab.metrics_answers import CUSTOM, EXTERNAL, RESOURCE, VERSIONS, Answer, MetricsAnswers, failure
 from trimtab.lab.request import MAX_BODY, Response
 from trimtab.lab.server import Server
-from trimtab.lab.serving import LOOPBACK, QuietUvicorn, tls_context
+from trimtab.lab.serving import LOOPBACK, tls_context
 from trimtab.lab.workload_side import WorkloadSide
 from trimtab.model import wire
+from trimtab.serving import HttpServer
 
 Message = MutableMapping[str, Any]
 NAMESPACE, SERVICE = "kube-system", "lab-metrics"
@@ -127,33 +124,25 @@ class MetricsServer:
         self.app = MetricsApp(answers, side.values)
         self._client = side.client
         self._groups = groups
-        self._socket: socket.socket | None = None
-        self._stack = AsyncExitStack()
+        self._http: HttpServer | None = None
 
     @property
     def port(self) -> int:
         """Return the port that it listens on."""
-        assert self._socket is not None, "the metrics server is not started"
-        return int(self._socket.getsockname()[1])
+        assert self._http is not None, "the metrics server is not started"
+        return self._http.port
 
     async def __aenter__(self) -> "MetricsServer":
-        self._socket = socket.create_server((LOOPBACK, 0))
-        config = uvicorn.Config(
-            self.app, log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none"
-        )
-        config.load()
-        config.ssl = tls_context(make_certificate(["localhost", LOOPBACK], self._client.clock.now()))
-        server = QuietUvicorn(config)
-        task = asyncio.create_task(server.serve(sockets=[self._socket]))
-        self._stack.push_async_callback(_stop, server, task, self._socket)
-        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn only has a flag
-            await asyncio.sleep(0.01)
+        certificate = make_certificate(["localhost", LOOPBACK], self._client.clock.now())
+        self._http = HttpServer(self.app, tls_context(certificate))
+        await self._http.start(LOOPBACK, 0)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stack.aclose()
+        if self._http is not None:
+            await self._http.stop()
 
     async def register(self) -> None:
         """Make the aggregator ask here for the metrics APIs."""
@@ -176,12 +165,6 @@ class MetricsServer:
                     await self._client.delete(API_SERVICES, f"{version}.{group}")
         with suppress(errors.NotFound):
             await self._client.delete(SERVICES, SERVICE, NAMESPACE)
-
-
-async def _stop(server: QuietUvicorn, task: asyncio.Task[None], listening: socket.socket) -> None:
-    server.should_exit = True
-    await task
-    listening.close()
 
 
 async def _register(client: Client, body: Json) -> None:

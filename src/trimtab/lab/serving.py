@@ -1,33 +1,26 @@
 """A lab on a socket: TLS, uvicorn, and the kubeconfig that leads to it."""
 
-import asyncio
 import base64
 import os
-import socket
 import ssl
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-import uvicorn
 import yaml
 
 from trimtab.lab.asgi import MAX_HEADERS, App
 from trimtab.lab.certificates import Certificate, make_certificate, make_client_certificate
 from trimtab.lab.codec import JsonObject
-from trimtab.lab.guarded import GuardedProtocol
 from trimtab.lab.server import Server
+from trimtab.serving import HttpServer, Limits
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
 FRONT_PROXY = "front-proxy-client"
-#: Connections held at once; each costs about 10 KiB.
-MAX_CONNECTIONS = 4096
-#: Seconds an idle connection is kept.
-KEEP_ALIVE = 60
-#: Seconds that open requests get to finish when the lab stops.
-STOP_SECONDS = 2
+# The application itself refuses large headers, with a Status; only what is far larger ends in the protocol.
+LIMITS = Limits(head_bytes=4 * MAX_HEADERS)
 
 
 @dataclass(frozen=True)
@@ -48,17 +41,15 @@ class ServedLab:
             )
         self._server = server
         self._address = address
-        self._socket: socket.socket | None = None
-        self._uvicorn: uvicorn.Server | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._http: HttpServer | None = None
+        self._hosts: set[str] = set()
         self._certificate: Certificate | None = None
 
     @property
     def url(self) -> str:
         """Return where clients connect."""
-        assert self._socket is not None, "the lab is not started"
-        host, port = self._socket.getsockname()[:2]
-        return f"https://{host}:{port}"
+        assert self._http is not None, "the lab is not started"
+        return f"https://{self._address.host}:{self._http.port}"
 
     @property
     def ca_pem(self) -> str:
@@ -68,35 +59,13 @@ class ServedLab:
 
     async def __aenter__(self) -> "ServedLab":
         await self._server.__aenter__()
-        self._socket = socket.create_server((self._address.host, self._address.port), backlog=512)
-        host, port = self._socket.getsockname()[:2]
-        names = [host, "localhost", LOOPBACK]
-        self._certificate = make_certificate(list(dict.fromkeys(names)), self._server.clock.now())
+        names = list(dict.fromkeys([self._address.host, "localhost", LOOPBACK]))
+        self._certificate = make_certificate(names, self._server.clock.now())
         self._become_front_proxy()
-        hosts = frozenset(f"{name}:{port}" for name in names)
-        config = uvicorn.Config(
-            App(self._server, hosts),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            date_header=True,
-            http=GuardedProtocol,
-            ws="none",
-            timeout_keep_alive=KEEP_ALIVE,
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-            h11_max_incomplete_event_size=MAX_HEADERS,
-        )
-        config.load()
-        config.ssl = tls_context(self._certificate)
-        self._uvicorn = QuietUvicorn(config)
-        self._task = asyncio.create_task(self._uvicorn.serve(sockets=[self._socket]))
-        while not self._uvicorn.started:
-            if self._task.done():
-                await self._task
-                raise RuntimeError(f"the lab could not start on {host}:{port}")
-            await asyncio.sleep(0.01)
+        app = App(self._server, self._hosts)
+        self._http = HttpServer(app, tls_context(self._certificate), limits=LIMITS)
+        await self._http.start(self._address.host, self._address.port)
+        self._hosts.update(f"{name}:{self._http.port}" for name in names)
         return self
 
     def _become_front_proxy(self) -> None:
@@ -109,11 +78,8 @@ class ServedLab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._server.__aexit__(kind, error, trace)
-        if self._uvicorn is not None and self._task is not None:
-            self._uvicorn.should_exit = True
-            await self._task
-        if self._socket is not None:
-            self._socket.close()
+        if self._http is not None:
+            await self._http.stop()
 
     def kubeconfig(self, token: str = "") -> JsonObject:
         """Return a kubeconfig for the admin, or for another token's user."""
@@ -128,13 +94,6 @@ class ServedLab:
             "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
             "current-context": NAME,
         }
-
-
-class QuietUvicorn(uvicorn.Server):
-    """uvicorn without its own signal handling: the program around it decides when to stop."""
-
-    def install_signal_handlers(self) -> None:
-        """Leave signals alone."""
 
 
 def tls_context(certificate: Certificate) -> ssl.SSLContext:

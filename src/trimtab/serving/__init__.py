@@ -1,57 +1,124 @@
 """Serves an ASGI application on a port, beside whatever else the event loop does.
 
-One way of serving for the lab, the adapter, the webhooks, the dashboard and the health port: uvicorn on a socket of
-our own, HTTP/1.1, TLS if a context is given. The program around it decides when to stop; uvicorn never sees a signal.
+One way of serving for the lab, the adapter, the webhooks, the dashboard and the health port: uvicorn's HTTP/1.1
+protocol on a server of our own, TLS if a context is given, bounded against slow and greedy clients. The program around
+it decides when to stop; uvicorn's own server, which takes over signals and the loop, is not used.
 """
 
 import asyncio
-import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from email.utils import formatdate
 from typing import Any
 
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
-_STOP_SECONDS = 2
+from trimtab.serving.protocol import CERTIFICATE, BoundedProtocol, Limits
+
+__all__ = ["CERTIFICATE", "HttpServer", "Limits", "served"]
+
+GRACE_SECONDS = 2.0
 """Seconds that open requests get to finish."""
 
-_KEEP_ALIVE_SECONDS = 60
-_MOST_CONNECTIONS = 4096
+_HANDSHAKE_SECONDS = 10.0
+_BACKLOG = 512
+_TURNS = 5
 
 
-class _Quiet(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the program."""
-        yield
+class HttpServer:
+    """Listens from `start` to `stop`."""
+
+    def __init__(
+        self,
+        app: Any,
+        tls: ssl.SSLContext | None = None,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self._config = Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=limits.idle_seconds,
+            limit_concurrency=limits.connections,
+        )
+        self._limits = limits
+        self._state = _State()
+        self._addresses: Counter[str] = Counter()
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """Return the port that is listened on."""
+        assert self._server is not None, "only known after start"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; port 0 picks a free one. OSError if it is taken."""
+        self._config.load()
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: BoundedProtocol(self._config, self._state, self._addresses, self._limits),
+            host,
+            port,
+            ssl=self._tls,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
+            backlog=_BACKLOG,
+        )
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Take no more connections, let running requests end within `grace` seconds, close the rest."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=grace)
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        # Transports report their end on the loop's next turns, TLS ones on later ones; leave nothing open behind.
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
 
 @asynccontextmanager
-async def served(app: Any, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def served(
+    app: Any,
+    host: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> AsyncIterator[int]:
     """Serve `app` while the context lasts and yield the port; 0 picks a free one. OSError if it is taken."""
-    listening = socket.create_server((host, port), backlog=512)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        http="httptools",
-        ws="none",
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_STOP_SECONDS,
-    )
-    config.load()
-    config.ssl = tls
-    server = _Quiet(config)
-    task = asyncio.ensure_future(server.serve(sockets=[listening]))
+    server = HttpServer(app, tls, limits=limits)
+    await server.start(host, port)
     try:
-        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.005)
-        yield int(listening.getsockname()[1])
+        yield server.port
     finally:
-        server.should_exit = True
-        await asyncio.gather(task, return_exceptions=True)
-        listening.close()
+        await server.stop()
+
+
+class _State(ServerState):
+    """What connections share; it tells the date, which uvicorn's server would write down once a second."""
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        """Return the headers that every answer has."""
+        return [(b"date", formatdate(usegmt=True).encode())]
+
+    @default_headers.setter
+    def default_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """Ignore what uvicorn begins with."""

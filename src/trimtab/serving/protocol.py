@@ -1,11 +1,13 @@
 """uvicorn's HTTP/1.1 protocol with limits for slow and greedy clients, and the client's certificate (S23, S24).
 
-A request's head has 32 KiB and 10 seconds, an idle connection a minute, an address 200 connections.
+Each server says its own limits: how large and how slow a request's head may be, how long a connection may idle, how
+many there may be, in all and from one address.
 """
 
 import asyncio
 import ssl
 from collections import Counter
+from dataclasses import dataclass
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -14,10 +16,21 @@ from uvicorn.server import ServerState
 CERTIFICATE = "trimtab.client-certificate"
 """Where a request's scope carries the client's certificate (DER), in `state`."""
 
-MAX_HEAD_BYTES = 32 * 1024
-HEAD_SECONDS = 10.0
-IDLE_SECONDS = 60
-MAX_CONNECTIONS_PER_ADDRESS = 200
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a client may take."""
+
+    head_bytes: int = 32 * 1024
+    """Of a request's line and headers."""
+    head_seconds: float = 10.0
+    """Until they have arrived, the connection's first ones included (slowloris)."""
+    idle_seconds: int = 60
+    connections: int = 4096
+    """At once; each costs about 10 KiB."""
+    per_address: int | None = None
+    """Connections of one address; None where one address is everybody, as behind a proxy or on loopback."""
+
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -25,8 +38,9 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, config: Config, state: ServerState, addresses: "Counter[str]") -> None:
+    def __init__(self, config: Config, state: ServerState, addresses: "Counter[str]", limits: Limits) -> None:
         super().__init__(config, state, {})
+        self._limits = limits
         self._addresses = addresses
         self._address = ""
         self._head_bytes = 0
@@ -40,7 +54,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self._addresses[self._address] += 1
-        if self._addresses[self._address] > MAX_CONNECTIONS_PER_ADDRESS:
+        most = self._limits.per_address
+        if most is not None and self._addresses[self._address] > most:
             transport.abort()
             return
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
@@ -61,7 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head:
             self._head_bytes += 0 if self._began_now else len(data)
-            if max(self._head_bytes, self._field_bytes) > MAX_HEAD_BYTES:
+            if max(self._head_bytes, self._field_bytes) > self._limits.head_bytes:
                 self._refuse()
 
     def on_message_begin(self) -> None:
@@ -84,7 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Hand the request over, unless its head is too large."""
         self._head_arrived()
-        if self._field_bytes > MAX_HEAD_BYTES:
+        if self._field_bytes > self._limits.head_bytes:
             self._refuse()
         else:
             super().on_headers_complete()
@@ -106,7 +121,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+            self._head_timer = self.loop.call_later(self._limits.head_seconds, self.transport.abort)
 
     def _head_arrived(self) -> None:
         self._in_head = False
