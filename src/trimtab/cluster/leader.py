@@ -98,7 +98,7 @@ class LeaderElector:
         """Take part in the election until cancelled; release the lease on the way out."""
         try:
             while True:
-                await self._step()
+                await self.step()
                 # Candidates look at uneven times, so that two of them rarely meet in one write.
                 spread = (_JITTER - 1.0) * self._client.sender.random.random()
                 pause = (
@@ -137,7 +137,18 @@ class LeaderElector:
         body = {**self._seen, "spec": {**self._seen.get("spec", {}), **nobody}}
         await self._client.update(_UNTYPED, self._name, self._namespace, body)
 
-    async def _step(self) -> None:
+    @property
+    def is_taken(self) -> bool:
+        """Return whether somebody else holds the lease, as far as can be seen."""
+        return self._is_held_by_another()
+
+    def observe(self, lease: Json | None) -> None:
+        """Take in the lease as a list shows it; of the one that we hold, our own renewals tell."""
+        if lease is not None and not self.is_leader:
+            self._observe(lease)
+
+    async def step(self) -> None:
+        """Try once to take the lease, or renew it."""
         if not self.may_write():
             self._settle(None)
         sent_at = self._clock.monotonic()

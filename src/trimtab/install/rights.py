@@ -7,6 +7,7 @@ Rights over the user's namespaces, over things of the whole cluster, and over ou
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trimtab.cluster.sharding import MOST_SHARDS
 from trimtab.install import names
 from trimtab.install.tree import Each, If, Item, Text, Tree, Val
 
@@ -18,13 +19,15 @@ _APPS = ("deployments", "replicasets", "statefulsets")
 _FOLLOW = ("list", "watch")
 
 
-def _rule(group: str, resources: Tree, *verbs: str, named: str = "") -> Rule:
+def _rule(group: str, resources: Tree, *verbs: str, named: str | tuple[str, ...] = ()) -> Rule:
     rule: Rule = {
         "apiGroups": [group],
         "resources": list(resources) if isinstance(resources, tuple) else resources,
         "verbs": list(verbs),
     }
-    return {**rule, "resourceNames": [named]} if named else rule
+    if not named:
+        return rule
+    return {**rule, "resourceNames": [named] if isinstance(named, str) else list(named)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,17 @@ def _lease(name: str) -> tuple[Rule, ...]:
     # RBAC cannot narrow creation to a name: the name is not yet known when it is asked.
     group = "coordination.k8s.io"
     return _rule(group, ("leases",), "create"), _rule(group, ("leases",), "get", "update", named=name)
+
+
+def _shards(name: str) -> tuple[Tree, ...]:
+    """Rights of a program that shares its work out: to see all Leases here, and to write those of its shards."""
+    group = "coordination.k8s.io"
+    leases = tuple(f"{name}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS))
+    shared = Val("horizontal.shards")
+    return (
+        If(shared, _rule(group, ("leases",), "list")),
+        If(shared, _rule(group, ("leases",), "get", "update", named=leases)),
+    )
 
 
 _HORIZONTAL_VIEW = (
@@ -104,7 +118,7 @@ RIGHTS: Final[dict[str, Rights]] = {
             ),
             _TELL,
         ),
-        home=_lease("trimtab-horizontal"),
+        home=(*_lease("trimtab-horizontal"), *_shards("trimtab-horizontal")),
     ),
     names.RECOMMENDER: Rights(
         namespaces=(

@@ -93,6 +93,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("horizontal.syncPeriod", "15s", "How often each HPA is decided."),
     Setting(
+        "horizontal.shards",
+        0,
+        "Share the HPAs out among the copies, 2 to 16 shards; set `replicas` to as many copies as should work. 0: one works.",
+    ),
+    Setting(
         "horizontal.customMetrics",
         ["*"],
         "Custom metrics it may read, as `[pods/http_requests]`. Names are not known beforehand, hence all.",

@@ -77,6 +77,7 @@ PROGRAMS: Final = (
             *_leads(names.HORIZONTAL),
             Text("--horizontal-pod-autoscaler-sync-period=", Val("horizontal.syncPeriod")),
             If(Val("horizontal.nativeHpas"), "--native-hpas"),
+            If(Val("horizontal.shards"), Text("--shards=", Val("horizontal.shards"))),
         ),
     ),
     Program(

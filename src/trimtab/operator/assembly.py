@@ -13,11 +13,12 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leader import LeaderElector, unique_identity
+from trimtab.cluster.sharding import Shards
 from trimtab.operator.health import HealthApp, Pages
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.records import pages_of
-from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped
+from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped, shards_of
 from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import Settings
 from trimtab.serving import served
@@ -79,6 +80,7 @@ class Operator:
         self._registry = CollectorRegistry()
         RequestMetrics(client, self._registry)
         self._elector: LeaderElector | None = None
+        self._shards = self._shared() if settings.shards != 1 else None
         self._last_renewal: float | None = None
         self._horizontal: HorizontalAutoscaler | None = None
 
@@ -88,7 +90,9 @@ class Operator:
             await refuse_rival_controller(self._client, self._clock.now())
         async with AsyncExitStack() as stack:
             components = await self._components(stack, await self._fence())
-            pages: Pages = pages_of(self._horizontal.autoscalers) if self._horizontal else {}
+            pages: Pages = {}
+            if self._horizontal is not None:
+                pages = pages_of(self._horizontal.autoscalers, self._horizontal.ownership)
             app = HealthApp(components, self._registry, token=self._token, pages=pages)
             port = await stack.enter_async_context(
                 served(app, self._settings.bind_address, self._settings.port)
@@ -98,11 +102,23 @@ class Operator:
             work: list[Work] = [component.run for component in components]
             if self._elector is not None:
                 work.append(self._elector.run)
+            if self._shards is not None:
+                work.append(self._shards.run)
             await run_until_stopped(work)
+
+    def _shared(self) -> Shards:
+        names = self._settings.components
+        if HORIZONTAL not in names or any(name in VERTICAL for name in names):
+            raise ValueError(
+                "--shards shares out HPAs only: run the other --components in processes of their own, as the chart does"
+            )
+        return shards_of(self._client, self._settings, self._identity)
 
     async def _fence(self) -> Fence:
         if all(name in self._beside for name in self._settings.components):
             return ClosedFence()  # nothing here writes, so there is nothing to lead
+        if self._shards is not None:
+            return self._shards
         if not self._settings.leader_elect:
             return NoFence()
         self._last_renewal = await last_renewal(self._client, self._settings)

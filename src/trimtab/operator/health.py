@@ -21,6 +21,10 @@ Answer = tuple[int, str, bytes]
 Pages = Mapping[str, Callable[[str], bytes | None]]
 
 
+class Misdirected(Exception):  # noqa: N818 - HTTP's own word for it
+    """What was asked for is known to another copy; the message says to which."""
+
+
 class HealthApp:
     """Answers what monitoring and `trimtab explain` ask; GET only, nothing changes anything."""
 
@@ -69,7 +73,10 @@ class HealthApp:
         if page is None:
             return _text(404, f"nothing is served at {path}")
         wanted = parse_qs(query.decode("ascii", "replace")).get("name", [""])[0]
-        body = page(wanted)
+        try:
+            body = page(wanted)
+        except Misdirected as elsewhere:
+            return _text(421, str(elsewhere))
         if body is None:
             return _text(404, f"nothing is known about {wanted!r}")
         return 200, "application/json", body

@@ -10,6 +10,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leader import LeaderElector, LeaseTimes
 from trimtab.cluster.resources import LEASES
+from trimtab.cluster.sharding import Shards
 from trimtab.operator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,31 @@ def elector_of(
         settings.leader_elect_resource_namespace,
         settings.leader_elect_resource_name,
         identity,
-        times=LeaseTimes(
-            duration=settings.leader_elect_lease_duration.total_seconds(),
-            renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
-            retry=settings.leader_elect_retry_period.total_seconds(),
-        ),
+        times=lease_times(settings),
         on_change=on_change,
+    )
+
+
+def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
+    """Return the shards that the settings describe; raise ValueError if they do not make sense."""
+    if not settings.leader_elect:
+        raise ValueError("--shards needs Leases: leave --no-leader-elect away")
+    return Shards(
+        client,
+        settings.leader_elect_resource_namespace,
+        settings.leader_elect_resource_name,
+        identity,
+        settings.shards,
+        times=lease_times(settings),
+    )
+
+
+def lease_times(settings: Settings) -> LeaseTimes:
+    """Return the times of the settings."""
+    return LeaseTimes(
+        duration=settings.leader_elect_lease_duration.total_seconds(),
+        renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
+        retry=settings.leader_elect_retry_period.total_seconds(),
     )
 
 

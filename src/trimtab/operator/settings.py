@@ -212,6 +212,13 @@ class Settings(VerticalSettings):
         group=_LEADER,
         why="One lease per set of loops.",
     )
+    shards: int = setting(
+        1,
+        "--shards",
+        "Share the HPAs out among up to 16 copies that run with the same flags: so many Leases, each held by one copy.",
+        group=_LEADER,
+        why="One copy decides thousands of HPAs; sharing costs a watch of everything in each copy.",
+    )
     bind_address: str = setting(
         "127.0.0.1",
         "--bind-address",

@@ -42,6 +42,8 @@ class Autoscaler:
     memory: Memory = field(default_factory=Memory)
     is_resumed: bool = False
     """Whether `memory` is our own; until then it is as stored, and has to be taken up first."""
+    last_alive: float | None = None
+    """When the copy that decided about it before us was last heard of, in seconds since 1970, if it was another."""
     clock_offset: float | None = None
     """By how much the wall clock was ahead of the monotonic one when `memory` was last used."""
     is_busy: bool = False

@@ -14,6 +14,7 @@ from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import PODS
+from trimtab.cluster.sharding import Shards
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal import Settings as Numbers
 from trimtab.decide.horizontal.compat import NAMED
@@ -27,6 +28,7 @@ from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
 from trimtab.operator.horizontal.observe import Observer, Rules
 from trimtab.operator.horizontal.owners import Owners
+from trimtab.operator.horizontal.ownership import Ownership, Shared, Sole
 from trimtab.operator.horizontal.pods import PodBook
 from trimtab.operator.horizontal.questions import Questions
 from trimtab.operator.horizontal.round import Round
@@ -63,9 +65,14 @@ class HorizontalAutoscaler:
     ) -> None:
         self._clock = clock
         self._settings = settings
-        self._fence = fence or NoFence()
-        writing = client.fenced(self._fence)
+        fence = fence or NoFence()
+        self._shared = Shared(client, fence) if isinstance(fence, Shards) else None
+        self.ownership: Ownership = self._shared or Sole(client, fence)
+        writing = client.fenced(fence)
         self._telemetry = Telemetry(registry or CollectorRegistry())
+        if isinstance(fence, Shards):
+            self._telemetry.shards.set_function(lambda: len(fence.held()))
+            fence.serve(self)
         self._caches = Caches(client, settings.watch_namespaces)
         self._discovery = Discovery(client)
         self._recorder = EventRecorder(writing, "horizontal-pod-autoscaler", instance)
@@ -97,7 +104,13 @@ class HorizontalAutoscaler:
             count=self._telemetry.owner_looked_up,
         )
         self._observer = Observer(rules, self.autoscalers, self._pods, owners, questions)
-        writer = Writer(writing, self._targets, self.autoscalers, self._recorder, dry_run=settings.dry_run)
+        writer = Writer(
+            self.ownership.client_for,
+            self._targets,
+            self.autoscalers,
+            self._recorder,
+            dry_run=settings.dry_run,
+        )
         self._round = Round(
             clock,
             self._targets,
@@ -134,7 +147,7 @@ class HorizontalAutoscaler:
 
     async def step(self) -> None:
         """Go one whole round, writes included, and return; for tests and for a look on the spot."""
-        self._round.begin(self.autoscalers)
+        self._begin_round()
         await self._round.settle()
         await self._recorder.flush()
 
@@ -180,11 +193,34 @@ class HorizontalAutoscaler:
         self._round.last_alive = last_alive
         self._news.set()
 
+    def shard_gained(self, shard: int, last_alive: float | None) -> None:
+        """Begin to decide about a shard: take up what is stored, and at once."""
+        for one in self._of_shard(shard):
+            one.is_resumed = False
+            one.last_alive = last_alive
+            self._urgent.add(one.uid)
+        self._news.set()
+
+    def shard_lost(self, shard: int) -> None:
+        """Stop: from now on what is stored counts, and not what we remember."""
+        for one in self._of_shard(shard):
+            one.is_resumed = False
+
+    def is_shard_busy(self, shard: int) -> bool:
+        """Return whether a decision about the shard is still under way."""
+        return any(one.is_busy for one in self._of_shard(shard))
+
+    def _of_shard(self, shard: int) -> list[Autoscaler]:
+        shared = self._shared
+        return [one for one in self.autoscalers if shared is not None and shared.shard(one.key) == shard]
+
     def health(self) -> dict[str, str]:
         """Return what is wrong, by name; empty when all is well."""
         problems = dict(self._missing)
         if not self._is_started:
             problems["caches"] = "the first lists are not complete"
+        if self._shared is not None and (why := self._shared.problem()):
+            problems["shards"] = why
         problems |= self._unlisted() | self._stale_caches()
         return problems
 
@@ -193,19 +229,26 @@ class HorizontalAutoscaler:
         next_at = self._clock.monotonic()
         while True:
             now = self._clock.monotonic()
-            if not self._fence.may_write() or self._stale_caches():
+            if not self.ownership.may_write() or self._stale_caches():
                 next_at = now + min(period, 1.0)
             elif now >= next_at:
                 self._urgent.clear()
-                self._telemetry.autoscalers.set(len(self.autoscalers))
-                self._round.begin(self.autoscalers)
+                self._begin_round()
                 # The grid is kept: a late round does not move all later ones.
                 next_at = max(next_at + period, now)
             elif self._urgent:
                 changed = [self.autoscalers.get(uid) for uid in sorted(self._urgent)]
                 self._urgent.clear()
-                self._round.begin(one for one in changed if one is not None)
+                self._round.begin(one for one in changed if one is not None and self.ownership.owns(one.key))
             await self._wait(next_at - self._clock.monotonic())
+
+    def _begin_round(self) -> None:
+        owned = [one for one in self.autoscalers if self.ownership.owns(one.key)]
+        if len(owned) < len(self.autoscalers):
+            mine = {one.uid for one in owned}
+            self._round.notice(one for one in self.autoscalers if one.uid not in mine)
+        self._telemetry.autoscalers.set(len(owned))
+        self._round.begin(owned)
 
     async def _wait(self, seconds: float) -> None:
         self._news.clear()
@@ -271,6 +314,8 @@ class HorizontalAutoscaler:
 
     def _deleted(self, autoscaler: Autoscaler) -> None:
         self._observer.forget(autoscaler)
+        if self._shared is not None:
+            self._shared.forget(autoscaler.key)
         meta = autoscaler.hpa.metadata
         self._telemetry.forget(meta.namespace, meta.name)
 

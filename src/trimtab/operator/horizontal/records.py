@@ -5,21 +5,36 @@ from collections.abc import Callable, Mapping
 from trimtab.decide.horizontal import explain
 from trimtab.decide.horizontal.record import dumps
 from trimtab.model import wire
+from trimtab.operator.health import Misdirected
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.ownership import Ownership
 
 
-def pages_of(autoscalers: Autoscalers) -> Mapping[str, Callable[[str], bytes | None]]:
+def pages_of(
+    autoscalers: Autoscalers, ownership: Ownership | None = None
+) -> Mapping[str, Callable[[str], bytes | None]]:
     """Return the pages that show records; `?name=namespace/name` chooses the HPA."""
+
+    def here(key: str) -> str:
+        """Return the key if it is ours; records of one that another copy decides would be old."""
+        if ownership is not None and _named(autoscalers, key) and (where := ownership.elsewhere(key)):
+            raise Misdirected(where)
+        return key
+
     return {
-        "/autoscalers": lambda _name: overview(autoscalers),
-        "/explain": lambda name: explained(autoscalers, name),
-        "/records": lambda name: recorded(autoscalers, name),
+        "/autoscalers": lambda _name: overview(autoscalers, ownership),
+        "/explain": lambda name: explained(autoscalers, here(name)),
+        "/records": lambda name: recorded(autoscalers, here(name)),
     }
 
 
-def overview(autoscalers: Autoscalers) -> bytes:
-    """Return one line of facts per HPA."""
-    return wire.encode({"autoscalers": [_line(one) for one in sorted(autoscalers, key=lambda one: one.key)]})
+def overview(autoscalers: Autoscalers, ownership: Ownership | None = None) -> bytes:
+    """Return one line of facts per HPA; of one that another copy decides, who that is."""
+    lines = []
+    for one in sorted(autoscalers, key=lambda one: one.key):
+        where = ownership.elsewhere(one.key) if ownership is not None else ""
+        lines.append(_facts(one) | {"elsewhere": where} if where else _line(one))
+    return wire.encode({"autoscalers": lines})
 
 
 def explained(autoscalers: Autoscalers, key: str) -> bytes | None:
@@ -42,9 +57,9 @@ def _named(autoscalers: Autoscalers, key: str) -> Autoscaler | None:
     return autoscalers.named(namespace, name)
 
 
-def _line(autoscaler: Autoscaler) -> dict[str, object]:
+def _facts(autoscaler: Autoscaler) -> dict[str, object]:
     hpa = autoscaler.hpa
-    line: dict[str, object] = {
+    return {
         "namespace": hpa.metadata.namespace,
         "name": hpa.metadata.name,
         "native": autoscaler.is_native,
@@ -52,6 +67,10 @@ def _line(autoscaler: Autoscaler) -> dict[str, object]:
         "min": hpa.spec.min_replicas,
         "max": hpa.spec.max_replicas,
     }
+
+
+def _line(autoscaler: Autoscaler) -> dict[str, object]:
+    line = _facts(autoscaler)
     if autoscaler.records:
         story = explain(autoscaler.records[-1].decision)
         line |= {

@@ -108,6 +108,13 @@ class Round:
             self._start(self._decide_group(questions, group))
         self._telemetry.cycles.inc()
 
+    def notice(self, autoscalers: Iterable[Autoscaler]) -> None:
+        """Take in where those aim that another copy decides: two that claim the same pods are noticed by both."""
+        for one in autoscalers:
+            aim = self._targets.cached(one.hpa.spec.scale_target_ref, one.hpa.metadata.namespace)
+            if aim is not None:
+                self._observer.aimed(one, aim)
+
     async def only_decide(self, autoscaler: Autoscaler, everyone: Iterable[Autoscaler]) -> Record:
         """Decide about one autoscaler as a round would, and write nothing."""
         aims = await self._aims(everyone)
@@ -329,7 +336,8 @@ class Round:
     def _resume(self, autoscaler: Autoscaler, aim: Aim) -> None:
         if autoscaler.is_resumed or aim.scale is None:
             return
-        alive = self._clock.now().timestamp() if self.last_alive is None else self.last_alive
+        known = autoscaler.last_alive if autoscaler.last_alive is not None else self.last_alive
+        alive = self._clock.now().timestamp() if known is None else known
         autoscaler.memory = resumed(autoscaler.memory, aim.scale.spec.replicas, alive)
         autoscaler.is_resumed = True
         autoscaler.steady = None

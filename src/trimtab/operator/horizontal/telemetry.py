@@ -55,6 +55,11 @@ class Telemetry:
         self._misses = Counter(
             f"{_PREFIX}cache_misses", "Owners asked for.", ["resource_kind"], registry=registry
         )
+        self.shards = Gauge(
+            "trimtab_shards_held",
+            "Shards that this copy decides about; 0 without --shards.",
+            registry=registry,
+        )
         self.cycles = Counter("trimtab_cycles", "Rounds over all HPAs.", registry=registry)
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",

@@ -5,6 +5,7 @@ twice. An answer that got lost is looked up before anything else happens, becaus
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from trimtab.cluster import errors
@@ -36,18 +37,18 @@ class Outcome:
 
 
 class Writer:
-    """Writes what was decided; `client` is fenced, so a process that may have lost its lease writes nothing."""
+    """Writes what was decided; `client_for` an HPA is fenced: who may have lost its lease writes nothing for it."""
 
     def __init__(
         self,
-        client: Client,
+        client_for: Callable[[str], Client],
         targets: Targets,
         autoscalers: Autoscalers,
         recorder: EventRecorder,
         *,
         dry_run: bool,
     ) -> None:
-        self._client = client
+        self._client_for = client_for
         self._targets = targets
         self._autoscalers = autoscalers
         self._recorder = recorder
@@ -73,7 +74,7 @@ class Writer:
         """Take in the object as the server has it now, without waiting for the watch."""
         meta = autoscaler.hpa.metadata
         try:
-            found = await self._client.get(autoscaler.resource, meta.name, meta.namespace)
+            found = await self._client_for(autoscaler.key).get(autoscaler.resource, meta.name, meta.namespace)
         except errors.NotFound:
             return  # the watch will say so
         if found.metadata.uid == meta.uid:
@@ -90,7 +91,7 @@ class Writer:
                 await self._patch_status(autoscaler, decision.intent, decision.memory)
             if autoscaler.is_gone or autoscaler.hpa.spec is not seen.hpa.spec:
                 raise DecideAgain("the autoscaler was changed since it was looked at")
-            await self._targets.write(self._client, aim, namespace, decision.scale_to)
+            await self._targets.write(self._client_for(autoscaler.key), aim, namespace, decision.scale_to)
         except errors.Conflict as error:
             raise DecideAgain(str(error)) from error
         except (errors.TransportError, errors.ServerError) as error:
@@ -128,7 +129,7 @@ class Writer:
     ) -> None:
         meta = autoscaler.hpa.metadata
         try:
-            written = await self._client.patch(
+            written = await self._client_for(autoscaler.key).patch(
                 autoscaler.resource,
                 meta.name,
                 meta.namespace,
