@@ -155,7 +155,8 @@ def test_three_copies_share_evenly_and_one_killed_in_mid_cycle_is_replaced(play_
                 assert turns[0] == victim.name
                 first = next(when for when, copy in writes if copy != victim.name)
                 assert killed < first <= killed + LEASE + PERIOD
-        assert troupe.longest_gap(settled) <= LEASE + PERIOD + LOOK
+        # One look may pass before the last renewal is seen, another before it is seen to have run out.
+        assert troupe.longest_gap(settled) <= PERIOD + LEASE + 2 * LOOK
         assert sum(len(copy.shards.held()) for copy in copies if copy is not victim) == SHARDS
         assert troupe.most_holders == 1
 
