@@ -81,8 +81,29 @@ async def main(frozen):
             await tab.size(1280, 1010)
             await vpa(tab, frozen)
             await tab.scheme("light")
+            await load(tab)
             await tab.size(390, 844, scale=2, mobile=True)
             await hpa(tab, "phone", resize=False)
+    await crowd()
+
+
+async def load(tab):
+    await tab.size(1280, 520)
+    await tab.run("location.hash = '#/loads'")
+    await tab.until("document.querySelectorAll('.load').length > 1")
+    await tab.picture(IMAGES / "load.png")
+
+
+async def crowd():
+    """A thousand autoscalers in all states, as a big cluster has them."""
+    app = DashboardApp(SystemClock(), OperatorHorizontal(stage.crowd(1000)))
+    with tempfile.TemporaryDirectory() as profile:
+        async with serving(app) as port, browser.chromium(profile) as address, browser.tab(address) as tab:
+            await tab.size(1280, 860)
+            await tab.scheme("light")
+            await tab.open(app.url(port))
+            await tab.until("document.querySelector('.pager') && document.querySelector('.live.on')")
+            await tab.picture(IMAGES / "thousand.png")
 
 
 async def hpa(tab, name, *, resize=True):

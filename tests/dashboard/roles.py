@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, Stage
 from trimtab.dashboard import vertical_of
@@ -44,12 +46,23 @@ class Frozen:
         self._pages: dict[str, VerticalPage | None] = {}
         play(self._keep)
 
-    async def _keep(self, _stage, source):
-        self._rows = source.rows()
-        self._pages = {row.id: await source.page(row.id) for row in self._rows}
+    async def _keep(self, stage, source):
+        def named(text):
+            return text.replace(stage.namespace, "shop")
+
+        found = {row.id: await source.page(row.id) for row in source.rows()}
+        self._rows = [_renamed(row, VerticalRow, named) for row in source.rows()]
+        self._pages = {
+            named(identity): _renamed(page, VerticalPage, named) for identity, page in found.items()
+        }
 
     def rows(self):
         return self._rows
 
     async def page(self, identity):
         return self._pages.get(identity)
+
+
+def _renamed(value, kind, named):
+    """Return a value with the stage's own namespace under a name that one can read."""
+    return msgspec.json.decode(named(msgspec.json.encode(value).decode()), type=kind)

@@ -23,6 +23,8 @@ from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAu
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 
 MOST_PODS: Final = 300
+MANY_CORES: Final = 10
+"""From here on thousandths of a core are noise: 18.2 cores, not 18218m."""
 
 
 class RecommenderView(Protocol):
@@ -218,10 +220,10 @@ def _sizes(amounts: ResourceList) -> str:
 
 
 def readable(resource: str, amount: Quantity) -> str:
-    """Return an amount as people read it: memory in whole units of 1024, everything else as it is written."""
+    """Return an amount as people read it: memory in units of 1024, many cores as such, the rest as it is written."""
     size, units = amount.as_float(), ["B", "KiB", "MiB", "GiB", "TiB"]
     if resource != MEMORY:
-        return str(amount)
+        return f"{size:.3g} cores" if resource == CPU and size >= MANY_CORES else str(amount)
     while size >= 1024 and len(units) > 1:
         size /= 1024
         del units[0]

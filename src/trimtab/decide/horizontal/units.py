@@ -27,8 +27,10 @@ def shown(proposal: Proposal, amount: float) -> str:
     if is_percent(proposal.status):
         return f"{amount:.6g} %"
     resource = proposal.status.resource or proposal.status.container_resource
-    is_memory = resource is not None and resource.name == MEMORY
-    return str(Quantity.from_milli(round(amount), "BinarySI" if is_memory else "DecimalSI"))
+    if resource is None:
+        # A queue has 12.6 messages per pod; 12600m is how a machine writes it.
+        return f"{round(amount) / 1000:.3f}".rstrip("0").rstrip(".")
+    return str(Quantity.from_milli(round(amount), "BinarySI" if resource.name == MEMORY else "DecimalSI"))
 
 
 def told_name(proposal: Proposal) -> str:

