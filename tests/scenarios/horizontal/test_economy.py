@@ -84,6 +84,19 @@ def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, 
     play_lab(scenario)
 
 
+def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(play_lab, monkeypatch):
+    monkeypatch.setattr("trimtab.operator.horizontal.usage.MOST_PODS_AT_ONCE", 5)
+
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (actor, places):
+            await stage.step(actor)
+            assert sorted(asked(stage)) == sorted(
+                f"/apis/metrics.k8s.io/v1beta1/namespaces/{place}/pods" for place in places
+            )
+
+    play_lab(scenario)
+
+
 def refused(stage: Stage) -> None:
     stage.metrics.raw[EVERYWHERE] = {"kind": "Status", "status": "Failure", "code": 403, "message": "no"}
 
