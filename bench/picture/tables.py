@@ -27,6 +27,7 @@ _RATES = {
     "other CPU": "other_cpu",
 }
 _LOOPS = {
+    "loop s": "loop_seconds",
     "controller CPU-s": "controller_s",
     "API server CPU-s": "apiserver_s",
     "etcd CPU-s": "etcd_s",
