@@ -33,7 +33,10 @@ def main(arguments: Sequence[str]) -> int:
         except (build.CannotBuildError, NoStandinError) as error:
             print(f"bench: nothing was measured beside the peers: {error}", file=sys.stderr)
             return 1
-        Player(chosen, results).play()
+        try:
+            Player(chosen, results).play()
+        except KeyboardInterrupt:
+            print("stopped; what was measured until now is kept")
     _print(results)
     if not options.quick:
         page.write(results)

@@ -179,6 +179,8 @@ PARTS = (
         10, "faults/horizontal", "HPA faults survived (share)", 34 / 38, 1.0, _faults("ABCD", "17 / 38"), is_ratio=False, at_least=True
     ),
     Part(10, "faults/vertical", "VPA faults survived (share)", 18 / 20, 1.0, _faults("E", "4 / 6"), is_ratio=False, at_least=True),
+    # No program counts these yet: each refusal has a test of its own, under tests/unit/model and tests/unit/cli.
+    Part(10, "faults/inputs", "bad inputs refused clearly (share)", 1.0, 1.0, lambda _: None, is_ratio=False, at_least=True),
     Part(
         11, "held", "HPAs held at 15 s by one process on one core (p99 gap ≤ 16.5 s)", 1000, 5000, _held, is_ratio=False, at_least=True
     ),

@@ -83,7 +83,7 @@ class _Turn:
 
     def started(self, begun: Delays) -> Json:
         if self.running.has_ended():
-            raise RuntimeError(f"the controller ended by itself; see the logs in {self.site.directory}")
+            raise RuntimeError(f"the controller ended by itself; {self.site.last_words()}")
         spent = self.site.reading(self.running.pid).processes["controller"]
         return {f"start_{name}": value for name, value in begun.figures().items()} | {"start_cpu_s": spent}
 

@@ -45,7 +45,7 @@ class Player:
             self._results.add(Record(scenario.name, OURS, 0, self._run, "", figures))
 
     def _play_turns(self, scenario: Scenario) -> None:
-        with tempfile.TemporaryDirectory(prefix="trimtab-bench-") as name:
+        with tempfile.TemporaryDirectory(prefix="trimtab-bench-", ignore_cleanup_errors=True) as name:
             try:
                 with put_up(Path(name)) as site:
                     if scenario.needs == "vpa":

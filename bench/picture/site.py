@@ -32,6 +32,15 @@ class Site:
         """Return where logs go."""
         return self.cluster.directory
 
+    def last_words(self) -> str:
+        """Return the end of the newest log of a controller: the directory is gone when somebody reads the error."""
+        names = ("trimtab.log", "recommender.log", "kube-controller-manager.log")
+        logs = [self.directory / name for name in names if (self.directory / name).exists()]
+        if not logs:
+            return "it left no log"
+        newest = max(logs, key=lambda path: path.stat().st_mtime)
+        return f"{newest.name} ends with: {newest.read_text(errors='replace')[-300:].strip()}"
+
     def pids(self, controller: int | None = None) -> dict[str, int]:
         """Return whose CPU is counted."""
         pids = self.cluster.pids

@@ -75,7 +75,7 @@ def _wait_recommended(site: Site, running: Running, load: Load, deadline: float)
     began = time.monotonic()
     while time.monotonic() < deadline:
         if running.has_ended():
-            raise RuntimeError(f"the recommender ended by itself; see the logs in {site.directory}")
+            raise RuntimeError(f"the recommender ended by itself; {site.last_words()}")
         vpas = msgspec.json.decode(site.api.text(f"{_VPAS}?resourceVersion=0"), type=_Vpas).items
         done = sum(1 for one in vpas if one.status and one.status.recommendation)
         if done >= load.workloads:
