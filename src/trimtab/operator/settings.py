@@ -79,6 +79,13 @@ class Settings(VerticalSettings):
         group=_HORIZONTAL,
         why="Upstream's period; metrics rarely change faster.",
     )
+    look_period: timedelta = setting(
+        timedelta(seconds=2),
+        "--metrics-look-period",
+        "How often the usage of pods is looked at between two syncs; where the replicas would change, the HPA is decided at once. 0 never looks.",
+        group=_HORIZONTAL,
+        why="One cheap request; looking takes 5 % of the time at most, so a large cluster is looked at less often. Off with --compat.",
+    )
     tolerance: float = setting(
         0.1,
         "--horizontal-pod-autoscaler-tolerance",

@@ -1,6 +1,8 @@
 """What a round costs, in requests and decisions: one list for all where it pays, and nothing for what stays the same."""
 
+import asyncio
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 
@@ -170,5 +172,100 @@ def test_windows_hold_through_decisions_that_were_left_out(play_lab):
             assert await stage.replicas("web") == 5
             await stage.steps(actor, 1)
             assert await stage.replicas("web") == 1
+
+    play_lab(scenario)
+
+
+@asynccontextmanager
+async def going(actor: Actor):
+    """Let the operator go its rounds by itself."""
+    task = asyncio.ensure_future(actor.operator.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_scaled(stage: Stage, name: str, replicas: int, within: float = 40) -> float:
+    """Return how long it takes until a workload has these replicas."""
+    started = stage.clock.monotonic()
+
+    async def reached() -> bool:
+        return await stage.replicas(name) == replicas
+
+    await stage.wait_for(reached, within)
+    return stage.clock.monotonic() - started
+
+
+@asynccontextmanager
+async def at_work(stage: Stage, **settings):
+    """One workload at its target, and an operator that goes its rounds by itself; a round has just begun."""
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="50m")
+    spec = {"metrics": [cpu_metric(50)], "behavior": NO_WINDOW} | settings.pop("spec", {})
+    await stage.hpa("web", **{name: value for name, value in spec.items() if value is not None})
+    actor = Actor(stage, stage.settings(**settings))
+    async with going(actor):
+        await stage.pass_time(31)
+        yield actor
+
+
+def test_usage_that_jumps_between_two_rounds_is_acted_on_within_a_look(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage) as actor:
+            stage.use_cpu(web="100m")
+            assert await until_scaled(stage, "web", 4) <= 3
+            assert actor.count("trimtab_early_decisions_total") == 1
+
+    play_lab(scenario)
+
+
+def test_usage_within_its_band_is_looked_at_and_nothing_else(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage) as actor:
+            sent, asked_before = len(actor.line.sent), len(stage.metrics.asked)
+            stage.use_cpu(web="52m")
+            await stage.pass_time(12)
+            assert len(stage.metrics.asked) - asked_before in {5, 6}
+            assert not [one for one in actor.line.sent[sent:] if one.method != "GET"]
+
+    play_lab(scenario)
+
+
+def test_whoever_was_scaled_waits_for_the_round(play_lab):
+    """Looking more often must not raise the replicas more often than once per sync."""
+
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage, spec={"maxReplicas": 100, "behavior": None}):
+            stage.use_cpu(web="1000m")
+            assert await until_scaled(stage, "web", 4) <= 3
+            await stage.workloads.settle()
+            assert await until_scaled(stage, "web", 8) > 8
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize("settings", [{"compat": "kubernetes-1.36"}, {"look_period": timedelta(0)}])
+def test_nobody_looks_where_it_is_off(play_lab, settings):
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage, **settings):
+            asked_before = len(stage.metrics.asked)
+            stage.use_cpu(web="100m")
+            await stage.pass_time(12)
+            assert len(stage.metrics.asked) == asked_before
+            assert await stage.replicas("web") == 2
+
+    play_lab(scenario)
+
+
+def test_other_metrics_are_not_asked_between_rounds(play_lab):
+    async def scenario(stage: Stage) -> None:
+        stage.metrics.set_external(stage.namespace, "queue", "200")
+        both = [cpu_metric(50), external_metric("queue", average="100")]
+        async with at_work(stage, spec={"metrics": both}):
+            asked_before = len(stage.metrics.asked)
+            await stage.pass_time(12)
+            assert len(stage.metrics.asked) == asked_before
 
     play_lab(scenario)

@@ -5,7 +5,7 @@ gets a `Reading`. An answer that cannot be used is a `Failed` reading whose text
 a metric that cannot be read is an expected outcome. Values are in thousandths.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -102,6 +102,23 @@ def read_usage(
     if unusable and not samples:
         return Failed(message=f"unusable answer of resource metrics API {unusable}")
     return PodSamples(samples=samples, timestamp=seconds(items[0].timestamp))
+
+
+def total_usage(items: Iterable[PodMetrics], resource: str, container: str) -> int | None:
+    """Return what these pods use together; None if that cannot be told of every one of them."""
+    total = 0
+    try:
+        for item in items:
+            if container:
+                used = _container_usage(item.containers, resource, container)
+            else:
+                used = _usage(item.containers, resource, wraps=False)
+            if used is None:
+                return None
+            total += used
+    except ValueError:
+        return None
+    return total
 
 
 def _usage(containers: tuple[ContainerMetrics, ...], resource: str, *, wraps: bool) -> int | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import msgspec
@@ -9,8 +10,9 @@ import msgspec
 from trimtab.cluster.cache import Delta
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.store import is_older
-from trimtab.decide.horizontal import Failed, Memory
+from trimtab.decide.horizontal import Failed, Memory, Record
 from trimtab.decide.horizontal import memory as memories
+from trimtab.decide.horizontal.bands import Band
 from trimtab.decide.horizontal.steady import Steady
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
@@ -57,6 +59,11 @@ class Autoscaler:
     """What to ask for, as long as neither the object nor its target changed."""
     steady: Steady | None = None
     """The last decision, if it holds until something changes; `memory` is then what it left."""
+    scaled_at: float = -inf
+    """When the scale was last written, on the monotonic clock."""
+    bands: tuple[Band, ...] = ()
+    """Between which usage nothing has to be done, by the record `bands_for`; empty if that takes a decision."""
+    bands_for: Record | None = None
     records: RecordRing = field(default_factory=lambda: RecordRing(20))
 
     @property

@@ -26,6 +26,7 @@ from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
+from trimtab.operator.horizontal.lookout import Lookout
 from trimtab.operator.horizontal.observe import Observer, Rules
 from trimtab.operator.horizontal.owners import Owners
 from trimtab.operator.horizontal.ownership import Ownership, Shared, Sole
@@ -120,9 +121,17 @@ class HorizontalAutoscaler:
             self._telemetry,
             writers=settings.concurrent_writes,
         )
+        self._news = asyncio.Event()
+        self._lookout = Lookout(
+            clock,
+            self._round,
+            questions,
+            self._news.set,
+            period=0.0 if settings.compat else settings.look_period.total_seconds(),
+            sync_period=settings.sync_period.total_seconds(),
+        )
         self._wanted: dict[str, Resource[HorizontalPodAutoscaler]] = {}
         self._urgent: set[str] = set()
-        self._news = asyncio.Event()
         self._missing: dict[str, str] = {}
         self._is_started = False
 
@@ -234,13 +243,16 @@ class HorizontalAutoscaler:
             elif now >= next_at:
                 self._urgent.clear()
                 self._begin_round()
+                self._lookout.rest()
                 # The grid is kept: a late round does not move all later ones.
                 next_at = max(next_at + period, now)
             elif self._urgent:
                 changed = [self.autoscalers.get(uid) for uid in sorted(self._urgent)]
                 self._urgent.clear()
                 self._round.begin(one for one in changed if one is not None and self.ownership.owns(one.key))
-            await self._wait(next_at - self._clock.monotonic())
+            elif now >= self._lookout.next_at:
+                self._lookout.begin(self.autoscalers)
+            await self._wait(min(next_at, self._lookout.next_at) - self._clock.monotonic())
 
     def _begin_round(self) -> None:
         owned = [one for one in self.autoscalers if self.ownership.owns(one.key)]

@@ -24,8 +24,13 @@ class Plan:
     """The questions, with the usage of the pods of its namespace."""
     wanted_whole: Wanted
     """The same, with the usage of all pods instead."""
-    namespace: str | None
-    """The namespace whose pods' usage is wanted; None if it is not."""
+    usage: PodUsage | None
+    """The question for the usage of the pods of its namespace; None if it is not wanted."""
+
+    @property
+    def is_only_usage(self) -> bool:
+        """Return whether nothing but the usage of pods is asked for."""
+        return self.wanted_whole is _ONLY_USAGE
 
 
 def plan_of(hpa: HorizontalPodAutoscaler, aim: Aim, questions: Iterable[Query | Failed]) -> Plan:
@@ -36,4 +41,9 @@ def plan_of(hpa: HorizontalPodAutoscaler, aim: Aim, questions: Iterable[Query | 
     if usage is not None:
         # Nearly all plans are this one set; sharing it makes them quick to compare.
         whole = _ONLY_USAGE if len(wanted) == 1 else wanted - {usage} | _ONLY_USAGE
-    return Plan(hpa, aim, wanted, whole, usage.namespace if usage else None)
+    return Plan(hpa, aim, wanted, whole, usage)
+
+
+def namespaces_of(plans: Iterable[Plan]) -> set[str]:
+    """Return the namespaces whose pods' usage is wanted."""
+    return {plan.usage.namespace for plan in plans if plan.usage is not None and plan.usage.namespace}

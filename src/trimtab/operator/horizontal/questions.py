@@ -112,17 +112,19 @@ def reading_of(
     spec: MetricSpec, question: Query, answers: Mapping[Query, Answer], pods: tuple[PodFacts, ...]
 ) -> Reading:
     """Return what the answers say to one metric of one autoscaler."""
-    answer = answers.get(question)
-    if answer is None and isinstance(question, PodUsage):
-        answer = answers.get(EVERYWHERE)
-    if isinstance(answer, ClusterUsage) and isinstance(question, PodUsage):
-        answer = answer.within(question.namespace)
+    answer = usage_in(question, answers) if isinstance(question, PodUsage) else answers[question]
     if not isinstance(answer, NamespaceUsage):
         assert not isinstance(answer, ClusterUsage | None), f"{question} was not asked"
         return answer
     if spec.container_resource is not None and spec.type == MetricSourceType.CONTAINER_RESOURCE:
         return answer.of(pods, spec.container_resource.name, spec.container_resource.container)
     return answer.of(pods, spec.resource.name if spec.resource else "", "")
+
+
+def usage_in(question: PodUsage, answers: Mapping[Query, Answer]) -> Answer | None:
+    """Return the answer about one namespace, out of the answer about all of them if only that was asked for."""
+    whole = answers.get(EVERYWHERE)
+    return whole.within(question.namespace) if isinstance(whole, ClusterUsage) else answers.get(question)
 
 
 def _asked(query: ExternalMetric | ObjectMetric | PodsMetric) -> Asked:

@@ -24,7 +24,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.observe import Observer, Sight
 from trimtab.operator.horizontal.owners import Found
-from trimtab.operator.horizontal.plans import Plan, Wanted, plan_of
+from trimtab.operator.horizontal.plans import Plan, Wanted, namespaces_of, plan_of
 from trimtab.operator.horizontal.questions import Answer, Questions
 from trimtab.operator.horizontal.queueing import WriteQueue
 from trimtab.operator.horizontal.targets import Aim, Targets
@@ -98,10 +98,9 @@ class Round:
         ready: list[Due] = []
         for one in [one for one in autoscalers if not one.is_busy]:
             one.is_busy = True
-            aim = self._targets.cached(one.hpa.spec.scale_target_ref, one.hpa.metadata.namespace)
-            plan = None if aim is None else self._observer.plan(one, aim)
+            plan = self.plan(one)
             if plan is None:
-                self._start(self._look_up(one, aim, started))
+                self._start(self._look_up(one, None, started))
             else:
                 ready.append(Due(one, one.hpa.spec, plan, started))
         for questions, group in self._grouped(ready).items():
@@ -114,6 +113,35 @@ class Round:
             aim = self._targets.cached(one.hpa.spec.scale_target_ref, one.hpa.metadata.namespace)
             if aim is not None:
                 self._observer.aimed(one, aim)
+
+    def plan(self, autoscaler: Autoscaler) -> Plan | None:
+        """Return what to ask for an autoscaler; None if that, or its target, has to be looked up."""
+        hpa = autoscaler.hpa
+        aim = self._targets.cached(hpa.spec.scale_target_ref, hpa.metadata.namespace)
+        return None if aim is None else self._observer.plan(autoscaler, aim)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done beside; it ends with the round's own work."""
+        self._start(work)
+
+    def scale_early(self, autoscaler: Autoscaler, plan: Plan, answers: Answers) -> None:
+        """Decide out of turn, and carry it out only if it scales: everything else is for the next round."""
+        try:
+            sight = self._observer.look(autoscaler)
+            if self._observer.needs_owners(autoscaler, sight):
+                return
+            now = self._clock.now()
+            self._follow_wall_clock(autoscaler, now.timestamp())
+            seen = self._observer.observe(autoscaler, plan.aim, sight, answers, {})
+            outcome = self._writer.begin(autoscaler, seen, decide(seen, now))
+        except Exception as error:  # noqa: BLE001 - one bad object stops no other
+            self._failed(autoscaler, error)
+            return
+        if outcome.decision.scale_to is not None:
+            autoscaler.is_busy, autoscaler.steady = True, None
+            due = Due(autoscaler, autoscaler.hpa.spec, plan, self._clock.monotonic())
+            self._writes.put(Job(due, seen, outcome), is_urgent=True)
+            self._telemetry.early.inc()
 
     async def only_decide(self, autoscaler: Autoscaler, everyone: Iterable[Autoscaler]) -> Record:
         """Decide about one autoscaler as a round would, and write nothing."""
@@ -236,7 +264,7 @@ class Round:
     def _grouped(self, ready: Iterable[Due]) -> dict[Wanted, list[Due]]:
         """Put those that wait for the same answers together."""
         due = list(ready)
-        whole = self._whole.pays({one.plan.namespace for one in due if one.plan.namespace is not None})
+        whole = self._whole.pays(namespaces_of(one.plan for one in due))
         groups: dict[Wanted, list[Due]] = {}
         for one in due:
             groups.setdefault(one.plan.wanted_whole if whole else one.plan.wanted, []).append(one)
@@ -355,6 +383,8 @@ class Round:
         autoscaler, decision = job.due.autoscaler, job.outcome.decision
         autoscaler.memory = decision.memory
         autoscaler.records.append(record_of(job.seen, job.outcome))
+        if decision.action != "none":
+            autoscaler.scaled_at = self._clock.monotonic()
         autoscaler.steady = steady(job.seen, decision)
         autoscaler.is_busy = False
         meta = autoscaler.hpa.metadata

@@ -75,6 +75,11 @@ class Telemetry:
             "Decisions left out because nothing had changed since the last one; they count as reconciliations too.",
             registry=registry,
         )
+        self.early = Counter(
+            "trimtab_early_decisions",
+            "Decisions that were carried out between two rounds because usage had left its bounds.",
+            registry=registry,
+        )
         self.failures = Counter(
             "trimtab_failed_decisions", "Decisions that ended in an internal error.", registry=registry
         )

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from trimtab.clock import Clock
 from trimtab.cluster.resources import PODS
 from trimtab.decide.horizontal import PodFacts, Reading
-from trimtab.decide.horizontal.readings import read_usage
+from trimtab.decide.horizontal.readings import read_usage, total_usage
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.operator.caches import Caches
@@ -46,6 +46,13 @@ class NamespaceUsage:
         return read_usage(
             [known[pod.name] for pod in pods if pod.name in known], resource, container, wraps=False
         )
+
+    def total(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> int | None:
+        """Return what these pods use together; None if it is not known of all."""
+        try:
+            return total_usage([self._items[pod.name] for pod in pods], resource, container)
+        except KeyError:
+            return None
 
 
 class ClusterUsage:

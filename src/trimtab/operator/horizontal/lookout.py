@@ -1,0 +1,131 @@
+"""Looks at the usage of pods between two rounds, and decides at once where the replicas would change.
+
+A round is due every sync period; usage may jump right after one. The list of usage is one cheap request, and most
+autoscalers are seen to be content by adding up their pods. Only a decision that scales is carried out early; a status
+waits for the round, and so does whoever was scaled less than a sync period ago, so that replicas change no more often
+than rounds would change them. Other metrics are not looked at: their sources may be expensive to ask.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from math import inf
+
+from trimtab.clock import Clock
+from trimtab.decide.horizontal import Failed
+from trimtab.decide.horizontal.bands import bands_of
+from trimtab.metrics.queries import PodUsage, Query
+from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.plans import Plan, namespaces_of
+from trimtab.operator.horizontal.questions import Questions, usage_in
+from trimtab.operator.horizontal.round import AT_ONCE, Answers, Round
+from trimtab.operator.horizontal.usage import EVERYWHERE, NamespaceUsage
+
+MOST_SHARE = 0.05
+"""The largest part of the time that looking may take."""
+
+SECONDS_PER_REQUEST = 0.25
+"""How long to rest for each request of a look, so that a hundred namespaces are not asked all the time."""
+
+
+class Lookout:
+    """Looks every `period` seconds at most, and never again within `sync_period` at one that was just scaled."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        round_: Round,
+        questions: Questions,
+        wake: Callable[[], None],
+        *,
+        period: float,
+        sync_period: float,
+    ) -> None:
+        self._clock = clock
+        self._round = round_
+        self._questions = questions
+        self._wake = wake
+        self._period = period
+        self._sync_period = sync_period
+        self._is_on = 0 < period < sync_period
+        self._rest = period
+        self._is_looking = False
+        self.next_at = inf
+        """When to look next, on the monotonic clock; whoever waits for it is woken when it moves."""
+
+    def rest(self) -> None:
+        """Look again after a pause: a round has just looked at everything."""
+        if self._is_on and not self._is_looking:
+            self.next_at = self._clock.monotonic() + self._rest
+
+    def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
+        """Look once, beside everything else, and have those scaled that need it."""
+        self._is_looking, self.next_at = True, inf
+        self._round.start(self._look(tuple(autoscalers)))
+
+    async def _look(self, autoscalers: tuple[Autoscaler, ...]) -> None:
+        started = self._clock.monotonic()
+        try:
+            requests = await self._look_at(autoscalers, started)
+            taken = self._clock.monotonic() - started
+            self._rest = max(self._period, taken / MOST_SHARE, requests * SECONDS_PER_REQUEST)
+        finally:
+            self._is_looking = False
+            self.rest()
+            self._wake()
+
+    async def _look_at(self, autoscalers: tuple[Autoscaler, ...], started: float) -> int:
+        """Return how many requests it took."""
+        watched = [
+            (one, plan)
+            for one in autoscalers
+            if self._is_due(one, started) and (plan := self._round.plan(one)) and plan.is_only_usage
+        ]
+        answers = await self._ask([plan for _, plan in watched])
+        for number, (one, plan) in enumerate(watched, start=1):
+            # Much may have happened while the answer came: a round, a change of the spec, the end of the object.
+            if (
+                self._is_due(one, started)
+                and one.hpa is plan.hpa
+                and not self._is_content(one, plan, answers)
+            ):
+                self._round.scale_early(one, plan, answers)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return len(answers)
+
+    def _is_due(self, one: Autoscaler, now: float) -> bool:
+        return (
+            one.is_resumed
+            and not one.is_busy
+            and not one.is_gone
+            and now - one.scaled_at >= self._sync_period
+        )
+
+    async def _ask(self, plans: list[Plan]) -> Answers:
+        namespaces = namespaces_of(plans)
+        if not namespaces:
+            return {}
+        wanted: list[Query] = [EVERYWHERE]
+        if not self._questions.whole.pays(namespaces):
+            wanted = [PodUsage(namespace) for namespace in sorted(namespaces)]
+        answers = await asyncio.gather(*(self._questions.ask(one) for one in wanted))
+        if wanted[0] == EVERYWHERE and isinstance(answers[0], Failed):
+            self._questions.whole.failed(answers[0].message)
+        return dict(zip(wanted, answers, strict=True))
+
+    def _is_content(self, one: Autoscaler, plan: Plan, answers: Answers) -> bool:
+        """Return whether nothing has to be done for sure, or nothing is known: failures are told by the round."""
+        usage = usage_in(plan.usage, answers) if plan.usage else None
+        if not isinstance(usage, NamespaceUsage):
+            return True
+        if not len(one.records):
+            return False
+        record = one.records[-1]
+        if one.bands_for is not record:
+            one.bands, one.bands_for = bands_of(record.observation, record.decision), record
+        pods = record.observation.pods
+        return bool(one.bands) and all(
+            (used := usage.total(pods, band.resource, band.container)) is not None
+            and band.low <= used <= band.high
+            for band in one.bands
+        )
