@@ -240,6 +240,7 @@ class HorizontalAutoscaler:
             now = self._clock.monotonic()
             if not self.ownership.may_write() or self._stale_caches():
                 next_at = now + min(period, 1.0)
+                self._lookout.rest()
             elif now >= next_at:
                 self._urgent.clear()
                 self._begin_round()
