@@ -126,6 +126,7 @@ class HorizontalAutoscaler:
             clock,
             self._round,
             questions,
+            self.ownership.owns,
             self._news.set,
             period=0.0 if settings.compat else settings.look_period.total_seconds(),
             sync_period=settings.sync_period.total_seconds(),

@@ -35,6 +35,7 @@ class Lookout:
         clock: Clock,
         round_: Round,
         questions: Questions,
+        owns: Callable[[str], bool],
         wake: Callable[[], None],
         *,
         period: float,
@@ -43,6 +44,7 @@ class Lookout:
         self._clock = clock
         self._round = round_
         self._questions = questions
+        self._owns = owns
         self._wake = wake
         self._period = period
         self._sync_period = sync_period
@@ -99,6 +101,7 @@ class Lookout:
             and not one.is_busy
             and not one.is_gone
             and now - one.scaled_at >= self._sync_period
+            and self._owns(one.key)
         )
 
     async def _ask(self, plans: list[Plan]) -> Answers:
