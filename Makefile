@@ -69,6 +69,9 @@ clean: ## remove what make made here
 	@rm -rf .venv .tools dist build site .mypy_cache .ruff_cache .hypothesis
 
 # Set-up, done once and only when something changed.
+OFFLINE = echo "trimtab: the packages it needs could not be downloaded (see above). Is this machine online? Behind a proxy set \
+	HTTPS_PROXY, for a mirror PIP_INDEX_URL and UV_DEFAULT_INDEX; then type the same again: make $(MAKECMDGOALS)" >&2; exit 1
+
 .tools/.python-ok:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "trimtab needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
@@ -76,8 +79,8 @@ clean: ## remove what make made here
 
 $(UV): .tools/.python-ok
 	@echo "setting up: uv"
-	@$(PYTHON) -m venv .tools 2>/dev/null && .tools/bin/python -m pip install -q 'uv==$(UV_VERSION)' || \
-		$(PYTHON) -m pip install -q --target .tools 'uv==$(UV_VERSION)'
+	@if $(PYTHON) -m venv .tools 2>/dev/null; then .tools/bin/python -m pip install -q 'uv==$(UV_VERSION)'; \
+		else $(PYTHON) -m pip install -q --target .tools 'uv==$(UV_VERSION)'; fi || { $(OFFLINE); }
 	@touch $@
 
 .venv/.made: | $(UV)
@@ -85,7 +88,7 @@ $(UV): .tools/.python-ok
 
 .venv/.run: requirements/run.lock pyproject.toml | .venv/.made
 	@echo "setting up: what Trimtab needs to run"
-	@$(UV) pip install --python $(BIN)/python --require-hashes -r requirements/run.lock
+	@$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/run.lock || { $(OFFLINE); }
 	@$(UV) pip install -q --python $(BIN)/python --no-deps -e . && touch $@
 
 .venv/.dev: requirements/dev.lock .venv/.run

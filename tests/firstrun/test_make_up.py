@@ -115,10 +115,11 @@ def test_a_person_turns_the_load_up_and_the_workload_follows(up, api):
     until(api, "one-series", lambda sizes: sizes.get("videos", 0) > 1)
 
 
-def test_every_command_that_it_proposes_can_be_typed(up):
+def test_every_command_that_it_proposes_can_be_typed(up, tmp_path):
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed here; the commands that are proposed for it are not typed")
     environment = {
+        "HOME": str(tmp_path),  # kubectl keeps what it discovers there
         "KUBECONFIG": up.told(r"export KUBECONFIG=(\S+)"),
         "TRIMTAB_OPERATOR": up.told(r"export TRIMTAB_OPERATOR=(\S+)"),
         "PATH": up.told(r'export PATH="([^:]+):') + ":" + os.environ["PATH"],

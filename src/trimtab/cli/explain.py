@@ -4,6 +4,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 import click
@@ -115,12 +116,14 @@ def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Record:
     except ValueError as error:
         raise CommandError(str(error)) from error
     if record is None:
-        raise CommandError(
-            f"there is no HPA {name!r} in namespace {namespace or 'of the context'}",
-            "look with: kubectl get thpa,hpa -A",
-            FOUND,
-        )
+        raise _no_such_hpa(name, namespace or "of the context")
     return record
+
+
+def _no_such_hpa(name: str, namespace: str) -> CommandError:
+    return CommandError(
+        f"there is no HPA {name!r} in namespace {namespace}", "look with: kubectl get thpa,hpa -A", FOUND
+    )
 
 
 def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any:
@@ -132,6 +135,8 @@ def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any
         with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the scheme is checked above
             body = answer.read()
     except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            raise _no_such_hpa(name, namespace) from error
         raise CommandError(
             f"{operator}: {error.read().decode(errors='replace').strip()}", "", FOUND
         ) from error

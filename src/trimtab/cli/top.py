@@ -17,8 +17,11 @@ from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 
 _NUMBERS = {"min", "max", "current", "desired"}
-_NUMBERS = {"min", "max", "current", "desired"}
 _COLUMNS = ("namespace", "name", "target", "min", "max", "current", "desired", "active", "reason")
+_WIDE = 130
+"""Columns of a terminal from which on there is room for the target, which is mostly named as its autoscaler."""
+_FILE = 240
+"""Where nobody's terminal is the limit, a line holds a whole reason."""
 
 
 @click.command("top")
@@ -40,12 +43,15 @@ def top(namespace: str, period: float, output: str, kubeconfig: str, context: st
             click.echo(to_json(rows) if output == "json" else to_yaml(rows), nl=False)
             return
         console = Console()
+        if not console.is_terminal:
+            console = Console(width=_FILE)
+        is_wide = console.width >= _WIDE
         if not period:
-            console.print(_table(await rows_of(client, namespace)))
+            console.print(_table(await rows_of(client, namespace), is_wide=is_wide))
             return
         with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
             while True:
-                live.update(_table(await rows_of(client, namespace)), refresh=True)
+                live.update(_table(await rows_of(client, namespace), is_wide=is_wide), refresh=True)
                 await asyncio.sleep(period)
 
     with_client(kubeconfig, context, act)
@@ -92,18 +98,22 @@ def _reason(hpa: HorizontalPodAutoscaler) -> str:
     return f"{able.reason}: {able.message}" if able else "not decided yet"
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[dict[str, Any]], *, is_wide: bool) -> Table:
+    columns = [column for column in _COLUMNS if is_wide or column != "target"]
     table = Table(box=None, header_style="bold", expand=True)
-    for column in _COLUMNS:
+    for column in columns:
         # The last column takes what is left and is cut, so that a line stays a line.
         table.add_column(
             column.upper(),
             justify="right" if column in _NUMBERS else "left",
             no_wrap=True,
             overflow="ellipsis",
-            ratio=1 if column == _COLUMNS[-1] else None,
+            min_width=None
+            if column == columns[-1]
+            else max([len(column), *(len(str(row[column])) for row in rows)]),
+            ratio=1 if column == columns[-1] else None,
         )
     for row in rows:
         # Text, not markup: names and messages come from objects that anybody may create.
-        table.add_row(*(Text(str(row[column])) for column in _COLUMNS))
+        table.add_row(*(Text(str(row[column])) for column in columns))
     return table

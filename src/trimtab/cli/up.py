@@ -92,6 +92,7 @@ class _Stage:
                 for series in plan.series:
                     cluster.load.set(series)
                 await cluster.apply(*story.objects())
+            cluster.measure()  # so that the first decisions find values, and a newcomer something that scales
             await self._start_operator(cluster, stack)
             self._tell(cluster.served.url)
             show = asyncio.ensure_future(self._show(cluster.client))
@@ -166,8 +167,8 @@ class _Stage:
         known: dict[tuple[str, str], int] = {}
         while True:
             for row in await rows_of(client, ""):
-                if row["active"] == "Unknown":
-                    continue  # nothing is decided yet, so nothing changed
+                if row["active"] != "True":
+                    continue  # no number is decided yet, so none changed
                 key, now = (row["namespace"], row["name"]), row["desired"]
                 before = known.get(key, row["current"])
                 if before != now:

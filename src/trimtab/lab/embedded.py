@@ -161,10 +161,14 @@ class EmbeddedCluster:
         """Set one series of an external metric."""
         self.values.set_external(name, value, self.clock.now(), labels=labels, namespace=namespace)
 
+    def measure(self) -> None:
+        """Measure everything now, instead of at the next round of measuring."""
+        self.side.agent.sample()
+
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until nothing moves, then measure the pods."""
         await self.side.settle(seconds)
-        self.side.agent.sample()
+        self.measure()
 
     def dump(self) -> bytes:
         """Return every object of the cluster, in a fixed order, for comparing two runs."""
