@@ -5,32 +5,20 @@ takes half a KB: pods of one workload have the same labels, owners and requests,
 (docs/decisions/0150-what-is-kept-of-a-pod.md).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from datetime import datetime
 from sys import intern
-from typing import Generic, TypeVar
 
 import msgspec
 
 from trimtab.decide.horizontal import PodFacts
 from trimtab.decide.horizontal.pods import Template, facts_of
 from trimtab.decide.horizontal.requests import Asks, asks_of
-from trimtab.model import wire
 from trimtab.model.meta import OwnerReference
 from trimtab.model.pod import Container, PodPhase, PodSpec
 from trimtab.model.resources import ResourceList, ResourceRequirements
 from trimtab.model.wire import Wire
-
-D = TypeVar("D")
-S = TypeVar("S")
-V = TypeVar("V")
-Text = msgspec.Raw
-"""JSON that is not read yet: most of it was read before, in another pod of the same workload."""
-
-NOTHING = Text()
-_ABSENT = frozenset({b"", b"null"})
-MOST_SHARED = 8192
-"""Distinct values of one kind that are remembered; beyond twice as many, the ones seen longest ago are let go."""
+from trimtab.operator.unread import NOTHING, Shared, Text, labels_in, owners_in, read
 
 
 class SlimPodMeta(Wire):
@@ -108,39 +96,13 @@ class KnownPod(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.facts.name}"
 
 
-class Shared(Generic[S, V]):
-    """Values by what they are read from, each read and kept once.
-
-    It saves memory and work, and nothing depends on it: it may forget at any time.
-    """
-
-    def __init__(self, read: Callable[[S], V], most: int = MOST_SHARED) -> None:
-        self._read = read
-        self._most = most
-        self._recent: dict[Hashable, V] = {}
-        self._older: dict[Hashable, V] = {}
-
-    def of(self, key: Hashable, source: S) -> V:
-        """Return what `source` says; equal keys stand for equal sources."""
-        found = self._recent.get(key)
-        return self._remember(key, source) if found is None else found
-
-    def _remember(self, key: Hashable, source: S) -> V:
-        known = self._older.get(key)
-        value = self._read(source) if known is None else known
-        if len(self._recent) >= self._most:
-            self._older, self._recent = self._recent, {}
-        self._recent[key] = value
-        return value
-
-
 class PodReader:
     """Makes known pods of slim ones; `pod_level_resources` is the feature gate of that name."""
 
     def __init__(self, *, pod_level_resources: bool) -> None:
         self._pod_level_resources = pod_level_resources
-        self._labels = Shared(_labels)
-        self._owners = Shared(_owners)
+        self._labels = Shared(labels_in)
+        self._owners = Shared(owners_in)
         self._asks = Shared(self._read_asks)
 
     def __call__(self, pod: SlimPod) -> KnownPod:
@@ -171,24 +133,11 @@ def _whole(spec: SlimPodSpec) -> PodSpec:
     return PodSpec(
         containers=tuple(map(_container, spec.containers or ())),
         init_containers=tuple(map(_container, spec.init_containers or ())),
-        resources=_read(spec.resources, ResourceRequirements, None),
-        overhead=_read(spec.overhead, ResourceList, {}),
+        resources=read(spec.resources, ResourceRequirements, None),
+        overhead=read(spec.overhead, ResourceList, {}),
     )
 
 
 def _container(one: SlimContainer) -> Container:
-    resources = _read(one.resources, ResourceRequirements, ResourceRequirements())
+    resources = read(one.resources, ResourceRequirements, ResourceRequirements())
     return Container(name=one.name, resources=resources, restart_policy=one.restart_policy)
-
-
-def _labels(text: Text) -> dict[str, str]:
-    return _read(text, dict[str, str], {})
-
-
-def _owners(text: Text) -> tuple[OwnerReference, ...]:
-    return _read(text, tuple[OwnerReference, ...], ())
-
-
-def _read(text: Text, kind: type[V], absent: D) -> V | D:
-    """Read JSON; what is not there, or is null, is absent."""
-    return absent if bytes(text) in _ABSENT else wire.decode(bytes(text), kind)

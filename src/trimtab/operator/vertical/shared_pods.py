@@ -7,16 +7,12 @@ text, so it is read once, and what it says is one object for all of them (docs/d
 from collections.abc import Hashable
 from datetime import datetime
 from sys import intern
-from typing import TypeVar
-
-import msgspec
 
 from trimtab.cluster.resource import Kept
 from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.boost import READY
 from trimtab.decide.vertical.budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
-from trimtab.model import wire
-from trimtab.model.meta import Condition, ObjectMeta, OwnerReference
+from trimtab.model.meta import Condition, ObjectMeta
 from trimtab.model.pod import (
     Affinity,
     Container,
@@ -29,13 +25,8 @@ from trimtab.model.pod import (
 )
 from trimtab.model.resources import ResourceList, ResourceRequirements
 from trimtab.model.wire import Wire
-from trimtab.operator.horizontal.known_pod import Shared
+from trimtab.operator.unread import NOTHING, Shared, Text, labels_in, owners_in, read
 
-D = TypeVar("D")
-T = TypeVar("T")
-Text = msgspec.Raw
-NOTHING = Text()
-_ABSENT = frozenset({b"", b"null"})
 _CONDITIONS = frozenset({READY, RESIZE_PENDING, RESIZE_IN_PROGRESS})
 """Of a pod's conditions the ones that any vertical decision asks about."""
 
@@ -105,8 +96,8 @@ class PodSharer:
     """Makes pods of raw ones; what was read before is not read again."""
 
     def __init__(self) -> None:
-        self._labels = Shared(_labels)
-        self._owners = Shared(_owners)
+        self._labels = Shared(labels_in)
+        self._owners = Shared(owners_in)
         self._containers = Shared(_containers)
         self._spec_parts = Shared(_parts)
         self._requirements = Shared(_requirements)
@@ -172,40 +163,32 @@ def shared_pods() -> Kept[Pod]:
     return PODS.into(RawPod).kept_as(PodSharer())
 
 
-def _labels(text: Text) -> dict[str, str]:
-    return _read(text, dict[str, str], {})
-
-
-def _owners(text: Text) -> tuple[OwnerReference, ...]:
-    return _read(text, tuple[OwnerReference, ...], ())
-
-
 def _containers(containers: tuple[_Container, ...]) -> tuple[Container, ...]:
     return tuple(map(_container, containers))
 
 
 def _requirements(text: Text) -> ResourceRequirements | None:
-    return _read(text, ResourceRequirements, None)
+    return read(text, ResourceRequirements, None)
 
 
 def _amounts(text: Text) -> ResourceList:
-    return _read(text, ResourceList, {})
+    return read(text, ResourceList, {})
 
 
 def _parts(spec: _Spec) -> tuple[ResourceRequirements | None, ResourceList, Affinity | None]:
     return (
         _requirements(spec.resources),
         _amounts(spec.overhead),
-        _read(spec.affinity, Affinity, None),
+        read(spec.affinity, Affinity, None),
     )
 
 
 def _container(one: _Container) -> Container:
     return Container(
         name=intern(one.name),
-        resources=_read(one.resources, ResourceRequirements, ResourceRequirements()),
+        resources=read(one.resources, ResourceRequirements, ResourceRequirements()),
         restart_policy=one.restart_policy,
-        resize_policy=_read(one.resize_policy, tuple[ContainerResizePolicy, ...], ()),
+        resize_policy=read(one.resize_policy, tuple[ContainerResizePolicy, ...], ()),
     )
 
 
@@ -213,8 +196,3 @@ def _texts(containers: tuple[_Container, ...]) -> Hashable:
     return tuple(
         (one.name, bytes(one.resources), one.restart_policy, bytes(one.resize_policy)) for one in containers
     )
-
-
-def _read(text: Text, kind: type[T], absent: D) -> T | D:
-    """Read JSON; what is not there, or is null, is absent."""
-    return absent if bytes(text) in _ABSENT else wire.decode(bytes(text), kind)

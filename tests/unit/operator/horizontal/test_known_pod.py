@@ -10,7 +10,8 @@ from trimtab.cluster.codec import decode_page
 from trimtab.decide.horizontal import pod_facts
 from trimtab.model import wire
 from trimtab.model.pod import Pod
-from trimtab.operator.horizontal.known_pod import KnownPod, PodReader, Shared, SlimPod
+from trimtab.operator.horizontal.known_pod import KnownPod, PodReader, SlimPod
+from trimtab.operator.unread import Shared
 
 MOST_BYTES_PER_POD = 560
 """A whole pod takes 4,000; there were 430 of facts beside it."""
