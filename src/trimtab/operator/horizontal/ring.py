@@ -4,7 +4,6 @@ A thousand HPAs have twenty records each; whole, they took more memory than all 
 the time (by the dashboard, by `trimtab top`), the others when somebody asks for them.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from typing import overload
 
@@ -17,13 +16,15 @@ class RecordRing(Sequence[Record]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._packed: deque[PackedRecord] = deque(maxlen=max(most - 1, 0))
+        # Not a deque: an empty one takes 760 bytes, and there is one for every HPA.
+        self._packed: list[PackedRecord] = []
         self._last: Record | None = None
 
     def append(self, record: Record) -> None:
         """Take in the newest record."""
         if self._last is not None and self._most > 1:
             self._packed.append(pack(self._last, self._packed[-1] if self._packed else None))
+            del self._packed[: len(self._packed) - self._most + 1]
         self._last = record if self._most else None
 
     def newer_than(self, moment: float) -> list[Record]:
