@@ -94,7 +94,9 @@ class Shards:
         times: LeaseTimes | None = None,
     ) -> None:
         if not 1 < count <= MOST_SHARDS:
-            raise ValueError(f"--shards: {count} is not between 2 and {MOST_SHARDS}")
+            raise ValueError(
+                f"--shards: {count} is not possible; use up to {MOST_SHARDS}, or 1 for no sharing"
+            )
         self.count = count
         self.identity = f"{identity}/{count}"
         self._client = client

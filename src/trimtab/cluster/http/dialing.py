@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 import socket
 import ssl
 from dataclasses import dataclass
@@ -176,4 +177,8 @@ def _no_connection(address: Address, error: OSError) -> HttpProblem:
     if isinstance(error, TimeoutError) and error.errno is None:
         return DeadlineError(f"no connection to {address.host}:{address.port} in time")
     reason = error.strerror or str(error) or type(error).__name__
+    if error.errno and not isinstance(error, socket.gaierror):
+        reason = os.strerror(
+            error.errno
+        )  # asyncio's own text tells the address once more instead of the reason
     return CannotConnectError(f"cannot connect to {address.host}:{address.port}: {reason}")
