@@ -24,7 +24,8 @@ class RecordRing(Sequence[Record]):
         """Take in the newest record."""
         if self._last is not None and self._most > 1:
             self._packed.append(pack(self._last, self._packed[-1] if self._packed else None))
-            del self._packed[: len(self._packed) - self._most + 1]
+            if len(self._packed) >= self._most:
+                del self._packed[0]
         self._last = record if self._most else None
 
     def newer_than(self, moment: float) -> list[Record]:

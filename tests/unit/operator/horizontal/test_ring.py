@@ -28,6 +28,13 @@ def test_the_newest_are_kept_and_shown_oldest_first(most):
     assert len(ring) == most
 
 
+def test_a_ring_that_is_not_full_forgets_nothing():
+    ring = RecordRing(20)
+    for number, one in enumerate(made(20), start=1):
+        ring.append(one)
+        assert len(ring) == number
+
+
 def test_the_newest_is_the_very_record_that_came_in():
     records, ring = made(5), RecordRing(4)
     for one in records:
