@@ -39,6 +39,7 @@ class Observer:
         self._owners = owners
         self._questions = questions
         self._targets: dict[str, Target] = {}
+        self._sights: dict[str, tuple[int, Sight]] = {}
 
     def aimed(self, autoscaler: Autoscaler, aim: Aim) -> None:
         """Take note of an autoscaler's target and label query, before anyone's rivals are looked for."""
@@ -61,6 +62,7 @@ class Observer:
         """Drop everything kept for an autoscaler."""
         self._pods.forget(autoscaler.uid)
         self._targets.pop(autoscaler.uid, None)
+        self._sights.pop(autoscaler.uid, None)
 
     def known_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...] | None:
         """Return the questions to ask, if they are known without looking anything up."""
@@ -111,8 +113,17 @@ class Observer:
 
     def look(self, autoscaler: Autoscaler) -> "Sight":
         """Return the pods that an autoscaler's label query finds, and who else finds them."""
+        version = self._pods.changes_in(autoscaler.hpa.metadata.namespace)
+        known = self._sights.get(autoscaler.uid)
+        if known is not None and known[0] == version:
+            return known[1]
         pods = self._pods.of(autoscaler.uid)
-        return Sight(pods, self._rivals(autoscaler, pods))
+        sight = Sight(pods, self._rivals(autoscaler, pods))
+        if sight.rivals:
+            self._sights.pop(autoscaler.uid, None)  # what rivals aim at may change while the pods do not
+        else:
+            self._sights[autoscaler.uid] = version, sight
+        return sight
 
     def needs_owners(self, autoscaler: Autoscaler, sight: "Sight") -> bool:
         """Return whether owners have to be known: for its own strategy or for that of a rival."""

@@ -19,6 +19,8 @@ class PodBook:
         self._facts: dict[str, PodFacts] = {}
         self._index: SelectorIndex[str, str] = SelectorIndex()
         self._selectors: dict[str, str] = {}
+        self._homes: dict[str, str] = {}
+        self._changes: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._facts)
@@ -29,20 +31,32 @@ class PodBook:
             facts = delta.new.facts
             self._facts[facts.uid] = facts
             self._index.set_pod(facts.uid, delta.new.namespace, facts.labels)
+            self._changed(delta.new.namespace)
         elif delta.old is not None:
             self._facts.pop(delta.old.uid, None)
             self._index.remove_pod(delta.old.uid)
+            self._changed(delta.old.namespace)
+
+    def changes_in(self, namespace: str) -> int:
+        """Return how often pods or label queries of a namespace changed: an equal number means equal answers."""
+        return self._changes.get(namespace, 0)
+
+    def _changed(self, namespace: str) -> None:
+        self._changes[namespace] = self._changes.get(namespace, 0) + 1
 
     def watch(self, autoscaler: str, namespace: str, selector: str) -> None:
         """Keep the label query of an autoscaler (by uid) in the index; one that does not parse matches nothing."""
         if self._selectors.get(autoscaler) != selector:
             self._index.set_selector(autoscaler, namespace, Selector.parse(selector))
             self._selectors[autoscaler] = selector
+            self._homes[autoscaler] = namespace
+            self._changed(namespace)
 
     def forget(self, autoscaler: str) -> None:
         """Drop the label query of an autoscaler."""
         if self._selectors.pop(autoscaler, None) is not None:
             self._index.remove_selector(autoscaler)
+            self._changed(self._homes.pop(autoscaler))
 
     def of(self, autoscaler: str) -> tuple[PodFacts, ...]:
         """Return the pods that an autoscaler's label query finds, sorted by name."""

@@ -62,9 +62,12 @@ class ClusterUsage:
 
     def __init__(self, answer: PodMetricsList) -> None:
         self._namespaces: dict[str, dict[str, PodMetrics]] = {}
+        place, last = "", self._namespaces.setdefault("", {})
         for item in answer.items:
             meta = item.metadata
-            self._namespaces.setdefault(meta.namespace, {})[meta.name] = item
+            if meta.namespace != place:  # they come in the order of namespaces
+                place, last = meta.namespace, self._namespaces.setdefault(meta.namespace, {})
+            last[meta.name] = item
 
     def within(self, namespace: str | None) -> NamespaceUsage:
         """Return what a list of one namespace would have said."""
