@@ -7,6 +7,7 @@ from tests.scenarios.vertical.stage import (
     FOLLOWER_TARGET,
     LEADER,
     LEADER_TARGET,
+    Actor,
     Stage,
 )
 from trimtab.decide.vertical.control import controlling_vpa
@@ -26,6 +27,15 @@ async def requests_of(stage: Stage, name: str, count: int) -> list[object]:
     return [await stage.memory(f"{name}-{index}") for index in range(count)]
 
 
+async def control_of(actor: Actor) -> dict[str, str | None]:
+    """Return who controls each pod."""
+    standings = await actor.site.view.standings()
+    return {
+        pod.name: controlling_vpa(pod, standings.index, standings.owners, standings.nodes).key
+        for pod in actor.site.view.pods
+    }
+
+
 def test_scp_u1_the_scoped_vpa_controls_the_leader_and_nobody_else(play):
     async def scenario(stage: Stage) -> None:
         await stage.statefulset("db", 2)
@@ -35,12 +45,26 @@ def test_scp_u1_the_scoped_vpa_controls_the_leader_and_nobody_else(play):
         await stage.label("db-0", role="leader")
         async with stage.running() as actor:
             await stage.caught_up(actor)
-            standings = await actor.site.view.standings()
-            control = {
-                pod.name: controlling_vpa(pod, standings.index, standings.owners, standings.nodes).key
-                for pod in actor.site.view.pods
-            }
+            control = await control_of(actor)
         assert control == {"db-0": f"{stage.namespace}/lead", "db-1": None, "foreign": None}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("first", ["base", "lead"])
+def test_scp_u2_the_scoped_vpa_controls_the_leader_whichever_was_made_first(play, first):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.scope("leader", pods={"role": "leader"})
+        for name in ("base", "lead") if first == "base" else ("lead", "base"):
+            await stage.vpa(name, "db", scope="leader" if name == "lead" else None)
+        await stage.label("db-0", role="leader")
+        async with stage.running() as actor:
+            await stage.caught_up(actor)
+            assert await control_of(actor) == {
+                "db-0": f"{stage.namespace}/lead",
+                "db-1": f"{stage.namespace}/base",
+            }
 
     play(scenario)
 
@@ -276,7 +300,7 @@ def test_scp_g1_with_the_gate_off_a_scoped_vpa_is_inert_and_never_speaks_for_the
     play(scenario)
 
 
-def test_scp_n1_a_pod_that_takes_up_a_role_teaches_it_at_once_and_spoils_nothing(play_lab):
+def test_scp_n1_a_pod_that_takes_up_a_role_teaches_it_at_once_and_spoils_nothing(play):
     async def scenario(stage: Stage) -> None:
         await a_leader_and_two_followers(stage)
         async with stage.running() as actor:
@@ -297,7 +321,7 @@ def test_scp_n1_a_pod_that_takes_up_a_role_teaches_it_at_once_and_spoils_nothing
         weights = after["lead-app"]["status"]["memoryHistogram"]["bucketWeights"]
         assert len(weights) >= 2, "the new leader's 7e9 stands beside the old one's 8e9"
 
-    play_lab(scenario)
+    play(scenario)
 
 
 def test_scp_n2_what_an_initial_vpa_controls_the_base_vpa_does_not_touch(play):

@@ -1,6 +1,6 @@
 """From a pod to the VPAs that learn from it: the control function's answer in the model's words."""
 
-from trimtab.decide.vertical.control import VPAIndex, receiving_vpas
+from trimtab.decide.vertical.control import VPAIndex, receivers_among
 from trimtab.decide.vertical.controllers import Owners, topmost_controller
 from trimtab.decide.vertical.scope import NodeLabels, Scope
 from trimtab.decide.vertical.state import Attribution
@@ -23,7 +23,7 @@ def attribute(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> A
         if isinstance(claim.scope, Scope) and claim.scope.nodes is not None
     ]
     return Attribution(
-        receivers=receiving_vpas(pod, index, owners, nodes),
+        receivers=receivers_among(matching),
         matched=tuple(claim.key for claim in matching),
         partition=";".join([str(target), *sorted(set(node_scopes))]),
     )

@@ -4,7 +4,7 @@ Among the active VPAs that match a pod the highest level wins, then the oldest, 
 indexed by the controller they target, so asking for one pod looks only at its own workload's VPAs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -188,13 +188,14 @@ def receiving_vpas(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels)
     target = topmost_controller(pod, owners)
     if target is None:
         return ()
-    control = controlling_vpa(pod, index, owners, nodes)
-    watching = (
-        claim.key
-        for claim in index.claims_on(target)
-        if claim.mode == UpdateMode.OFF and claim.mismatch(pod, nodes) is None
-    )
-    return (*((control.key,) if control.key else ()), *watching)
+    return receivers_among([claim for claim in index.claims_on(target) if claim.mismatch(pod, nodes) is None])
+
+
+def receivers_among(matching: Sequence[Claim]) -> tuple[str, ...]:
+    """Return the same of the claims that match a pod, strongest first: the first active one controls it."""
+    controlling = next((claim.key for claim in matching if claim.is_active), None)
+    watching = [claim.key for claim in matching if claim.mode == UpdateMode.OFF]
+    return tuple(watching) if controlling is None else (controlling, *watching)
 
 
 def new_conflicts(

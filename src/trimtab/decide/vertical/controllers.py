@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trimtab.model.meta import OwnerReference
 from trimtab.model.pod import Pod
@@ -12,8 +13,7 @@ WELL_KNOWN = frozenset(
 """Kinds that VPAs target by themselves; any other kind needs a scale subresource."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerKey:
+class ControllerKey(NamedTuple):
     """A controller, as a targetRef or an owner reference names it."""
 
     namespace: str
@@ -47,9 +47,11 @@ class Owners:
         A well-known controller that does not exist, and a circle of owners, give None: whom the pod belongs to is
         then not known, and an unknown target must not be autoscaled.
         """
-        if key not in self._topmost:
-            self._topmost[key] = self._climb(key)
-        return self._topmost[key]
+        try:
+            return self._topmost[key]
+        except KeyError:
+            top = self._topmost[key] = self._climb(key)
+            return top
 
     def _climb(self, key: ControllerKey) -> ControllerKey | None:
         top: ControllerKey | None = None
@@ -71,7 +73,10 @@ class Owners:
 
 def owner_of(pod: Pod) -> OwnerReference | None:
     """Return the pod's controller; should there be several, the last counts, as upstream has it."""
-    return next((owner for owner in reversed(pod.metadata.owner_references) if owner.controller), None)
+    for owner in reversed(pod.metadata.owner_references):
+        if owner.controller:
+            return owner
+    return None
 
 
 def creator_of(pod: Pod) -> ControllerKey | None:

@@ -35,6 +35,8 @@ class VPAState:
 
     def __init__(self, vpa: VerticalPodAutoscaler, selector: Selector) -> None:
         self.vpa = vpa
+        self.key = vpa.key
+        """The VPA's `namespace/name`."""
         self.selector = selector
         self.aggregates: dict[AggregateKey, Aggregate] = {}
         self.initial: dict[str, Aggregate] = {}
@@ -44,11 +46,6 @@ class VPAState:
         """Why the VPA can do nothing now, as its condition ConfigUnsupported says; its recommendation then stays."""
         self.conditions: dict[str, Condition] = {}
         self.recommendation: RecommendedPodResources | None = None
-
-    @property
-    def key(self) -> str:
-        """The VPA's `namespace/name`."""
-        return self.vpa.key
 
     @property
     def update_mode(self) -> str | None:

@@ -58,6 +58,8 @@ class Controllers(Mapping[ControllerKey, Controller]):
             kind: caches.want(resource) for kind, resource in WORKLOADS.items()
         }
         self._foreign: dict[ControllerKey, _Foreign] = {}
+        self._selectors: dict[ControllerKey, tuple[Any, Selector | None]] = {}
+        """Selectors as last read, each with the object that it was read from."""
 
     def caches(self) -> Iterable[KindCache[Any]]:
         """Return the caches that answers come from."""
@@ -103,25 +105,27 @@ class Controllers(Mapping[ControllerKey, Controller]):
 
     async def resolve(self, pods: Iterable[Pod]) -> None:
         """Ask for those controllers of the pods that are of kinds not watched."""
-        waiting = {
-            (pod.metadata.namespace, owner.kind, owner.name): owner
-            for pod in pods
-            if (owner := owner_of(pod)) is not None
-        }
-        seen: set[tuple[str, str, str]] = set()
+        waiting: dict[ControllerKey, OwnerReference] = {}
+        looked_at: set[int] = set()
+        for pod in pods:
+            owners = pod.metadata.owner_references
+            # Pods of one workload share their owners: the same object says the same.
+            if id(owners) not in looked_at:
+                looked_at.add(id(owners))
+                if (owner := owner_of(pod)) is not None:
+                    waiting[_key(pod.metadata.namespace, owner)] = owner
+        seen: set[ControllerKey] = set()
         while waiting:
-            (namespace, kind, name), owner = waiting.popitem()
-            seen.add((namespace, kind, name))
-            parent = await self._parent_of(namespace, owner)
-            if parent is not None and (namespace, parent.kind, parent.name) not in seen:
-                waiting[namespace, parent.kind, parent.name] = parent
+            key, owner = waiting.popitem()
+            seen.add(key)
+            is_watched = owner.kind in self._caches
+            parent = self._parent_of(key) if is_watched else (await self._ask(key, owner.api_version)).parent
+            if parent is not None and (above := _key(key.namespace, parent)) not in seen:
+                waiting[above] = parent
 
-    async def _parent_of(self, namespace: str, owner: OwnerReference) -> OwnerReference | None:
-        key = _key(namespace, owner)
-        if owner.kind in self._caches:
-            thing = self._watched(key)
-            return None if thing is None else _parent(thing)
-        return (await self._ask(key, owner.api_version)).parent
+    def _parent_of(self, key: ControllerKey) -> OwnerReference | None:
+        thing = self._watched(key)
+        return None if thing is None else _parent(thing)
 
     async def selector_of(self, vpa: VerticalPodAutoscaler) -> Selector | Unsupported:
         """Return the label selector of a VPA's target, or why there is none."""
@@ -139,7 +143,7 @@ class Controllers(Mapping[ControllerKey, Controller]):
         if target is None:
             return Unsupported(f"VPA {vpa.key} names no target; set spec.targetRef")
         key = ControllerKey(vpa.metadata.namespace, target.kind, target.name)
-        top = Owners(self).topmost(key)
+        top = self.owners().topmost(key)
         if top is not None and top != key:
             return Unsupported(
                 f"VPA {vpa.key}: targetRef {target} is controlled by {top.kind}/{top.name}; "
@@ -166,6 +170,14 @@ class Controllers(Mapping[ControllerKey, Controller]):
 
     def _selector(self, key: ControllerKey) -> Selector | None:
         thing = self._watched(key)
+        known = self._selectors.get(key)
+        if known is not None and thing is not None and known[0] is thing:
+            return known[1]
+        found = self._read_selector(key, thing)
+        self._selectors[key] = thing, found
+        return found
+
+    def _read_selector(self, key: ControllerKey, thing: Any) -> Selector | None:
         if isinstance(thing, SlimCronJob):
             return None if thing.selector is None else Selector.from_label_selector(thing.selector)
         if isinstance(thing, SlimController):

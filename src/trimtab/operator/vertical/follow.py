@@ -72,6 +72,8 @@ class Follower:
         self._pods: dict[PodId, _Kept] = {}
         self._attributed: dict[int, tuple[Attribution, tuple[Conflict, ...]]] = {}
         self._numbers: dict[object, int] = {}
+        self._by_node: frozenset[str] = frozenset()
+        """Namespaces in which a scope selects by nodes."""
         self._loop = 0
 
     def follow(self, view: ClusterView, standings: Standings, now_ns: int) -> Followed:
@@ -116,6 +118,7 @@ class Follower:
         self._loop += 1
         conflicts: list[Conflict] = []
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
+        self._look_at_nodes(standings)
         for pod in pods:
             if pod.metadata.namespace not in namespaces or pod.status.phase == "Pending":
                 continue  # a pending pod uses nothing yet
@@ -137,8 +140,19 @@ class Follower:
             self._renumber()
         return tuple(conflicts)
 
+    def _look_at_nodes(self, standings: Standings) -> None:
+        """Find out where the node of a pod counts: almost nowhere, and there pods on all nodes are alike."""
+        namespaces = frozenset(
+            claim.vpa.metadata.namespace
+            for claim in standings.claims.values()
+            if isinstance(claim.scope, Scope) and claim.scope.nodes is not None
+        )
+        if namespaces != self._by_node:
+            self._by_node = namespaces
+            self._renumber()
+
     def _renumber(self) -> None:
-        """Forget the numbers of pods that are gone."""
+        """Give all pods their numbers anew."""
         self._numbers.clear()
         for kept in self._pods.values():
             kept.alike = self._number_of(kept.pod)
@@ -163,7 +177,7 @@ class Follower:
             pod.metadata.namespace,
             (owner.kind, owner.name) if owner else None,
             frozenset(pod.metadata.labels.items()),
-            pod.spec.node_name,
+            pod.spec.node_name if pod.metadata.namespace in self._by_node else None,
         )
         return self._numbers.setdefault(alike, len(self._numbers))
 
