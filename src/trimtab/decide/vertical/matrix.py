@@ -98,9 +98,10 @@ class HistogramMatrix:
         self._has_strays[columns] = False
 
     def _grow(self) -> None:
-        # A small cluster needs no big block.
+        # Each block doubles what there is: a small cluster needs no big block, and what is not used is not resident
+        # only in theory (the kernel gives large arrays memory by the megabyte).
         count = self.buckets.count
-        width = self._block_columns if self._blocks else min(FIRST_BLOCK_COLUMNS, self._block_columns)
+        width = min(max(self._starts[-1], FIRST_BLOCK_COLUMNS), self._block_columns)
         self._blocks.append(np.zeros((count, width)))
         self._starts.append(self._starts[-1] + width)
         self.reference = np.append(self.reference, np.full(width, NEVER, dtype=np.int64))

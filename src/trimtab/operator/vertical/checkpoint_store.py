@@ -17,11 +17,20 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
 from trimtab.model import wire
+from trimtab.model.meta import ObjectMeta
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
+from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 
 log = logging.getLogger(__name__)
 VPAKey = str
+
+
+class _Owned(wire.Wire):
+    """Of a checkpoint only whose it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VerticalPodAutoscalerCheckpointSpec = VerticalPodAutoscalerCheckpointSpec()
 
 
 @dataclass
@@ -163,7 +172,7 @@ class CheckpointStore:
         if not vpas:
             self._orphans = set()
             return []
-        listing = await self._client.list(CHECKPOINTS)
+        listing = await self._client.list(CHECKPOINTS.into(_Owned))
         orphans = {
             found.metadata.uid: found
             for found in listing.items
@@ -173,7 +182,7 @@ class CheckpointStore:
         self._orphans = set(orphans)
         return [found.metadata.key for found in doomed if await self._delete(found)]
 
-    async def _delete(self, found: Checkpoint) -> bool:
+    async def _delete(self, found: _Owned) -> bool:
         meta = found.metadata
         options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
         try:
