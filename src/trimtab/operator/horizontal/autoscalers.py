@@ -61,6 +61,8 @@ class Autoscaler:
     """The last decision, if it holds until something changes; `memory` is then what it left."""
     scaled_at: float = -inf
     """When the scale was last written, on the monotonic clock."""
+    not_before: float = -inf
+    """Until when it is left out of rounds because it was scaled between two of them; -inf if it was not."""
     bands: tuple[Band, ...] = ()
     """Between which usage nothing has to be done, by the record `bands_for`; empty if that takes a decision."""
     bands_for: Record | None = None

@@ -253,6 +253,7 @@ class HorizontalAutoscaler:
                 self._urgent.clear()
                 self._round.begin(one for one in changed if one is not None and self.ownership.owns(one.key))
             elif now >= self._lookout.next_at:
+                self._round.begin(self._lookout.waited(self.autoscalers))
                 self._lookout.begin(self.autoscalers)
             await self._wait(min(next_at, self._lookout.next_at) - self._clock.monotonic())
 
@@ -262,7 +263,8 @@ class HorizontalAutoscaler:
             mine = {one.uid for one in owned}
             self._round.notice(one for one in self.autoscalers if one.uid not in mine)
         self._telemetry.autoscalers.set(len(owned))
-        self._round.begin(owned)
+        now = self._clock.monotonic()
+        self._round.begin(one for one in owned if one.not_before <= now)
 
     async def _wait(self, seconds: float) -> None:
         self._news.clear()

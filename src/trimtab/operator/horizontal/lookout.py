@@ -2,8 +2,8 @@
 
 A round is due every sync period; usage may jump right after one. The list of usage is one cheap request, and most
 autoscalers are seen to be content by adding up their pods. Only a decision that scales is carried out early; a status
-waits for the round, and so does whoever was scaled less than a sync period ago, so that replicas change no more often
-than rounds would change them. Other metrics are not looked at: their sources may be expensive to ask.
+waits for the round. Whoever is scaled early is decided again a sync period later, round or not, so that replicas change
+no more often than rounds would change them. Other metrics are not looked at: their sources may be expensive to ask.
 """
 
 import asyncio
@@ -59,6 +59,11 @@ class Lookout:
         if self._is_on and not self._is_looking:
             self.next_at = self._clock.monotonic() + self._rest
 
+    def waited(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
+        """Return those that were scaled early a sync period ago, whose turn it is now."""
+        now = self._clock.monotonic()
+        return [one for one in autoscalers if -inf < one.not_before <= now and self._owns(one.key)]
+
     def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
         """Look once, beside everything else, and have those scaled that need it."""
         self._is_looking, self.next_at = True, inf
@@ -91,6 +96,8 @@ class Lookout:
                 and not self._is_content(one, plan, answers)
             ):
                 self._round.scale_early(one, plan, answers)
+                if one.is_busy:
+                    one.not_before = self._clock.monotonic() + self._sync_period
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
         return len(answers)

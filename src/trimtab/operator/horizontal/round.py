@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from trimtab.clock import Clock
@@ -97,7 +98,7 @@ class Round:
         started = self._clock.monotonic()
         ready: list[Due] = []
         for one in [one for one in autoscalers if not one.is_busy]:
-            one.is_busy = True
+            one.is_busy, one.not_before = True, -inf
             plan = self.plan(one)
             if plan is None:
                 self._start(self._look_up(one, None, started))
