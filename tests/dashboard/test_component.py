@@ -165,6 +165,31 @@ async def test_the_token_goes_to_a_private_file_and_not_to_the_log(tmp_path, cap
     assert any(str(file) == one.get("addressWithToken") for one in facts)
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        pytest.param("", {"host": "evil.example"}, 421, id="a name that was pointed at us"),
+        pytest.param("api/overview", {}, 401, id="nobody"),
+        pytest.param("api/overview", {"authorization": "Bearer guessed-guessed-guessed"}, 401, id="a guess"),
+        pytest.param("metrics", {}, 401, id="metrics without a login"),
+        pytest.param("debug", {}, 401, id="debug pages without a login"),
+        pytest.param("", {"origin": "http://evil.example"}, 403, id="another site's page"),
+    ],
+)
+async def test_strangers_get_nothing_from_its_socket(path, headers, status):
+    async with EmbeddedCluster(SystemClock()) as cluster:
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            base = (await announced.get()).partition("#")[0]
+            assert base.startswith("http://127.0.0.1:")
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(base + path, headers=headers) as answer,
+            ):
+                assert answer.status == status
+                assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+
+
 async def test_a_taken_port_is_told_with_the_flag_to_change():
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     async with server, cluster_with_an_hpa() as cluster:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -10,7 +11,7 @@ import urllib.request
 import pytest
 from kubernetes import client, config, watch
 
-from tests.firstrun.started import SECONDS, make_up
+from tests.firstrun.started import ROOT, SECONDS, make_up
 
 WATCHES = 40
 
@@ -138,6 +139,19 @@ def test_every_command_that_it_proposes_can_be_typed(up, tmp_path):
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert done.stdout.strip(), command
+
+
+def test_a_dashboard_of_ones_own_opens_on_the_same_cluster_and_only_looks(up, tmp_path):
+    command = [ROOT / ".venv/bin/trimtab", "dashboard", "--kubeconfig", up.told(r"export KUBECONFIG=(\S+)")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as looking:
+        assert looking.stdout is not None
+        base, _, token = looking.stdout.readline().partition("dashboard: ")[2].strip().partition("#token=")
+        request = urllib.request.Request(base + "api/overview", headers={"authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            found = json.loads(answer.read())
+        looking.send_signal(signal.SIGINT)
+        assert looking.wait(timeout=SECONDS) == 0
+    assert found["notices"][0]["text"].startswith("This page only looks.")
 
 
 def test_the_port_can_be_chosen_and_a_taken_one_is_named(up, tmp_path):
