@@ -47,8 +47,8 @@ class Loads:
 
     def loads(self):
         told = {
-            "web": ("Web shop", "requests to Deployment shop/web"),
-            "orders": ("Orders", "messages in the queue"),
+            "web": ("shop/web", "the CPU that its work takes"),
+            "orders": ("platform/mailer", "what arrives at its queue"),
         }
         return [
             Load(name=name, title=title, factor=1, detail=detail) for name, (title, detail) in told.items()

@@ -14,8 +14,10 @@ class LabLoads:
         self._lab = lab
 
     def loads(self) -> Sequence[Load]:
-        """Return every load with its present factor."""
-        return [self._told(name) for name in self._lab.names]
+        """Return every load with its present factor, those of one namespace side by side."""
+        return sorted(
+            (self._told(name) for name in self._lab.names), key=lambda one: ("/" not in one.title, one.title)
+        )
 
     async def set_factor(self, name: str, factor: float) -> None:
         """Multiply a load by `factor`; KeyError if there is none of that name."""

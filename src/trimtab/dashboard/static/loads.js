@@ -1,11 +1,14 @@
 // Turns the lab's loads up and down.
 import { html, useEffect, useState } from "./lib.js";
-import { get, post } from "./api.js";
-import { Empty } from "./parts.js";
+import { get, onRows, post, rows } from "./api.js";
+import { link } from "./format.js";
+import { Badge, Empty, Replicas } from "./parts.js";
 
 export function Loads() {
   const [loads, setLoads] = useState(null);
   const [problem, setProblem] = useState("");
+  const [, setVersion] = useState(0);
+  useEffect(() => onRows(() => setVersion((number) => number + 1)), []);
   useEffect(() => {
     get("/api/loads").then((found) => setLoads(found.loads), (error) => setProblem(error.message));
   }, []);
@@ -21,6 +24,10 @@ export function Loads() {
   </main>`;
 }
 
+// The HPAs that scale the workload which a load is named after.
+const scalers = (load) =>
+  [...rows.values()].filter((row) => !row.id.startsWith("vpa/") && `${row.namespace}/${row.target.split("/")[1]}` === load.title);
+
 // The slider is logarithmic: half and double are as far from 1 as each other; its left end is no load at all.
 const toSlider = (factor) => (factor <= 0 ? -4 : Math.min(Math.max(Math.log2(factor), -3.5), 4));
 const fromSlider = (value) => (value <= -3.9 ? 0 : Number((2 ** value).toFixed(2)));
@@ -33,6 +40,10 @@ function Control({ load, set }) {
   return html`<section class="card load" aria-labelledby=${id}>
     <header class="card-head"><h2 id=${id}>${load.title}</h2><output class="big">× ${factor}</output></header>
     <p class="quiet">${load.detail}</p>
+    ${scalers(load).map(
+      (row) => html`<p key=${row.id} class="scaler"><a href=${link(row.id)}>${row.name}</a> <${Badge} state=${row.state} />
+        <span><${Replicas} row=${row} /> replicas</span></p>`,
+    )}
     <input type="range" min="-4" max="4" step="0.25" value=${value} aria-labelledby=${id} aria-valuetext=${`${factor} times`}
       onInput=${(event) => setValue(Number(event.target.value))} onChange=${(event) => set(load.name, fromSlider(Number(event.target.value)))} />
     <div class="buttons">${[0, 0.5, 1, 2, 5].map(
