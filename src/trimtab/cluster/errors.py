@@ -182,7 +182,7 @@ def error_from_answer(act: str, code: int, headers: Mapping[str, str], body: byt
 def read_failure(body: bytes) -> Status | None:
     """Return the failure Status in `body`, or None if it holds anything else."""
     # An object's kind is among its first members; looking there spares decoding every good answer twice.
-    if b'"Status"' not in body[:256]:
+    if body.find(b'"Status"', 0, 256) < 0:
         return None
     try:
         status = wire.decode(body, Status)
