@@ -90,10 +90,7 @@ def read_usage(
     unusable = ""
     for item in items:
         try:
-            if container:
-                used = _container_usage(item.containers, resource, container)
-            else:
-                used = _usage(item.containers, resource, wraps=wraps)
+            used = _used(item.containers, resource, container, wraps=wraps)
             if used is not None:
                 samples[item.metadata.name] = Sample(used, seconds(item.timestamp), _window(item.window))
         except ValueError as error:
@@ -109,10 +106,7 @@ def total_usage(items: Iterable[PodMetrics], resource: str, container: str) -> i
     total = 0
     try:
         for item in items:
-            if container:
-                used = _container_usage(item.containers, resource, container)
-            else:
-                used = _usage(item.containers, resource, wraps=False)
+            used = _used(item.containers, resource, container, wraps=False)
             if used is None:
                 return None
             total += used
@@ -121,14 +115,18 @@ def total_usage(items: Iterable[PodMetrics], resource: str, container: str) -> i
     return total
 
 
-def _usage(containers: tuple[ContainerMetrics, ...], resource: str, *, wraps: bool) -> int | None:
-    """Sum up a pod's containers; a pod without containers, or with one that lacks the resource, has no sample."""
+def _used(
+    containers: tuple[ContainerMetrics, ...], resource: str, container: str, *, wraps: bool
+) -> int | None:
+    """Sum up a pod's containers, or read one; a pod in which any of these lacks the resource has no sample."""
+    if container:
+        return _container_usage(containers, resource, container)
     if len(containers) == 1:
         text = containers[0].usage.get(resource)
         return None if text is None else _milli(text)
     total = 0
-    for container in containers:
-        text = container.usage.get(resource)
+    for one in containers:
+        text = one.usage.get(resource)
         if text is None:
             return None
         total += _milli(text)
