@@ -10,6 +10,7 @@ from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.prometheus.rules import read_rules
 from trimtab.cli.run import run as run_command
+from trimtab.cluster.sharding import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.assembly import parts
 from trimtab.install.monitoring import ALERTS, PANELS
@@ -26,6 +27,7 @@ EVERYTHING = (
     "dashboard.certificateSecret=trimtab-dashboard-tls",
     "dashboard.hosts=autoscalers.example",
     "horizontal.nativeHpas=true",
+    "horizontal.shards=6",
     "serviceMonitor.enabled=true",
     "prometheusRule.enabled=true",
     "grafanaDashboard.enabled=true",
@@ -171,6 +173,38 @@ def test_the_dashboard_only_reads(everything):
     }
     assert verbs == {"get", "list", "watch", "create"}
     assert created == {"tokenreviews", "subjectaccessreviews"}
+
+
+def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(default):
+    def over_leases(objects):
+        found = [
+            rule
+            for role, rule in rules(objects)
+            if role == "trimtab-horizontal" and "leases" in rule["resources"]
+        ]
+        return {
+            verb: set(rule.get("resourceNames", ["*"])) for rule in found for verb in rule["verbs"]
+        }, found
+
+    assert over_leases(default)[0] == {
+        "create": {"*"},
+        "get": {"trimtab-horizontal"},
+        "update": {"trimtab-horizontal"},
+    }
+    shared = manifests(set_values(["horizontal.shards=16", "replicas=3"]))
+    verbs, found = over_leases(shared)
+    named = {name for rule in found if "update" in rule["verbs"] for name in rule["resourceNames"]}
+    kinds = [
+        f"trimtab-horizontal-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)
+    ]
+    assert named == {"trimtab-horizontal", *kinds}
+    assert verbs["list"] == {"*"}
+    assert set(verbs) == {"create", "get", "update", "list"}
+    deployment = next(
+        one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] == "trimtab-horizontal"
+    )
+    assert "--shards=16" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert deployment["spec"]["replicas"] == 3
 
 
 def test_watching_some_namespaces_gives_rights_in_those_only():
