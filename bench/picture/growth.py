@@ -25,8 +25,8 @@ class Point:
 
 POINTS = (
     *(Point("HPAs", hpas, Load(hpas, 10, 50)) for hpas in (250, 1000, 2000)),
-    *(Point("pods", pods, Load(250, pods, 50)) for pods in (10, 40, 120)),
-    *(Point("namespaces", spaces, Load(500, 10, spaces)) for spaces in (1, 20, 400)),
+    *(Point("pods", pods, Load(250, pods, 50)) for pods in (10, 120)),
+    *(Point("namespaces", spaces, Load(500, 10, spaces)) for spaces in (1, 400)),
 )
 
 

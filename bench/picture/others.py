@@ -1,6 +1,5 @@
 """Figures that need no API server: the pure cores, the backtest, the first run, the scorecard of faults."""
 
-import json
 import re
 import subprocess
 import sys
@@ -40,14 +39,19 @@ def first_scale() -> Json:
 
 def faults() -> Json:
     """Run the scorecard and read its groups."""
-    run = _python("-m", "tests.scorecard", timeout=1200)
-    groups = {
-        match["title"].strip(): [int(match["survived"]), int(match["tried"]), int(match["all"])]
-        for match in _GROUP.finditer(run)
-    }
+    said = _python("-m", "tests.scorecard", timeout=1200)
+    groups = groups_of(said)
     if not groups:
-        raise RuntimeError(f"the scorecard printed no groups: {run[-500:]}")
-    return {"groups": json.loads(json.dumps(groups))}
+        raise RuntimeError(f"the scorecard printed no groups: {said[-500:]}")
+    return {"groups": groups}
+
+
+def groups_of(scorecard: str) -> dict[str, list[int]]:
+    """Return survived, tried and all faults of each group of a printed scorecard."""
+    return {
+        match["title"].strip(): [int(match["survived"]), int(match["tried"]), int(match["all"])]
+        for match in _GROUP.finditer(scorecard)
+    }
 
 
 def _python(*arguments: str, timeout: float) -> str:

@@ -10,8 +10,10 @@ from bench.picture import command, goals, growth, page, scenarios, tables
 from bench.picture.api import requests_by_kind
 from bench.picture.drawing import charts
 from bench.picture.generator import Load, Seed, clones
+from bench.picture.others import groups_of
 from bench.picture.results import Record, Results
 from bench.picture.watching import Delays
+from tests.scorecard import Scorecard
 
 
 def turn(scenario, contender, number, run="2026-01-01 00:00", **figures):
@@ -180,3 +182,14 @@ def test_the_page_names_tests_of_costs_that_are_there():
     named = re.findall(r"`(tests/[^`]+)`", page.PAGE.read_text(encoding="utf-8"))
     assert named
     assert [name for name in named if not (page.ROOT / name).is_file()] == []
+
+
+def test_the_groups_of_a_scorecard_are_read_as_it_prints_them():
+    scorecard = Scorecard()
+    for fault in range(1, 21):
+        scorecard.passed[fault] = 1
+    scorecard.failed[20].append("tests/faults::test_f20")
+    groups = groups_of(f"survived / tried\n{scorecard}\n")
+    assert groups["A transport and watch"] == [19, 20, 20]
+    assert groups["E vertical"] == [0, 0, 6]
+    assert len(groups) == 5
