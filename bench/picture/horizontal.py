@@ -23,6 +23,7 @@ from bench.picture.watching import Delays, follow
 LEVEL = objects.CPU_REQUEST * objects.CPU_TARGET // 100
 HIGH, LOW = 2 * LEVEL, LEVEL // 2
 _STATUS = "horizontalpodautoscalers/status"
+_QUIET, _PATIENCE = 2, 60
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def play(site: Site, who: Contender, load: Load, plan: Plan, say: Callable[[str]
         say(f"started: first {_short(begun.at(0))}, all {_short(begun.at(1))}")
         site.standin.use(cpu=LEVEL, jitter=plan.jitter)
         time.sleep(plan.settle)
+        if not plan.jitter:
+            turn.wait_until_nothing_is_written()
         windows = [turn.window() for _ in range(plan.windows)]
         if windows:
             figures |= {name: _median([one[name] for one in windows]) for name in windows[0]}
@@ -86,6 +89,14 @@ class _Turn:
             raise RuntimeError(f"the controller ended by itself; {self.site.last_words()}")
         spent = self.site.reading(self.running.pid).processes["controller"]
         return {f"start_{name}": value for name, value in begun.figures().items()} | {"start_cpu_s": spent}
+
+    def wait_until_nothing_is_written(self) -> None:
+        """Let the statuses and events of the start be written, which takes long on a busy machine."""
+        deadline = time.monotonic() + _PATIENCE
+        before = -1.0
+        while (now := _writes(self.site.requests())) != before and time.monotonic() < deadline:
+            before = now
+            time.sleep(_QUIET)
 
     def window(self) -> Json:
         """Measure a steady stretch: usage moves inside the tolerance, so that a cycle shows as a write of status."""
@@ -137,6 +148,11 @@ class _Turn:
         before = self.site.reading(self.running.pid)
         delays = follow(self.site.api, wanted, lambda: self.site.standin.use(cpu=cpu), self.plan.timeout)
         return delays, self.site.reading(self.running.pid).since(before).cpu["controller"]
+
+
+def _writes(requests: Json) -> float:
+    verbs = ("POST", "PUT", "PATCH", "DELETE", "APPLY")
+    return float(sum(count for kind, count in requests.items() if kind.startswith(verbs)))
 
 
 def _median(values: list[object]) -> object:

@@ -15,6 +15,7 @@ VERTICAL = ("vpa", "vpa-500", "vpa-5000")
 _ORDER = (W5.name, W50.name, DEFAULTS.name, RECOMMENDER.name, OURS)
 _RATES = {
     "cycles/s": "cycles_per_s",
+    "reconciles/s": "reconciles_per_s",
     "controller ms": "controller_ms",
     "API server ms": "apiserver_ms",
     "etcd ms": "etcd_ms",
