@@ -122,8 +122,16 @@ class HorizontalAutoscaler:
             writers=settings.concurrent_writes,
         )
         self._news = asyncio.Event()
-        self._lookout = Lookout(
-            clock,
+        self._lookout = self._make_lookout(questions)
+        self._wanted: dict[str, Resource[HorizontalPodAutoscaler]] = {}
+        self._urgent: set[str] = set()
+        self._missing: dict[str, str] = {}
+        self._is_started = False
+
+    def _make_lookout(self, questions: Questions) -> Lookout:
+        settings = self._settings
+        return Lookout(
+            self._clock,
             self._round,
             questions,
             self.ownership.owns,
@@ -131,10 +139,6 @@ class HorizontalAutoscaler:
             period=0.0 if settings.compat else settings.look_period.total_seconds(),
             sync_period=settings.sync_period.total_seconds(),
         )
-        self._wanted: dict[str, Resource[HorizontalPodAutoscaler]] = {}
-        self._urgent: set[str] = set()
-        self._missing: dict[str, str] = {}
-        self._is_started = False
 
     async def start(self) -> None:
         """Begin to watch, and return once everything is known that a first round needs."""
