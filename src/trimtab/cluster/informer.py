@@ -178,7 +178,8 @@ class Informer(Generic[T]):
     async def _follow(self) -> None:
         assert self._version is not None
         self.counts.watches += 1
-        async with aclosing(self._watch.events(self._version)) as events:
+        is_doubtful = self.last_error is not None
+        async with aclosing(self._watch.events(self._version, is_doubtful=is_doubtful)) as events:
             async for event in events:
                 self._take(event)
         if self._watch.ran_its_time:

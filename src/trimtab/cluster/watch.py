@@ -34,6 +34,8 @@ class WatchPace:
     """How much longer than asked we wait for the server to end the watch."""
     short: float = 5.0
     """A watch that ends sooner, without an event, counts as a failure (fault F02)."""
+    proof: float = 7.0
+    """How long the first watch after a failure lasts: its end proves that the cache is up to date (fault F09)."""
 
 
 class WatchBrokenError(Exception):
@@ -63,9 +65,14 @@ class Watch(Generic[T]):
         """Take note that an event was news; a stream of old news does not count as a working watch."""
         self._progressed = True
 
-    async def events(self, version: str) -> AsyncGenerator[Event[T], None]:
-        """Yield the events after `version` until the watch ends; raise if it did not end as it should."""
+    async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[Event[T], None]:
+        """Yield the events after `version` until the watch ends; raise if it did not end as it should.
+
+        A watch on a cache that `is_doubtful` ends soon, because only its end proves that nothing was missed.
+        """
         asked = round(self._client.sender.random.uniform(self._pace.shortest, self._pace.longest))
+        if is_doubtful:
+            asked = min(asked, round(self._pace.proof))
         started = self._heard_at = self._clock.monotonic()
         self._progressed = self.ran_its_time = False
         try:

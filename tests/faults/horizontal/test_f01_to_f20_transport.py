@@ -57,7 +57,7 @@ def test_f02_watches_that_end_at_once_do_not_become_a_storm(lab):
             assert lists(actor, HPAS) == known
             actor.line.answer = lambda _: None
             load(stage, 900)
-            await becomes(stage, 9, within=90)
+            await becomes(stage, 9, within=60)
 
     lab(scenario)
 
@@ -98,7 +98,7 @@ def test_f04_a_silent_stall_is_noticed_and_nothing_is_scaled_down_meanwhile(lab)
                 assert await stage.replicas("web") in {5, 9} or not _is_stale(actor)
             assert {HPAS, "pods"} & set(seen)
             actor.line.is_silent = lambda _: False
-            await becomes(stage, 9, within=90)
+            await becomes(stage, 9, within=60)
             await stage.pass_time(120)
             assert not actor.operator.health()
 
@@ -209,7 +209,7 @@ def test_f08_a_list_older_than_what_was_seen_is_refused(lab):
             assert await stage.replicas("web") == 8
             lagging[0] = False
             await stage.edit_hpa("web", minReplicas=9)
-            await becomes(stage, 9, within=90)
+            await becomes(stage, 9, within=60)
 
     lab(scenario)
 
@@ -225,7 +225,7 @@ def test_f09_what_happened_while_nobody_looked_ends_as_a_fresh_start_would(lab):
             await stage.client.delete(stage.resource, "web", stage.namespace)
             await stage.hpa("web", minReplicas=3, maxReplicas=4, metrics=[queue()])
             actor.line.alter, actor.line.answer = (lambda _: None), (lambda _: None)
-            assert await becomes(stage, 4, within=120) <= 90
+            assert await becomes(stage, 4, within=120) <= 60
 
     lab(scenario)
 
