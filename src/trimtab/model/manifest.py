@@ -13,6 +13,7 @@ from trimtab.model.bundle import Member
 from trimtab.model.fielderror import FieldError, FieldPath, not_supported, required, type_invalid
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.conversion import V1
+from trimtab.model.hpa.limits import validate_limits
 from trimtab.model.hpa.manifest import ALIAS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.v1 import HorizontalPodAutoscaler as HPAv1
@@ -26,6 +27,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.model.vpa.validation import validate_vpa
 
 DEFAULT_NAMESPACE = "default"
+OWN_GROUP = "autoscaling.trimtab.dev"
 
 _KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): {
@@ -34,9 +36,7 @@ _KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
         "autoscaling/v2beta1": HPAv2beta1,
         "autoscaling/v2beta2": HorizontalPodAutoscaler,
     },
-    ("autoscaling.trimtab.dev", "HorizontalPodAutoscaler"): {
-        "autoscaling.trimtab.dev/v2": HorizontalPodAutoscaler
-    },
+    (OWN_GROUP, "HorizontalPodAutoscaler"): {"autoscaling.trimtab.dev/v2": HorizontalPodAutoscaler},
     ("autoscaling.k8s.io", "VerticalPodAutoscaler"): {"autoscaling.k8s.io/v1": VerticalPodAutoscaler},
     ("autoscaling.k8s.io", "VPAScope"): {"autoscaling.k8s.io/v1": VPAScope},
     ("autoscaling.k8s.io", "VerticalPodAutoscalerCheckpoint"): {
@@ -111,7 +111,12 @@ def _judge_hpa(
     warnings = hpa.ignored_annotations(data) + hpa.losses_of_native(data)
     if not errors:
         warnings += hpa.warnings_for(hpa.read(hpa.default(data)))
-    return found, errors, [Doubt(*warning) for warning in warnings] + _dropped_by_gates(found, gates)
+    doubts = [Doubt(*warning) for warning in warnings] + _dropped_by_gates(found, gates)
+    absurd = validate_limits(found.spec)
+    if group_of(data["apiVersion"]) == OWN_GROUP:
+        return found, errors + absurd, doubts
+    # Kubernetes' own API server stores these; they fail, if at all, when somebody uses them.
+    return found, errors, doubts + [Doubt(str(one.field), one.body) for one in absurd]
 
 
 def _dropped_by_gates(found: HorizontalPodAutoscaler, gates: FeatureGates) -> list[Doubt]:

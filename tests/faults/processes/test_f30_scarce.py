@@ -52,7 +52,7 @@ def test_f30_64_descriptors_and_more_callers_than_that(both, tmp_path: Path):
     both(scenario)
 
 
-def test_f30_256_mib_of_address_space_and_an_answer_that_does_not_fit(both, tmp_path: Path):
+def test_f30_f43_256_mib_of_address_space_and_an_answer_that_does_not_fit(both, tmp_path: Path):
     async def scenario(stage: Stage) -> None:
         await held(stage)
         await held(stage, "huge", metrics=[queue("huge")])

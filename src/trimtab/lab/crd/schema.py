@@ -14,6 +14,9 @@ from trimtab.model.fielderror import ErrorType, FieldError
 MOST = 100
 
 
+_INT64 = 2**63
+
+
 def validate(value: Any, schema: JsonObject, path: str = "") -> list[FieldError]:
     """Return what in `value` breaks the schema."""
     found: list[FieldError] = []
@@ -75,7 +78,8 @@ def _fits(wanted: str, value: Any, seen: str) -> bool:
     if wanted == "number":
         return seen in ("number", "integer")
     if wanted == "integer":
-        return seen == "integer" or (seen == "number" and float(value).is_integer())
+        is_whole = seen == "integer" or (seen == "number" and float(value).is_integer())
+        return is_whole and -_INT64 <= value < _INT64
     return wanted == seen
 
 

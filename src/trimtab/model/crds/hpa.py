@@ -1,13 +1,12 @@
 """The definition of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler: autoscaling/v2, `selectionStrategy`, `onLoss`.
 
-Metric selectors are not judged here, as the API server does not judge them in autoscaling/v2.
+Metric selectors, which the API server does not judge in autoscaling/v2, are judged here: a bad one never works.
 """
 
 from trimtab.model.crds.definition import AGE, Column, Crd
 from trimtab.model.crds.rules import (
     LABEL,
     LABEL_LENGTH,
-    MAX_LABELS,
     NAME_LENGTH,
     NOT_NEGATIVE,
     PATH_SEGMENT,
@@ -16,7 +15,9 @@ from trimtab.model.crds.rules import (
     described,
 )
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
+from trimtab.model.crds.selectors import SELECTOR_FIELDS, SELECTOR_TYPES
 from trimtab.model.hpa.behavior_validation import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
+from trimtab.model.hpa.limits import MOST_METRICS
 from trimtab.model.hpa.loss import DEFAULT_MAX_AGE_SECONDS, MOST_MAX_AGE_SECONDS
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
@@ -42,11 +43,9 @@ from trimtab.model.hpa.types import (
     SelectionStrategy,
 )
 from trimtab.model.meta import CrossVersionObjectReference
-from trimtab.model.selector import LabelSelector, LabelSelectorRequirement
 
 GROUP = "autoscaling.trimtab.dev"
 
-MAX_METRICS = 50
 MAX_POLICIES = 20
 
 _STRATEGIES: Schema = {"type": "string", "enum": [str(one) for one in SelectionStrategy]}
@@ -79,7 +78,7 @@ _SPEC: dict[str, Schema] = {
     "maxReplicas": described("Upper limit of replicas.", {"minimum": 1}),
     "metrics": described(
         "What to scale on; the metric that asks for most replicas wins. Absent: 80 % of the requested CPU.",
-        {"maxItems": MAX_METRICS, "x-kubernetes-list-type": "atomic"},
+        {"maxItems": MOST_METRICS, "x-kubernetes-list-type": "atomic"},
     ),
     "behavior": described("How fast to scale in each direction."),
     "selectionStrategy": described(
@@ -174,8 +173,7 @@ _NOTES = Notes(
         ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
         ExternalMetricSource: {"required": ["target", "metric"]},
         HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
-        LabelSelector: {"x-kubernetes-map-type": "atomic"},
-        LabelSelectorRequirement: {"required": ["key", "operator"]},
+        **SELECTOR_TYPES,
     },
     fields={
         **{(HorizontalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
@@ -227,9 +225,7 @@ _NOTES = Notes(
         (HPAScalingPolicy, "type"): {"enum": [str(one) for one in ScalingPolicyType]},
         (HPAScalingPolicy, "value"): {"minimum": 1},
         (HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
-        (LabelSelector, "matchLabels"): {"maxProperties": MAX_LABELS},
-        (LabelSelector, "matchExpressions"): {"maxItems": MAX_LABELS, "x-kubernetes-list-type": "atomic"},
-        (LabelSelectorRequirement, "values"): {"maxItems": MAX_LABELS, "x-kubernetes-list-type": "atomic"},
+        **SELECTOR_FIELDS,
     },
     status=Notes(
         fields={

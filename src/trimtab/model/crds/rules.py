@@ -17,7 +17,7 @@ LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 
-_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*([12]?[0-9]|30))?"
 _SOME = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
 _ANY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 
@@ -49,6 +49,7 @@ FRACTION = _number(
 PATH_SEGMENT: Schema = {
     "minLength": 1,
     "maxLength": TEXT_LENGTH,
+    "pattern": r"^[^\x00-\x1f\x7f]*$",
     **rules(
         rule(
             "!(self in ['.', '..']) && !self.contains('/') && !self.contains('%')",

@@ -1,41 +1,15 @@
 """The definition of VPAScope: two selectors that must be selectors."""
 
 from trimtab.model.crds.definition import AGE, APPROVAL, Column, Crd
-from trimtab.model.crds.rules import (
-    LABEL_KEY,
-    LABEL_KEY_LENGTH,
-    LABEL_LENGTH,
-    LABEL_VALUE,
-    MAX_LABELS,
-    described,
-)
-from trimtab.model.crds.schema import Notes, Schema, rule, rules
-from trimtab.model.selector import LabelSelector, LabelSelectorRequirement
+from trimtab.model.crds.rules import described
+from trimtab.model.crds.schema import Notes
+from trimtab.model.crds.selectors import SELECTOR_FIELDS, SELECTOR_TYPES
 from trimtab.model.vpa.types import VPAScope, VPAScopeSpec
-
-_VALUE: Schema = {"maxLength": LABEL_LENGTH, "pattern": LABEL_VALUE}
 
 _NOTES = Notes(
     types={
         VPAScope: {"required": ["spec"]},
-        LabelSelector: {"x-kubernetes-map-type": "atomic"},
-        LabelSelectorRequirement: {
-            "required": ["key", "operator"],
-            **rules(
-                rule(
-                    "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
-                    "must be specified when `operator` is 'In' or 'NotIn'",
-                    at=".values",
-                    reason="FieldValueRequired",
-                ),
-                rule(
-                    "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",
-                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                    at=".values",
-                    reason="FieldValueForbidden",
-                ),
-            ),
-        },
+        **SELECTOR_TYPES,
     },
     fields={
         (VPAScopeSpec, "podSelector"): described(
@@ -44,28 +18,7 @@ _NOTES = Notes(
         (VPAScopeSpec, "nodeSelector"): described(
             "Labels of the nodes whose pods are meant; absent: no restriction. Both selectors must match."
         ),
-        (LabelSelector, "matchLabels"): {
-            "maxProperties": MAX_LABELS,
-            "additionalProperties": _VALUE,
-            **rules(
-                rule(
-                    f"self.all(key, size(key) <= {LABEL_KEY_LENGTH} && key.matches('{LABEL_KEY}'))",
-                    "every key must be a label key such as app.kubernetes.io/name",
-                )
-            ),
-        },
-        (LabelSelector, "matchExpressions"): {"maxItems": MAX_LABELS, "x-kubernetes-list-type": "atomic"},
-        (LabelSelectorRequirement, "key"): {
-            "minLength": 1,
-            "maxLength": LABEL_KEY_LENGTH,
-            "pattern": LABEL_KEY,
-        },
-        (LabelSelectorRequirement, "operator"): {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
-        (LabelSelectorRequirement, "values"): {
-            "maxItems": MAX_LABELS,
-            "items": _VALUE,
-            "x-kubernetes-list-type": "atomic",
-        },
+        **SELECTOR_FIELDS,
     },
 )
 
