@@ -128,6 +128,7 @@ def test_spec_n1_an_invalid_selector_fails_at_runtime(play, kind):
         }
         if kind == "Object":
             source["describedObject"] = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "broker"}
+        stage.use_native_hpas()  # our own kind refuses such a selector when it is written
         name = f"invalid-{kind.lower()}"
         assert await scaled(stage, name, 2, {"type": kind, kind.lower(): source}) == 2
         assert (await stage.conditions(name))["ScalingActive"] == ("False", f"FailedGet{kind}Metric")

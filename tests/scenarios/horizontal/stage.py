@@ -91,6 +91,10 @@ class Stage:
         self.server: Server | None = None
         """The lab, where it is the lab."""
 
+    def use_native_hpas(self) -> None:
+        """Play the rest with HPAs of the server's own kind."""
+        self.native, self.resource = True, NATIVE_HPAS
+
     async def open(self) -> None:
         for crd in all_crds():
             try:
