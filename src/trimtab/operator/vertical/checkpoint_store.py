@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -85,11 +86,14 @@ class CheckpointStore:
         self._written_at: dict[str, float] = {}
         self._content: dict[str, int] = {}
         """Per checkpoint a digest of what was last written, so that the same is not written again."""
+        self._present: set[str] = set()
+        """Checkpoints that are there, as far as we know: the others are made, not changed."""
         self._orphans: set[str] = set()
 
     async def read(self) -> dict[VPAKey, list[Checkpoint]]:
         """Read all checkpoints, by VPA; raises if the list is not complete."""
         listing = await self._client.list(CHECKPOINTS)
+        self._present = {found.metadata.key for found in listing.items}
         stored: dict[VPAKey, list[Checkpoint]] = {}
         for found in listing.items:
             owner = f"{found.metadata.namespace}/{found.spec.vpa_object_name}"
@@ -134,19 +138,29 @@ class CheckpointStore:
             {"op": "add", "path": "/status", "value": body["status"]},
         ]
         try:
-            try:
-                await self._client.patch(
-                    CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON
-                )
-            except errors.NotFound:
-                body |= {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
-                await self._client.create(CHECKPOINTS, body, meta.namespace)
+            if meta.key in self._present or not await self._create(checkpoint, body):
+                try:
+                    await self._client.patch(
+                        CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON
+                    )
+                except errors.NotFound:
+                    await self._create(checkpoint, body)
+            self._present.add(meta.key)
             report.written += 1
         except errors.Invalid as error:
             await self._explain_refusal(checkpoint, error, report)
         except errors.ClusterError as error:
             report.failed[meta.key] = str(error)
             log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
+
+    async def _create(self, checkpoint: Checkpoint, body: dict[str, Any]) -> bool:
+        """Make a checkpoint; return False if there is one of that name."""
+        named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
+        try:
+            await self._client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace)
+        except errors.AlreadyExists:
+            return False
+        return True
 
     async def _explain_refusal(
         self, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
