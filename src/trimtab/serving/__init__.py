@@ -73,7 +73,10 @@ class HttpServer:
             ssl=self._tls,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
             backlog=_BACKLOG,
+            start_serving=False,
         )
+        # In a step of its own: whoever is cancelled meanwhile still knows the socket, and `stop` closes it.
+        await self._server.start_serving()
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Take no more connections, let running requests end within `grace` seconds, close the rest."""
@@ -104,8 +107,8 @@ async def served(
 ) -> AsyncIterator[int]:
     """Serve `app` while the context lasts and yield the port; 0 picks a free one. OSError if it is taken."""
     server = HttpServer(app, tls, limits=limits)
-    await server.start(host, port)
     try:
+        await server.start(host, port)
         yield server.port
     finally:
         await server.stop()
