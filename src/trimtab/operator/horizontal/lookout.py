@@ -2,8 +2,8 @@
 
 A round is due every sync period; usage may jump right after one. The list of usage is one cheap request, and most
 autoscalers are seen to be content by adding up their pods. Only a decision that scales is carried out early; a status
-waits for the round. Whoever is scaled early is decided again a sync period later, round or not, so that replicas change
-no more often than rounds would change them. Other metrics are not looked at: their sources may be expensive to ask.
+waits for the round. Without `behavior` replicas may at most double per sync; so whoever has none and is scaled early is
+decided again a sync period later, round or not. Other metrics are not looked at: their sources may be expensive to ask.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class Lookout:
                 and not self._is_content(one, plan, answers)
             ):
                 self._round.scale_early(one, plan, answers)
-                if one.is_busy:
+                if one.is_busy and one.hpa.spec.behavior is None:
                     one.not_before = self._clock.monotonic() + self._sync_period
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -107,7 +107,8 @@ class Lookout:
             one.is_resumed
             and not one.is_busy
             and not one.is_gone
-            and now - one.scaled_at >= self._sync_period
+            # Policies limit how much changes in how many seconds; without any, what limits is the sync.
+            and (one.hpa.spec.behavior is not None or now - one.scaled_at >= self._sync_period)
             and self._owns(one.key)
         )
 
