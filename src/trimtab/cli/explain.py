@@ -141,7 +141,11 @@ def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any
             f"{operator}: {error.read().decode(errors='replace').strip()}", "", FOUND
         ) from error
     except OSError as error:
-        raise CommandError(f"the operator at {operator} does not answer: {error}") from error
+        why = getattr(error, "reason", error)
+        raise CommandError(
+            f"the operator at {operator} does not answer: {getattr(why, 'strerror', None) or why}",
+            "start it, correct --operator, or leave it out to compute the answer from the cluster",
+        ) from error
     return body.decode() if output == "record" else msgspec.json.decode(body)
 
 

@@ -126,3 +126,27 @@ def test_switches_are_also_taken_as_kubernetes_programs_take_them(capsys):
         assert "cannot read the kubeconfig" in capsys.readouterr().err
     assert cli.answer(["run", "--leader-elect=maybe"]) == 2
     assert "does not take a value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(
+            ["explain", "hpa/web", "--operator", "http://127.0.0.1:9"],
+            "does not answer: Connection refused (start it, correct --operator",
+            id="an operator that is not there",
+        ),
+        pytest.param(
+            ["explain", "deployment/web"],
+            "say hpa/NAME, vpa/NAME or pod/NAME",
+            id="a kind that nobody explains",
+        ),
+        pytest.param(["replay", __file__], "line 1 is not a record", id="a file that holds no records"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why_in_one_line(arguments, said, capsys):
+    assert cli.answer(arguments) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "urlopen" not in told
+    assert len(told.splitlines()) == 1
