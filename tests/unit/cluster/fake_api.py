@@ -152,14 +152,20 @@ class FakeApi:
             if position < self.oldest:
                 await self._line(send, {"type": "ERROR", "object": status(410, "Expired", "too old")})
                 break
-            for version, kind, thing in [entry for entry in self.log if entry[0] > position]:
-                await self._line(send, {"type": kind, "object": thing})
-                position = version
+            position = await self._tell(send, position)
             await self._wait_for_news(end - loop.time(), position)
         else:
+            # What happened at the very end comes before the bookmark, which says that nothing is missing.
+            await self._tell(send, position)
             meta = {"resourceVersion": str(self.version)}
             await self._line(send, {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": meta}})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tell(self, send, position: int) -> int:
+        for version, kind, thing in [entry for entry in self.log if entry[0] > position]:
+            await self._line(send, {"type": kind, "object": thing})
+            position = version
+        return position
 
     async def _wait_for_news(self, seconds: float, position: int) -> None:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
@@ -90,6 +90,7 @@ class Watcher:
 
 @settings(max_examples=100)
 @given(steps)
+@example([("wait", 50)] * 4 + [("put", "a")])  # a change at the very moment at which a watch ends
 def test_the_cache_converges_and_its_deltas_tell_the_same_story(plan):
     clock = VirtualClock()
 
