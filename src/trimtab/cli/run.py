@@ -26,9 +26,12 @@ class Duration(click.ParamType[timedelta]):
         if isinstance(value, timedelta):
             return value
         try:
-            return parse_duration(str(value))
+            span = parse_duration(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if span < timedelta():
+            self.fail(f"{value!r} is negative", param, ctx)
+        return span
 
 
 class Names(click.ParamType[tuple[str, ...]]):

@@ -20,7 +20,7 @@ from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped, shards_of
 from trimtab.operator.requests import RequestMetrics
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings import LOOPS, Settings
 from trimtab.serving import served
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[], Awaitable[None]]
 
-HORIZONTAL = "horizontal"
-VERTICAL = ("recommender", "updater", "admission", "roles")
+HORIZONTAL, VERTICAL = LOOPS[0], LOOPS[1:]
 """The loops that size pods; each can run by itself."""
 
 

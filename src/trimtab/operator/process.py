@@ -40,7 +40,7 @@ def elector_of(
     return LeaderElector(
         client,
         settings.leader_elect_resource_namespace,
-        settings.leader_elect_resource_name,
+        settings.lease_name,
         identity,
         times=lease_times(settings),
         on_change=on_change,
@@ -54,7 +54,7 @@ def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
     return Shards(
         client,
         settings.leader_elect_resource_namespace,
-        settings.leader_elect_resource_name,
+        settings.lease_name,
         identity,
         settings.shards,
         times=lease_times(settings),
@@ -73,9 +73,7 @@ def lease_times(settings: Settings) -> LeaseTimes:
 async def last_renewal(client: Client, settings: Settings) -> float | None:
     """Return when the lease was last renewed by whoever held it, in seconds since 1970; None if nobody did."""
     try:
-        lease = await client.get(
-            LEASES, settings.leader_elect_resource_name, settings.leader_elect_resource_namespace
-        )
+        lease = await client.get(LEASES, settings.lease_name, settings.leader_elect_resource_namespace)
     except errors.ClusterError:
         return None
     renewed = lease.spec.renew_time

@@ -12,6 +12,9 @@ from typing import Any
 from trimtab.operator.flags import Flag, setting
 from trimtab.operator.vertical.settings import VerticalSettings
 
+LOOPS = ("horizontal", "recommender", "updater", "admission", "roles")
+"""The loops that can run in a process, in the order in which they lend their name to its Lease."""
+
 _HORIZONTAL = "Horizontal"
 _PROCESS = "Process"
 _LEADER = "Leader election"
@@ -213,11 +216,11 @@ class Settings(VerticalSettings):
         why="The namespace that the chart installs into.",
     )
     leader_elect_resource_name: str = setting(
-        "trimtab-horizontal",
+        "",
         "--leader-elect-resource-name",
-        "Name of the Lease.",
+        "Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal.",
         group=_LEADER,
-        why="One lease per set of loops.",
+        why="Processes that run other loops must not wait for each other.",
     )
     shards: int = setting(
         1,
@@ -304,6 +307,14 @@ class Settings(VerticalSettings):
         group=_PROCESS,
         why="The first reader is a person.",
     )
+
+    @property
+    def lease_name(self) -> str:
+        """Return the name of the Lease: the one that was given, or that of the first loop, whatever their order."""
+        if self.leader_elect_resource_name:
+            return self.leader_elect_resource_name
+        first = next((name for name in LOOPS if name in self.components), self.components[0])
+        return f"trimtab-{first}"
 
 
 def declared() -> Iterator[tuple[Field[Any], Flag]]:
