@@ -59,6 +59,7 @@ class Watch(Generic[T]):
         self._act = f"watching {resource.describe(selection.namespace, None)}"
         self._progressed = False
         self._heard_at = 0.0
+        self._proof_was_silent = False
         self.ran_its_time = False
 
     def progressed(self) -> None:
@@ -68,10 +69,12 @@ class Watch(Generic[T]):
     async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[Event[T], None]:
         """Yield the events after `version` until the watch ends; raise if it did not end as it should.
 
-        A watch on a cache that `is_doubtful` ends soon, because only its end proves that nothing was missed.
+        A watch on a cache that `is_doubtful` ends soon, because only its end proves that nothing was missed. One that
+        ended before a slow server said anything is followed by a long one: the server may only be far behind.
         """
         asked = round(self._client.sender.random.uniform(self._pace.shortest, self._pace.longest))
-        if is_doubtful:
+        is_proof = is_doubtful and not self._proof_was_silent
+        if is_proof:
             asked = min(asked, round(self._pace.proof))
         started = self._heard_at = self._clock.monotonic()
         self._progressed = self.ran_its_time = False
@@ -81,6 +84,7 @@ class Watch(Generic[T]):
                     async for event in events:
                         yield event
         except TimeoutError:
+            self._proof_was_silent = is_proof
             self._check_silence()
         self._check_length(asked, self._clock.monotonic() - started)
 
