@@ -233,8 +233,9 @@ def test_the_recommender_account_recommends_and_keeps_history(act):
         await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
         async with site_of(place) as site:
             recommender = make_recommender(site)
-            for _ in range(2):
-                await stage.pass_time(60)
+            # A history is written at once where there is none, and again when it is due.
+            for seconds in (60, 60, 360):
+                await stage.pass_time(seconds)
                 report = await recommender.step()
             assert report is not None
         found = await stage.client.get(VPAS.untyped(), "web", stage.namespace)
