@@ -13,6 +13,7 @@ from itertools import chain
 import pytest
 from msgspec.structs import replace
 
+from tests.nodes import passing_nodes
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cli.stories import Story, chosen
 from trimtab.clock import SystemClock
@@ -22,7 +23,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resources import DEPLOYMENTS
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics_server import MetricsServer
-from trimtab.lab.workload_side import Setting, WorkloadSide
+from trimtab.lab.workload_side import Setting
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.settings import Settings
@@ -66,7 +67,7 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
         sync_period=timedelta(seconds=1),
     )
     setting = Setting(has_controllers=False, sample_seconds=1.0, plan=plan)
-    async with WorkloadSide(client, setting) as side, MetricsServer(side) as metrics:
+    async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
         operator = HorizontalAutoscaler(client.clock, client, settings, rules=rules_of(settings))
         running = asyncio.ensure_future(operator.run())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.nodes import passing_nodes
 from tests.unit.lab_workloads.builders import workload
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import SystemClock
@@ -64,7 +65,7 @@ async def test_pods_of_the_real_controllers_become_ready_on_our_nodes(real_clust
         plan=LoadPlan(workloads=(WorkloadLoad(name="web", namespace="agent", cpu=constant("300m")),)),
     )
     namespace = "agent"
-    async with connected(real_cluster) as client, WorkloadSide(client, setting) as side:
+    async with connected(real_cluster) as client, passing_nodes(client, setting) as side:
         apply(
             real_cluster,
             namespace,
@@ -125,7 +126,7 @@ async def test_our_controllers_do_the_work_of_the_real_ones(real_cluster: RealCl
     namespace = "ours"
     setting = Setting(pools=(NodePool(name="lab", count=2),))
     everything = Selection(namespace=namespace)
-    async with connected(real_cluster) as client, WorkloadSide(client, setting) as side:
+    async with connected(real_cluster) as client, passing_nodes(client, setting) as side:
         apply(
             real_cluster,
             namespace,

@@ -8,6 +8,7 @@ state that controllers would not leave alone; the scenario says why.
 from enum import Enum
 from typing import Any, Protocol
 
+from tests.nodes import remove_nodes
 from tests.scenarios.clocks import pass_time
 from tests.scenarios.horizontal.bodies import owner_of, pod_spec, stateful_set, workload
 from trimtab.clock import Clock
@@ -98,6 +99,7 @@ class Controlled(_OnCluster):
 
     async def close(self) -> None:
         await self._side.__aexit__(None, None, None)
+        await remove_nodes(self._client, (ROOMY,))
 
     async def deployment(
         self, name: str, replicas: int, labels: Json, cpu: str | None, *, is_slow: bool

@@ -1,0 +1,38 @@
+"""Our nodes on a cluster that others use after us: they go when the test goes, or later pods are bound to nobody."""
+
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager, suppress
+
+from trimtab.cluster.client import Client
+from trimtab.cluster.errors import NotFound
+from trimtab.cluster.patching import DeleteOptions
+from trimtab.lab.nodes.pool import NodePool
+from trimtab.lab.workload_side import Setting, WorkloadSide
+from trimtab.lab.workloads.kinds import NODES, PODS
+
+AT_ONCE = DeleteOptions(grace_seconds=0)
+
+
+@asynccontextmanager
+async def passing_nodes(client: Client, setting: Setting) -> AsyncIterator[WorkloadSide]:
+    """Run the workload side, and take its nodes away at the end."""
+    try:
+        async with WorkloadSide(client, setting) as side:
+            yield side
+    finally:
+        await remove_nodes(client, setting.pools)
+
+
+async def remove_nodes(client: Client, pools: Iterable[NodePool]) -> None:
+    """Delete the nodes of some pools and the pods on them, which nobody else would let go."""
+    names = {name for pool in pools for name in pool.node_names()}
+    for pod in (await client.list(PODS)).items:
+        if pod.spec.node_name in names:
+            await _gone(client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options=AT_ONCE))
+    for name in sorted(names):
+        await _gone(client.delete(NODES, name))
+
+
+async def _gone(deletion: Awaitable[None]) -> None:
+    with suppress(NotFound):
+        await deletion
