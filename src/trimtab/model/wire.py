@@ -70,6 +70,16 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=_write)
 
 
+def packer() -> msgspec.msgpack.Encoder:
+    """Return an encoder into short bytes, for what is kept in memory and never leaves it."""
+    return msgspec.msgpack.Encoder(enc_hook=_write)
+
+
+def unpacker(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
+    """Return the decoder of what a `packer` wrote."""
+    return msgspec.msgpack.Decoder(kind, dec_hook=_read)
+
+
 def to_builtins(value: Any) -> Any:
     """Turn a struct into plain JSON data."""
     return msgspec.to_builtins(value, enc_hook=_write, str_keys=True)
