@@ -62,7 +62,7 @@ def without_progress(step: Step, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_progress(event: dict[str, Any]) -> bool:
-    return event["type"] == "BOOKMARK" and event["object"]["metadata"].keys() == {"resourceVersion"}
+    return event["type"] == "BOOKMARK" and set(event["object"]["metadata"]) == {"resourceVersion"}
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:

@@ -72,22 +72,12 @@ class Budgets:
 def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: OwnerReplicas) -> JsonObject:
     """Return what a budget allows now."""
     spec, before = budget.get("spec") or {}, budget.get("status") or {}
-    selector = selector_of(spec["selector"]) if spec.get("selector") is not None else None
-    covered = [
-        pod
-        for pod in pods
-        if selector is not None
-        and selector.matches(pod["metadata"].get("labels") or {})
-        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-    ]
-    healthy = sum(1 for pod in covered if _is_healthy(pod))
+    covered = _covered(spec, pods)
+    healthy = sum(map(_is_healthy, covered))
     expected, desired = _wanted(spec, covered, owner_replicas)
-    gone = {
-        name: moment
-        for name, moment in (before.get("disruptedPods") or {}).items()
-        if any(
-            pod["metadata"]["name"] == name and "deletionTimestamp" not in pod["metadata"] for pod in covered
-        )
+    staying = {pod["metadata"]["name"] for pod in covered if "deletionTimestamp" not in pod["metadata"]}
+    disrupted = {
+        name: moment for name, moment in (before.get("disruptedPods") or {}).items() if name in staying
     }
     status: JsonObject = {
         "currentHealthy": healthy,
@@ -96,11 +86,24 @@ def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: Ow
         "expectedPods": expected,
         "observedGeneration": budget["metadata"].get("generation", 1),
     }
-    if gone:
-        status["disruptedPods"] = gone
+    if disrupted:
+        status["disruptedPods"] = disrupted
     if before.get("conditions"):
         status["conditions"] = before["conditions"]
     return status
+
+
+def _covered(spec: JsonObject, pods: list[JsonObject]) -> list[JsonObject]:
+    """Return the pods that a budget speaks for; without a selector it speaks for none."""
+    if spec.get("selector") is None:
+        return []
+    selector = selector_of(spec["selector"])
+    return [
+        pod
+        for pod in pods
+        if selector.matches(pod["metadata"].get("labels") or {})
+        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+    ]
 
 
 def _is_healthy(pod: JsonObject) -> bool:

@@ -21,6 +21,18 @@ from trimtab.lab.scale import Scales
 from trimtab.lab.writes import Writes
 
 WRITES = ("create", "update", "patch")
+PARTS = ("get", "update", "patch")
+SUBRESOURCE_VERBS = {
+    "scale": PARTS,
+    "resize": PARTS,
+    "status": PARTS,
+    "finalize": PARTS,
+    "eviction": ("create",),
+    "binding": ("create",),
+    "token": ("create",),
+    "log": ("get",),
+    "ephemeralcontainers": (),  # told by discovery, as the real server does; nothing runs containers here
+}
 REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
@@ -78,22 +90,27 @@ class ResourceRoutes:
         name = target.subresource
         if name not in resource.subresources:
             raise no_such_resource()
-        if name == "scale" and verb in ("get", "update", "patch"):
-            return await self.scales.handle(request, resource, target, verb)
-        if name == "resize" and verb in ("get", "update", "patch"):
-            return await self.pods.resize(request, resource, target, verb)
-        if name == "eviction" and verb == "create":
-            return await self.pods.evict(request, resource, target)
-        if name == "binding" and verb == "create":
-            return await self.pods.bind(request, resource, target)
-        if name == "token" and verb == "create":
-            return self._token(request, resource, target)
-        if name == "log" and verb == "get":
-            message = "the lab runs no containers, so there are no logs; use kubectl describe or get events"
-            raise ApiError(501, "NotImplemented", message)
-        if name in ("status", "finalize") and verb in ("get", "update", "patch"):
-            return await self._verb(request, resource, target, verb)
-        raise method_not_allowed()
+        if verb not in SUBRESOURCE_VERBS[name]:
+            raise method_not_allowed()
+        match name:
+            case "scale":
+                return await self.scales.handle(request, resource, target, verb)
+            case "resize":
+                return await self.pods.resize(request, resource, target, verb)
+            case "eviction":
+                return await self.pods.evict(request, resource, target)
+            case "binding":
+                return await self.pods.bind(request, resource, target)
+            case "token":
+                return self._token(request, resource, target)
+            case "log":
+                message = (
+                    "the lab runs no containers, so there are no logs; use kubectl describe or get events"
+                )
+                raise ApiError(501, "NotImplemented", message)
+        return await self._verb(
+            request, resource, target, verb
+        )  # status and finalize are parts of the object
 
     def _token(self, request: Request, resource: Resource, target: Target) -> Response:
         """Issue a token for a service account."""

@@ -199,10 +199,7 @@ def resource_of(definition: JsonObject) -> Resource | None:
     )
     if not served:
         return None
-    schemas = {
-        one["name"]: (one.get("schema") or {}).get("openAPIV3Schema") or {} for one in spec["versions"]
-    }
-    subresources = {name for one in served for name in one.get("subresources") or {}}
+    schemas = {one["name"]: _schema(one) for one in spec["versions"]}
     return Resource(
         spec["group"],
         names["plural"],
@@ -211,7 +208,7 @@ def resource_of(definition: JsonObject) -> Resource | None:
         is_namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources=tuple(name for name in ("status", "scale") if name in subresources),
+        subresources=_subresources(served),
         has_generation=True,
         strategy=CustomStrategy(schemas),
         singular_name=names.get("singular", ""),
@@ -223,6 +220,17 @@ def resource_of(definition: JsonObject) -> Resource | None:
         scales={one["name"]: _scale(one) for one in served if "scale" in (one.get("subresources") or {})},
         is_custom=True,
     )
+
+
+def _schema(version: JsonObject) -> JsonObject:
+    found: JsonObject = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    return found
+
+
+def _subresources(versions: list[JsonObject]) -> tuple[str, ...]:
+    """Return the subresources that any of the versions has."""
+    names = {name for one in versions for name in one.get("subresources") or {}}
+    return tuple(name for name in ("status", "scale") if name in names)
 
 
 def _shapes(schemas: dict[str, JsonObject], *, keeps_all: bool) -> dict[str, Shape]:

@@ -1,7 +1,7 @@
 """Validation of custom objects against their structural schema, in the API server's words."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -58,20 +58,10 @@ def _check(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
     is_wrong = bool(wanted) and not _fits(str(wanted), value, seen)
     if is_wrong:
         yield _wrong_type(path, str(wanted), seen)
-    if "enum" in schema and value not in schema["enum"]:
-        allowed = [one if isinstance(one, str) else encode(one).decode() for one in schema["enum"]]
-        yield unsupported_value(path, value, allowed)
-    if is_wrong:
-        return
-    if isinstance(value, dict):
-        yield from _check_object(value, schema, path)
-    elif isinstance(value, list):
-        yield from _check_array(value, schema, path)
-    elif isinstance(value, str):
-        yield from _check_string(value, schema, path)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _check_number(value, schema, path)
-    yield from _check_combined(value, schema, path)
+    yield from _check_enum(value, schema, path)
+    if not is_wrong:
+        yield from _CONTENTS[seen](value, schema, path)
+        yield from _check_combined(value, schema, path)
 
 
 def _fits(wanted: str, value: Any, seen: str) -> bool:
@@ -86,6 +76,12 @@ def _fits(wanted: str, value: Any, seen: str) -> bool:
 def _wrong_type(path: str, wanted: str, seen: str) -> FieldError:
     where = f"{path} in body" if path else "in body"
     return FieldError(ErrorType.TYPE_INVALID, path, seen, f'{where} must be of type {wanted}: "{seen}"')
+
+
+def _check_enum(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    if "enum" in schema and value not in schema["enum"]:
+        allowed = [one if isinstance(one, str) else encode(one).decode() for one in schema["enum"]]
+        yield unsupported_value(path, value, allowed)
 
 
 def _check_object(value: JsonObject, schema: JsonObject, path: str) -> Iterator[FieldError]:
@@ -121,18 +117,21 @@ def _check_array(value: list[Any], schema: JsonObject, path: str) -> Iterator[Fi
         )
     if "maxItems" in schema and len(value) > schema["maxItems"]:
         yield _too_many(path, len(value), schema["maxItems"])
-    kind = schema.get("x-kubernetes-list-type")
-    if kind in ("set", "map"):
-        keys = schema.get("x-kubernetes-list-map-keys") or ()
-        seen: set[bytes] = set()
-        for index, child in enumerate(value):
-            key: Any = child
-            if kind == "map" and isinstance(child, dict):
-                key = {name: child[name] for name in keys if name in child}
-            mark = encode(key)
-            if mark in seen:
-                yield duplicate_value(f"{path}[{index}]", key)
-            seen.add(mark)
+    if schema.get("x-kubernetes-list-type") in ("set", "map"):
+        yield from _check_unique(value, schema, path)
+
+
+def _check_unique(value: list[Any], schema: JsonObject, path: str) -> Iterator[FieldError]:
+    is_map, names = schema["x-kubernetes-list-type"] == "map", schema.get("x-kubernetes-list-map-keys") or ()
+    seen: set[bytes] = set()
+    for index, child in enumerate(value):
+        key: Any = child
+        if is_map and isinstance(child, dict):
+            key = {name: child[name] for name in names if name in child}
+        mark = encode(key)
+        if mark in seen:
+            yield duplicate_value(f"{path}[{index}]", key)
+        seen.add(mark)
 
 
 def _too_many(path: str, actual: int, limit: int) -> FieldError:
@@ -157,13 +156,7 @@ def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldEr
 
 
 def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[FieldError]:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-        how = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
-        yield invalid_value(path, value, f"{path} in body should be {how} {_plain(low)}")
-    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-        how = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
-        yield invalid_value(path, value, f"{path} in body should be {how} {_plain(high)}")
+    yield from _check_bounds(value, schema, path)
     step = schema.get("multipleOf")
     if step and value % step:
         yield invalid_value(path, value, f"{path} in body should be a multiple of {_plain(step)}")
@@ -174,6 +167,16 @@ def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[Field
         )
 
 
+def _check_bounds(value: float, schema: JsonObject, path: str) -> Iterator[FieldError]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
+        how = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
+        yield invalid_value(path, value, f"{path} in body should be {how} {_plain(low)}")
+    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
+        how = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
+        yield invalid_value(path, value, f"{path} in body should be {how} {_plain(high)}")
+
+
 def _plain(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else str(number)
 
@@ -182,16 +185,34 @@ def _check_combined(value: Any, schema: JsonObject, path: str) -> Iterator[Field
     where = f'"{path}"'
     for child in schema.get("allOf") or ():
         yield from _check(value, child, path)
-    if schema.get("anyOf") and all(
-        any(True for _ in _check(value, child, path)) for child in schema["anyOf"]
-    ):
+    if schema.get("anyOf") and not any(_is_valid(value, child, path) for child in schema["anyOf"]):
         yield invalid_value(path, value, f"{where} must validate at least one schema (anyOf)")
     if schema.get("oneOf"):
-        good = sum(1 for child in schema["oneOf"] if not any(True for _ in _check(value, child, path)))
+        good = sum(_is_valid(value, child, path) for child in schema["oneOf"])
         if good != 1:
             count = "none valid" if good == 0 else f"{good} valid alternatives"
             yield invalid_value(
                 path, value, f"{where} must validate one and only one schema (oneOf). Found {count}"
             )
-    if "not" in schema and not any(True for _ in _check(value, schema["not"], path)):
+    if "not" in schema and _is_valid(value, schema["not"], path):
         yield invalid_value(path, value, f"{where} must not validate the schema (not)")
+
+
+def _is_valid(value: Any, schema: JsonObject, path: str) -> bool:
+    return next(_check(value, schema, path), None) is None
+
+
+def _check_nothing(_value: Any, _schema: JsonObject, _path: str) -> Iterator[FieldError]:
+    return iter(())
+
+
+#: What is checked inside a value, by its JSON type.
+_CONTENTS: dict[str, Callable[[Any, JsonObject, str], Iterator[FieldError]]] = {
+    "object": _check_object,
+    "array": _check_array,
+    "string": _check_string,
+    "integer": _check_number,
+    "number": _check_number,
+    "boolean": _check_nothing,
+    "null": _check_nothing,
+}

@@ -43,26 +43,28 @@ def leaves(obj: JsonObject, shape: Shape) -> dict[Path, Any]:
 
 
 def _collect(value: Any, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
+    """Take in what lies at and below a path; a container that is owned as one is a leaf."""
+    is_keyed = shape.list_type == "map" and bool(shape.map_keys)
     if isinstance(value, dict) and not shape.is_atomic_map:
-        if not value:
-            found[path] = PRESENT
-        for name, child in value.items():
-            _collect(child, shape.child(name), (*path, f"f:{name}"), found)
-    elif isinstance(value, list) and shape.list_type == "map" and shape.map_keys:
-        if not value:
-            found[path] = PRESENT
+        _collect_fields(value, shape, path, found)
+    elif isinstance(value, list) and is_keyed:
         for item in value:
             at = (*path, key_element(item, shape))
             found[at] = PRESENT
-            for name, child in item.items() if isinstance(item, dict) else ():
-                _collect(child, shape.item().child(name), (*at, f"f:{name}"), found)
+            if isinstance(item, dict):
+                _collect_fields(item, shape.item(), at, found)
     elif isinstance(value, list) and shape.list_type == "set":
-        if not value:
-            found[path] = PRESENT
-        for item in value:
-            found[(*path, "v:" + encode(item).decode())] = item
+        found.update({(*path, "v:" + encode(item).decode()): item for item in value})
     else:
         found[path] = value
+        return
+    if not value:
+        found[path] = PRESENT
+
+
+def _collect_fields(fields: JsonObject, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
+    for name, child in fields.items():
+        _collect(child, shape.child(name), (*path, f"f:{name}"), found)
 
 
 def key_element(item: Any, shape: Shape) -> str:

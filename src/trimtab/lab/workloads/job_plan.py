@@ -78,12 +78,17 @@ def next_moves(job: JobObject, pods: Sequence[RunPod], count: Count, *, is_over:
     if len(active) > wanted:
         return JobMoves(delete=tuple(in_deletion_order(active)[: len(active) - max(wanted, 0)]))
     # A pod that is going is not replaced before it is gone, or Jobs would run more at once than they may.
-    missing = max(wanted - len(active) - sum(is_going(pod) and not pod.is_finished for pod in pods), 0)
+    missing = max(wanted - len(active) - count_going(pods), 0)
     if job.spec.completion_mode != "Indexed":
         return JobMoves((None,) * missing)
     taken = {index_of(pod) for pod in pods if is_active(pod) or pod.status.phase == "Succeeded"}
     free = [index for index in range(job.spec.completions or 0) if index not in taken]
     return JobMoves(tuple(free[:missing]))
+
+
+def count_going(pods: Sequence[RunPod]) -> int:
+    """Return how many pods are asked to end and have not yet."""
+    return sum(is_going(pod) and not pod.is_finished for pod in pods)
 
 
 def _wanted(job: JobObject, active: int, count: Count) -> int:
@@ -122,14 +127,15 @@ def job_status(
         **count.status,
         "active": len(active) or None,
         "ready": sum(map(is_ready, active)),
-        "terminating": sum(is_going(pod) and not pod.is_finished for pod in pods),
+        "terminating": count_going(pods),
         "startTime": format_time(begun) if begun is not None else None,
     }
-    is_over = (is_done or has_failed) and not active and not count.release
-    if is_over and is_done:
-        status["completionTime"] = format_time(now)
-    final = _final(job, now, has_failed=has_failed, is_over=is_over) if is_done or has_failed else []
-    conditions = [*_interim(job, now), *final]
+    conditions = _interim(job, now)
+    if is_done or has_failed:
+        is_over = not active and not count.release
+        conditions += _final(job, now, has_failed=has_failed, is_over=is_over)
+        if is_done and is_over:
+            status["completionTime"] = format_time(now)
     return status | ({"conditions": conditions} if conditions else {})
 
 
