@@ -120,6 +120,13 @@ HORIZONTAL["PodSelectionFallback"] = Reason(
     "The message names the owner; usually a right is missing, see `scalable` in install.md.",
 )
 
+HORIZONTAL["SelectorOverlap"] = Reason(
+    "condition SelectorMatchesExtraPods",
+    "The target's selector matches more active pods than the target has, and the usage of all of them is averaged. Advice "
+    "only; it goes away by itself.",
+    "Give the other pods labels of their own, or set selectionStrategy to OwnerReference.",
+)
+
 _UNSUPPORTED = "condition ConfigUnsupported"
 
 VERTICAL = {

@@ -38,6 +38,7 @@ def story_of(seen: Observation, decision: Decision) -> Story:
         strategy=trail.strategy,
         counted=trail.counted,
         left_out=len(trail.left_out),
+        extra=trail.extra,
         fallback=trail.fallback,
         limit=told.limit,
         tolerance_up=finite(trail.tolerance.up) or 0.0,

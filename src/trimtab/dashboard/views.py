@@ -112,6 +112,8 @@ class Story(View):
     strategy: str
     counted: int
     left_out: int
+    extra: int
+    """Of those counted, how many are more than the target has."""
     fallback: str
     limit: str
     tolerance_up: float

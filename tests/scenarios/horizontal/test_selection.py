@@ -8,8 +8,9 @@ from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, memor
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import status
 from trimtab.cluster.client import Selection
+from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, PODS, REPLICA_SETS
+from trimtab.cluster.resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 
 F1: Json = {"minReplicas": 1, "maxReplicas": 5, "metrics": [cpu_metric(50)]}
 BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
@@ -58,6 +59,38 @@ def test_a_pod_with_the_same_labels(play, strategy, replicas):
         hpa = await stage.read_hpa("web")
         if not (stage.native and stage.prunes):
             assert hpa["spec"].get("selectionStrategy") == strategy
+
+    play(scenario)
+
+
+def test_pods_beyond_those_of_the_target_are_told_until_they_are_gone_or_owners_count(play):
+    """Section 1.4: advice, and only where labels alone say what counts."""
+
+    async def scenario(stage: Stage) -> None:
+        async def is_gone() -> bool:
+            return not await stage.pods_of("scrape")
+
+        await f1(stage)
+        stage.use_cpu(web="50m", scrape="50m")
+        await stage.hpa("web", **F1)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert (await stage.conditions("web"))["SelectorMatchesExtraPods"] == ("True", "SelectorOverlap")
+            writes = len(actor.line.writes)
+            await stage.step(actor)
+            assert len(actor.line.writes) == writes
+            await stage.edit_hpa("web", **BY_OWNER)
+            await stage.step(actor)
+            assert "SelectorMatchesExtraPods" not in await stage.conditions("web")
+            await stage.edit_hpa("web", selectionStrategy="LabelSelector")
+            await stage.step(actor)
+            assert "SelectorMatchesExtraPods" in await stage.conditions("web")
+            with_pods = DeleteOptions(propagation="Background")
+            await stage.client.delete(JOBS, "scrape", stage.namespace, options=with_pods)
+            await stage.wait_for(is_gone)
+            await stage.step(actor)
+            assert "SelectorMatchesExtraPods" not in await stage.conditions("web")
+        assert await stage.replicas("web") == 1
 
     play(scenario)
 

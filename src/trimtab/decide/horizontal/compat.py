@@ -74,6 +74,9 @@ class Compat(Wire):
     tell_external_changes: bool = True
     """A change of replicas that is not ours is told as an event."""
 
+    tell_extra_pods: bool = True
+    """A selector that matches more active pods than its target has is told as the condition `SelectorMatchesExtraPods`."""
+
     observe_generation: bool = True
     """status.observedGeneration says which spec was decided on."""
 

@@ -11,6 +11,7 @@ SCALING_ACTIVE = ConditionType.SCALING_ACTIVE.value
 SCALING_LIMITED = ConditionType.SCALING_LIMITED.value
 SCALED_TO_ZERO = ConditionType.SCALED_TO_ZERO.value
 METRIC_LOST = ConditionType.METRIC_LOST.value
+EXTRA_PODS = ConditionType.EXTRA_PODS.value
 
 Status = Literal["True", "False"]
 

@@ -7,6 +7,7 @@ import msgspec
 from trimtab.decide.horizontal import normalize as normal
 from trimtab.decide.horizontal.conditions import (
     ABLE_TO_SCALE,
+    EXTRA_PODS,
     SCALED_TO_ZERO,
     SCALING_ACTIVE,
     SCALING_LIMITED,
@@ -83,6 +84,7 @@ def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
 
 def _paused(draft: Draft, lowest: int) -> Decision:
     draft.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", DISABLED)
+    draft.conditions.remove(EXTRA_PODS)  # nothing is averaged now
     seen = draft.seen
     if not seen.gates.hpa_scale_to_zero and not seen.compat.keep_condition_while_gate_off:
         draft.conditions.remove(SCALED_TO_ZERO)

@@ -38,6 +38,8 @@ class Trail(Wire):
     strategy: str = SelectionStrategy.LABEL_SELECTOR
     counted: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    extra: int = 0
+    """How many active pods count, by their labels, beyond those that the target has."""
     fallback: str = ""
     tolerance: Tolerance = Tolerance()
     proposals: tuple[Result, ...] = ()

@@ -46,6 +46,8 @@ class Explanation(Wire):
     strategy: str
     pods_counted: int
     pods_left_out: dict[str, str]
+    pods_extra: int
+    """Of those counted, how many are more than the target has."""
     metrics: tuple[MetricStory, ...]
     window: tuple[WindowEntry, ...]
     limit: str
@@ -68,6 +70,7 @@ def explain(decision: Decision) -> Explanation:
         strategy=trail.strategy,
         pods_counted=trail.counted,
         pods_left_out={one.pod: one.why for one in trail.left_out},
+        pods_extra=trail.extra,
         metrics=tuple(_metric(trail, index) for index in range(len(trail.proposals))),
         window=tuple(WindowEntry(replicas=one.replicas, at=format_time(wire_time(one.at))) for one in window),
         limit=_limit(trail),
@@ -143,6 +146,10 @@ def _lines(story: Explanation) -> list[str]:
     if story.pods_left_out:
         first, why = next(iter(story.pods_left_out.items()))
         lines[-1] += f", {len(story.pods_left_out)} left out ({first}: {why})"
+    if story.pods_extra:
+        lines[-1] += (
+            f", {story.pods_extra} more than the target has (OwnerReference would count only its own)"
+        )
     lines += [_metric_line(metric) for metric in story.metrics]
     if story.limit:
         lines.append(f"limit: {story.limit}")

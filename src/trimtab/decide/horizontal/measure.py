@@ -10,6 +10,7 @@ from trimtab.decide.horizontal.decision import Action, Computation, Trail
 from trimtab.decide.horizontal.draft import Draft
 from trimtab.decide.horizontal.loss import Losses
 from trimtab.decide.horizontal.observation import Observation
+from trimtab.decide.horizontal.overlap import tell_extra_pods
 from trimtab.decide.horizontal.proposals.each import of_metric
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, Result, StandIn
 from trimtab.decide.horizontal.proposals.scene import Scene
@@ -56,6 +57,7 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
         strategy=strategy,
         counted=len(selection.pods),
         left_out=selection.left_out,
+        extra=tell_extra_pods(draft, scale, selection, strategy),
         fallback=selection.fallback,
         tolerance=tolerance,
     )

@@ -68,6 +68,7 @@ class ConditionType(StrEnum):
     SCALING_LIMITED = "ScalingLimited"
     SCALED_TO_ZERO = "ScaledToZero"
     METRIC_LOST = "MetricLost"
+    EXTRA_PODS = "SelectorMatchesExtraPods"
 
 
 class MetricIdentifier(Wire, frozen=True):

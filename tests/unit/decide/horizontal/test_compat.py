@@ -11,6 +11,7 @@ from tests.unit.decide.horizontal.builders import (
     T,
     average,
     behavior,
+    cpu,
     external,
     hpa,
     losing,
@@ -119,6 +120,7 @@ SHOWN_BY = {
         memory=remembered(told={"AmbiguousSelector": T - 15}),
     ),
     "tell_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
+    "tell_extra_pods": observe(hpa(cpu(50)), 1, samples({"a": 50, "b": 50}), pods=(pod("a"), pod("b"))),
     "observe_generation": observe(hpa(QUEUE, status=OLD), 4, series(400)),
 }
 

@@ -1,0 +1,42 @@
+"""The advice that a selector finds more pods than its target has, where labels alone say what counts.
+
+It changes no number: it says why one may be wrong, before anybody looks for it.
+"""
+
+from trimtab.decide.horizontal.conditions import EXTRA_PODS
+from trimtab.decide.horizontal.draft import Draft
+from trimtab.decide.horizontal.pods import PodFacts
+from trimtab.decide.horizontal.selection import Selection
+from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.model.scale import Scale
+
+OVERLAP = "SelectorOverlap"
+
+
+def tell_extra_pods(draft: Draft, scale: Scale, selection: Selection, strategy: str) -> int:
+    """Set or remove the condition, and return how many active pods count beyond those that the target has."""
+    if not draft.seen.compat.tell_extra_pods:
+        return 0
+    # While the target grows or shrinks, its status and its pods are not of the same moment.
+    has = max(scale.spec.replicas, scale.status.replicas)
+    extra = _active_beyond(selection.pods, has) if strategy == SelectionStrategy.LABEL_SELECTOR else 0
+    if extra:
+        draft.conditions.set(EXTRA_PODS, "True", OVERLAP, _message(extra, has))
+    elif draft.conditions.is_true(EXTRA_PODS):
+        draft.conditions.remove(EXTRA_PODS)
+    return extra
+
+
+def _active_beyond(pods: tuple[PodFacts, ...], has: int) -> int:
+    """Return how many pods are active beyond a number; nearly always one comparison tells that there is none."""
+    if len(pods) <= has:
+        return 0
+    active = sum(not pod.is_deleted and pod.phase not in {"Succeeded", "Failed"} for pod in pods)
+    return max(active - has, 0)
+
+
+def _message(extra: int, has: int) -> str:
+    return (
+        f"the selector of the target matches {has + extra} active pods, {extra} more than the target has; the usage of all of "
+        "them is averaged: give the others labels of their own, or set selectionStrategy to OwnerReference"
+    )
