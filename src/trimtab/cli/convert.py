@@ -15,7 +15,7 @@ from trimtab.model import hpa
 from trimtab.model.crds.hpa import GROUP
 from trimtab.model.hpa.conversion import V2
 from trimtab.model.hpa.loss import ANNOTATION, LossAnnotationError, from_annotation, into_annotation
-from trimtab.model.wire import without_nulls
+from trimtab.model.nulls import without_nulls
 
 KIND = "HorizontalPodAutoscaler"
 _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")

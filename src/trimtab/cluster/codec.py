@@ -13,6 +13,7 @@ import msgspec
 from trimtab.cluster.errors import Status, TransportError
 from trimtab.model import wire
 from trimtab.model.meta import ListMeta, ObjectMeta, OwnerReference
+from trimtab.model.nulls import cut_nulls
 
 T = TypeVar("T")
 
@@ -119,10 +120,14 @@ def decode_answer(act: str, body: bytes, kind: type[T]) -> T:
 
 def decode_page(act: str, body: bytes, kind: type[T]) -> Page[T]:
     """Decode one page of a list."""
+    typed = _list_decoder(kind)
     try:
-        listing = _list_decoder(kind)(body)
+        listing = typed(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _decode_one_by_one(act, body, kind)
+        try:
+            listing = typed(cut_nulls(body))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return _decode_one_by_one(act, body, kind)
     return Page(listing.items or (), listing.metadata.resource_version, listing.metadata.continue_)
 
 

@@ -20,6 +20,7 @@ from trimtab.model.hpa.v1 import HorizontalPodAutoscaler as HPAv1
 from trimtab.model.hpa.v2beta import HorizontalPodAutoscaler as HPAv2beta1
 from trimtab.model.meta import group_of
 from trimtab.model.metadata import WholeMeta, validate_metadata
+from trimtab.model.nulls import without_nulls
 from trimtab.model.vpa.options import options_for
 from trimtab.model.vpa.schema_validation import schema_errors
 from trimtab.model.vpa.scope_validation import validate_scope
@@ -93,7 +94,7 @@ def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
 
 
 def _judged(data: Mapping[str, Any], kind: str, wanted: type[wire.Wire], gates: FeatureGates) -> Manifest:
-    data = _in_namespace(wire.without_nulls(data))
+    data = _in_namespace(without_nulls(data))
     judge = _judge_hpa if kind == "HorizontalPodAutoscaler" else _judge_vpa_kinds
     found, errors, doubts = judge(data, gates)
     unknown = [] if found is None else list(_unknown_fields(data, wanted))

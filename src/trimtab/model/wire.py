@@ -2,13 +2,15 @@
 
 A `Wire` struct names only the fields that we read; everything else in the JSON is skipped while decoding, which is
 what makes decoding cheap. `null` means "absent" in Kubernetes, wherever it stands: the fast path decodes as is, and
-only an object that fails is cleaned of nulls and tried again.
+only an object that fails is cleaned of nulls (`nulls`) and tried again.
 """
 
+from contextlib import suppress
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
+from trimtab.model.nulls import cut_nulls, without_nulls
 from trimtab.model.quantity import Quantity, QuantityError
 
 T = TypeVar("T")
@@ -31,25 +33,37 @@ def decode(data: bytes | str, kind: type[T]) -> T:
     """Decode JSON text into `kind`."""
     try:
         return msgspec.json.decode(data, type=kind, dec_hook=_read)
-    except msgspec.ValidationError as error:
-        first = error
+    except msgspec.ValidationError:
+        pass  # not kept: an error that its own frame refers to is garbage that only the collector finds
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"not valid JSON: {error}") from error
     try:
         return _decode_cleaned(data, kind)
-    except (msgspec.ValidationError, OverflowError):
-        raise WireError(_where(first)) from first
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise WireError(_complaint(data, kind)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"not valid JSON: {error}") from error
 
 
 def _decode_cleaned(data: bytes | str, kind: type[T]) -> T:
+    with suppress(msgspec.ValidationError):
+        text = cut_nulls(data.encode() if isinstance(data, str) else data)
+        return msgspec.json.decode(text, type=kind, dec_hook=_read)
     cleaned = without_nulls(msgspec.json.decode(data))
     try:
         return msgspec.convert(cleaned, kind, dec_hook=_read, str_keys=True)
     except msgspec.ValidationError:
         # A type that leaves parts unread (`msgspec.Raw`) can be read from text only.
         return msgspec.json.decode(msgspec.json.encode(cleaned), type=kind, dec_hook=_read)
+
+
+def _complaint(data: bytes | str, kind: type[Any]) -> str:
+    """Say what is wrong with the text as it was sent."""
+    try:
+        msgspec.json.decode(data, type=kind, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        return _where(error)
+    raise AssertionError("decoded at the second try")
 
 
 def convert(data: Any, kind: type[T]) -> T:
@@ -83,15 +97,6 @@ def unpacker(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
 def to_builtins(value: Any) -> Any:
     """Turn a struct into plain JSON data."""
     return msgspec.to_builtins(value, enc_hook=_write, str_keys=True)
-
-
-def without_nulls(data: Any) -> Any:
-    """Drop every `null` member of every object; in lists nulls stay, for they hold a place."""
-    if isinstance(data, dict):
-        return {key: without_nulls(value) for key, value in data.items() if value is not None}
-    if isinstance(data, list):
-        return [without_nulls(value) for value in data]
-    return data
 
 
 def _read(kind: type[Any], value: Any) -> Any:
