@@ -55,7 +55,7 @@ def test_the_overview_lists_vpas_and_an_unknown_one_has_no_page():
 
 def test_looking_leaves_the_model_bit_for_bit_as_it_is():
     async def look(stage, source):
-        table = source.recommender.state.table
+        table = source.recommender.model_of(f"{stage.namespace}/base").table
         rows = table.count.nonzero()[0]
         before = (
             table.cpu.gather(rows).tobytes(),

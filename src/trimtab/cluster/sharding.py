@@ -104,7 +104,7 @@ class Shards:
         self._namespace = namespace
         self._name = name
         self._times = times or LeaseTimes()
-        self._user: ShardUser | None = None
+        self._users: list[ShardUser] = []
         self._looked_at = self._clock.monotonic()
         self._handing_over: dict[int, asyncio.Task[None]] = {}
         self._shards = [Shard(number, self._elector("shard", number)) for number in range(count)]
@@ -113,8 +113,8 @@ class Shards:
         self._members = [self._elector("member", number) for number in range(MOST_SHARDS)]
 
     def serve(self, user: ShardUser) -> None:
-        """Tell `user` of every shard that comes and goes."""
-        self._user = user
+        """Tell `user`, too, of every shard that comes and goes."""
+        self._users.append(user)
 
     def of(self, key: str) -> Shard:
         """Return the shard that `key` belongs to."""
@@ -242,16 +242,15 @@ class Shards:
         """Let the writes under way end, then give the Lease back; if they do not, it runs out by itself."""
         try:
             # A write under way ends by its own deadline, which is within the time that is left of the Lease.
-            while (
-                self._user is not None
-                and self._user.is_shard_busy(shard.number)
-                and shard.elector.may_write()
-            ):
+            while self._is_busy(shard.number) and shard.elector.may_write():
                 await self._clock.sleep(0.05)
             await shard.elector.release()
         finally:
             shard.is_closing = False
             self._handing_over.pop(shard.number, None)
+
+    def _is_busy(self, number: int) -> bool:
+        return any(user.is_shard_busy(number) for user in self._users)
 
     async def _leave(self) -> None:
         for task in self._handing_over.values():
@@ -283,12 +282,13 @@ class Shards:
         if not held:
             if not shard.is_closing:
                 self._tell_lost(shard)
-        elif self._user is not None:
-            self._user.shard_gained(number, shard.last_alive)
+            return
+        for user in self._users:
+            user.shard_gained(number, shard.last_alive)
 
     def _tell_lost(self, shard: Shard) -> None:
-        if self._user is not None:
-            self._user.shard_lost(shard.number)
+        for user in self._users:
+            user.shard_lost(shard.number)
 
 
 def _renewed(lease: Json | None) -> float | None:

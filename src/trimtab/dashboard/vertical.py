@@ -30,9 +30,8 @@ MANY_CORES: Final = 10
 class RecommenderView(Protocol):
     """What is asked of the recommender."""
 
-    @property
-    def state(self) -> ClusterState:
-        """Return its model."""
+    def model_of(self, vpa: str) -> ClusterState | None:
+        """Return the model that a VPA is in, by `namespace/name`; None if this recommender does not know it."""
         ...
 
     def recommendation(self, vpa: str) -> VPARecommendation | None:
@@ -94,7 +93,7 @@ class OperatorVertical:
         if self.elsewhere is None:
             return self
         recommender, updater = self.recommender, self.updater
-        if recommender is None or vpa not in recommender.state.vpas:
+        if recommender is None or recommender.model_of(vpa) is None:
             recommender = await self.elsewhere.learned(vpa, standings)
         updater = _Foreseen(await self.elsewhere.verdicts(), updater)
         return OperatorVertical(self.view, recommender, updater)
@@ -140,7 +139,7 @@ class OperatorVertical:
     def _amount(
         self, vpa: str, entry: RecommendedContainerResources, resource: str, pods: Sequence[Pod]
     ) -> AmountView:
-        state = self.recommender.state if self.recommender is not None else None
+        state = self.recommender.model_of(vpa) if self.recommender is not None else None
         model = state.vpas.get(vpa) if state is not None else None
         bounds = (entry.lower_bound, entry.target, entry.upper_bound, entry.uncapped_target)
         lower, target, upper, uncapped = (

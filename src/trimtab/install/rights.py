@@ -64,11 +64,11 @@ def _lease(name: str) -> tuple[Rule, ...]:
     return _rule(group, ("leases",), "create"), _rule(group, ("leases",), "get", "update", named=name)
 
 
-def _shards(name: str) -> tuple[Tree, ...]:
+def _shards(name: str, value: str) -> tuple[Tree, ...]:
     """Rights of a program that shares its work out: to see all Leases here, and to write those of its shards."""
     group = "coordination.k8s.io"
     leases = tuple(f"{name}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS))
-    shared = Val("horizontal.shards")
+    shared = Val(value)
     return (
         If(shared, _rule(group, ("leases",), "list")),
         If(shared, _rule(group, ("leases",), "get", "update", named=leases)),
@@ -118,7 +118,7 @@ RIGHTS: Final[dict[str, Rights]] = {
             ),
             _TELL,
         ),
-        home=(*_lease("trimtab-horizontal"), *_shards("trimtab-horizontal")),
+        home=(*_lease("trimtab-horizontal"), *_shards("trimtab-horizontal", "horizontal.shards")),
     ),
     names.RECOMMENDER: Rights(
         namespaces=(
@@ -132,7 +132,10 @@ RIGHTS: Final[dict[str, Rights]] = {
             _TELL,
         ),
         cluster=(_NODES,),
-        home=_lease("trimtab-recommender"),
+        home=(
+            *_lease("trimtab-recommender"),
+            *_shards("trimtab-recommender", "vertical.recommender.shards"),
+        ),
     ),
     names.UPDATER: Rights(
         namespaces=(

@@ -105,6 +105,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("horizontal.externalMetrics", ["*"], "External metrics it may read, as `[queue_depth]`."),
     Setting("horizontal.resources", _SMALL, "Resources of the horizontal autoscaler."),
     Setting("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
+    Setting(
+        "vertical.recommender.shards",
+        0,
+        "Share the VPAs out among the copies of the recommender, 2 to 16 shards; set `replicas`, too. 0: one works.",
+    ),
     Setting("vertical.recommender.resources", _SMALL, "Resources of the recommender."),
     Setting("vertical.updater.resources", _SMALL, "Resources of the updater."),
     Setting(

@@ -81,7 +81,13 @@ PROGRAMS: Final = (
         ),
     ),
     Program(
-        names.RECOMMENDER, "vertical.recommender.resources", _runs("recommender", *_leads(names.RECOMMENDER))
+        names.RECOMMENDER,
+        "vertical.recommender.resources",
+        _runs(
+            "recommender",
+            *_leads(names.RECOMMENDER),
+            If(Val("vertical.recommender.shards"), Text("--shards=", Val("vertical.recommender.shards"))),
+        ),
     ),
     Program(
         names.UPDATER,

@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +18,14 @@ from trimtab.operator.health import HealthApp, Pages
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.records import pages_of
-from trimtab.operator.process import Component, elector_of, last_renewal, run_until_stopped, shards_of
+from trimtab.operator.process import (
+    Component,
+    Work,
+    elector_of,
+    last_renewal,
+    run_until_stopped,
+    shards_of,
+)
 from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import LOOPS, Settings
 from trimtab.serving import served
@@ -28,10 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[], Awaitable[None]]
-
 HORIZONTAL, VERTICAL = LOOPS[0], LOOPS[1:]
 """The loops that size pods; each can run by itself."""
+SHARED = ("horizontal", "recommender", "roles")
+"""The loops whose work `--shards` shares out among copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +105,14 @@ class Operator:
             )
             names = ",".join(self._settings.components)
             log.info("started", extra={"facts": {"port": port, "components": names}})
-            work: list[Work] = [component.run for component in components]
-            if self._elector is not None:
-                work.append(self._elector.run)
-            if self._shards is not None:
-                work.append(self._shards.run)
-            await run_until_stopped(work)
+            leases: list[Work] = [one.run for one in (self._elector, self._shards) if one is not None]
+            await run_until_stopped([component.run for component in components], leases)
 
     def _shared(self) -> Shards:
-        names = self._settings.components
-        if HORIZONTAL not in names or any(name in VERTICAL for name in names):
+        if not any(name in SHARED for name in self._settings.components):
             raise ValueError(
-                "--shards shares out HPAs only: run the other --components in processes of their own, as the chart does"
+                f"--shards: nothing of {', '.join(self._settings.components)} is shared out, only {', '.join(SHARED)}: "
+                "the updater works in one copy at a time, and the others in every copy"
             )
         return shards_of(self._client, self._settings, self._identity)
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
@@ -14,6 +14,9 @@ from trimtab.cluster.sharding import Shards
 from trimtab.operator.settings import Settings
 
 log = logging.getLogger(__name__)
+
+Work = Callable[[], Awaitable[None]]
+"""Something that runs until it is cancelled."""
 
 
 class Component(Protocol):
@@ -80,20 +83,29 @@ async def last_renewal(client: Client, settings: Settings) -> float | None:
     return None if renewed is None else renewed.timestamp()
 
 
-async def run_until_stopped(tasks: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    """Run everything until a signal asks to stop or one of them fails; then end all of it."""
+async def run_until_stopped(tasks: Sequence[Work], leases: Sequence[Work] = ()) -> None:
+    """Run everything until a signal asks to stop or one of them fails; then end the tasks, and then the leases.
+
+    In this order, because some of the tasks write once more when they end, and without a lease nobody may.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    holding = [asyncio.ensure_future(lease()) for lease in leases]
     running = [asyncio.ensure_future(task()) for task in tasks]
     waiting = asyncio.ensure_future(stop.wait())
     try:
-        done, _ = await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([waiting, *running, *holding], return_when=asyncio.FIRST_COMPLETED)
         for task in done - {waiting}:
             task.result()  # raises what ended it
         log.info("stopping")
     finally:
-        for task in [waiting, *running]:
-            task.cancel()
-        await asyncio.gather(waiting, *running, return_exceptions=True)
+        await _end([waiting, *running])
+        await _end(holding)
+
+
+async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -225,9 +225,10 @@ class Settings(VerticalSettings):
     shards: int = setting(
         1,
         "--shards",
-        "Share the HPAs out among up to 16 copies that run with the same flags: so many Leases, each held by one copy.",
+        "Share HPAs, VPAs and roles out among up to 16 copies that run with the same flags: so many Leases, each held by "
+        "one copy. Of these copies one updates pods; all of them admit pods.",
         group=_LEADER,
-        why="One copy decides thousands of HPAs; sharing costs a watch of everything in each copy.",
+        why="One copy decides thousands of HPAs and VPAs; sharing costs a watch of everything in each copy.",
     )
     bind_address: str = setting(
         "127.0.0.1",

@@ -20,6 +20,7 @@ from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.fence import Fence
 from trimtab.cluster.patching import DeleteOptions, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, NODES, PODS, STATEFUL_SETS
@@ -59,11 +60,12 @@ class Actor:
         *,
         direct: bool = False,
         history: HistoryLoader | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self.line = Line(stage.direct.sender.transport if direct else stage.transport)
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
-        self.site = Site(stage.clock, client, settings, registry=self.registry)
+        self.site = Site(stage.clock, client, settings, registry=self.registry, fence=fence)
         self.unproved: str | None = None
         self._ask: Callable[[], Awaitable[str | None]] | None = None
         self.recommender = make_recommender(self.site, history)
@@ -123,18 +125,21 @@ class Stage:
                 await self.client.delete(resource, WEBHOOKS)
         await self.client.close()
 
-    @asynccontextmanager
-    async def running(
-        self, *, direct: bool = False, history: HistoryLoader | None = None, **settings: Any
-    ) -> AsyncIterator[Actor]:
-        """A fresh process, so to speak."""
+    def settings(self, **settings: Any) -> Settings:
+        """The settings of a process on this stage."""
         settings.setdefault("feature_gates", GATES)
         if self.outbound is None:
             port = free_port()
             settings |= {"webhook_url": f"https://127.0.0.1:{port}", "webhook_port": port}
         settings.setdefault("namespace", self.own_namespace)
-        chosen = Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
-        actor = Actor(self, chosen, direct=direct, history=history)
+        return Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
+
+    @asynccontextmanager
+    async def running(
+        self, *, direct: bool = False, history: HistoryLoader | None = None, **settings: Any
+    ) -> AsyncIterator[Actor]:
+        """A fresh process, so to speak."""
+        actor = Actor(self, self.settings(**settings), direct=direct, history=history)
         try:
             await actor.site.view.wait_synced()
             yield actor

@@ -172,6 +172,9 @@ def test_a_prometheus_that_hangs_is_left_after_its_time_and_what_it_told_is_not_
             await actor.recommender.step()
             await stage.clock.sleep(1)
             await actor.recommender.step()
-            assert not actor.recommender.state.vpas[f"{stage.namespace}/lead"].initial
+            lead = f"{stage.namespace}/lead"
+            model = actor.recommender.model_of(lead)
+            assert model is not None
+            assert not model.vpas[lead].initial
 
     play_lab(scenario)

@@ -28,6 +28,7 @@ EVERYTHING = (
     "dashboard.hosts=autoscalers.example",
     "horizontal.nativeHpas=true",
     "horizontal.shards=6",
+    "vertical.recommender.shards=6",
     "serviceMonitor.enabled=true",
     "prometheusRule.enabled=true",
     "grafanaDashboard.enabled=true",
@@ -175,36 +176,34 @@ def test_the_dashboard_only_reads(everything):
     assert created == {"tokenreviews", "subjectaccessreviews"}
 
 
-def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(default):
+@pytest.mark.parametrize(
+    ("program", "value"),
+    [
+        ("trimtab-horizontal", "horizontal.shards"),
+        ("trimtab-recommender", "vertical.recommender.shards"),
+    ],
+)
+def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(default, program, value):
     def over_leases(objects):
-        found = [
-            rule
-            for role, rule in rules(objects)
-            if role == "trimtab-horizontal" and "leases" in rule["resources"]
-        ]
+        found = [rule for role, rule in rules(objects) if role == program and "leases" in rule["resources"]]
         return {
             verb: set(rule.get("resourceNames", ["*"])) for rule in found for verb in rule["verbs"]
         }, found
 
-    assert over_leases(default)[0] == {
-        "create": {"*"},
-        "get": {"trimtab-horizontal"},
-        "update": {"trimtab-horizontal"},
-    }
-    shared = manifests(set_values(["horizontal.shards=16", "replicas=3"]))
+    assert over_leases(default)[0] == {"create": {"*"}, "get": {program}, "update": {program}}
+    shared = manifests(set_values([f"{value}=16", "replicas=3"]))
     verbs, found = over_leases(shared)
     named = {name for rule in found if "update" in rule["verbs"] for name in rule["resourceNames"]}
-    kinds = [
-        f"trimtab-horizontal-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)
-    ]
-    assert named == {"trimtab-horizontal", *kinds}
+    kinds = [f"{program}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)]
+    assert named == {program, *kinds}
     assert verbs["list"] == {"*"}
     assert set(verbs) == {"create", "get", "update", "list"}
-    deployment = next(
-        one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] == "trimtab-horizontal"
-    )
+    deployment = next(one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] == program)
     assert "--shards=16" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     assert deployment["spec"]["replicas"] == 3
+    others = [one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] != program]
+    args = [arg for one in others for arg in one["spec"]["template"]["spec"]["containers"][0]["args"]]
+    assert not [arg for arg in args if arg.startswith("--shards")]
 
 
 def test_watching_some_namespaces_gives_rights_in_those_only():

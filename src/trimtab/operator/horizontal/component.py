@@ -29,7 +29,6 @@ from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
 from trimtab.operator.horizontal.lookout import Lookout
 from trimtab.operator.horizontal.observe import Observer, Rules
 from trimtab.operator.horizontal.owners import Owners
-from trimtab.operator.horizontal.ownership import Ownership, Shared, Sole
 from trimtab.operator.horizontal.pods import PodBook
 from trimtab.operator.horizontal.questions import Questions
 from trimtab.operator.horizontal.round import Round
@@ -37,6 +36,7 @@ from trimtab.operator.horizontal.targets import Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
 from trimtab.operator.horizontal.usage import WholeList
 from trimtab.operator.horizontal.writes import Writer
+from trimtab.operator.ownership import Ownership, Shared, Sole
 from trimtab.operator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ class HorizontalAutoscaler:
 
     def _of_shard(self, shard: int) -> list[Autoscaler]:
         shared = self._shared
-        return [one for one in self.autoscalers if shared is not None and shared.shard(one.key) == shard]
+        return [one for one in self.autoscalers if shared is not None and shared.share(one.key) == shard]
 
     def health(self) -> dict[str, str]:
         """Return what is wrong, by name; empty when all is well."""

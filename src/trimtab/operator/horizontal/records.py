@@ -7,7 +7,7 @@ from trimtab.decide.horizontal.record import dumps
 from trimtab.model import wire
 from trimtab.operator.health import Misdirected
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
-from trimtab.operator.horizontal.ownership import Ownership
+from trimtab.operator.ownership import Ownership
 
 
 def pages_of(

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.decide.horizontal import Decision
 from trimtab.operator.horizontal.durations import Durations
+from trimtab.operator.ownership import shards_gauge
 
 _PREFIX = "horizontal_pod_autoscaler_controller_"
 _BUCKETS = tuple(0.001 * 2**power for power in range(15))
@@ -55,11 +56,7 @@ class Telemetry:
         self._misses = Counter(
             f"{_PREFIX}cache_misses", "Owners asked for.", ["resource_kind"], registry=registry
         )
-        self.shards = Gauge(
-            "trimtab_shards_held",
-            "Shards that this copy decides about; 0 without --shards.",
-            registry=registry,
-        )
+        self.shards = shards_gauge(registry)
         self.cycles = Counter("trimtab_cycles", "Rounds over all HPAs.", registry=registry)
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from prometheus_client import CollectorRegistry
 
@@ -10,6 +10,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence, NoFence
+from trimtab.cluster.sharding import Shards, ShardUser
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
 from trimtab.decide.vertical.estimate import EstimatorSettings
 from trimtab.decide.vertical.recommend import RecommenderSettings
@@ -20,6 +21,7 @@ from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.usage import WholeList
+from trimtab.operator.ownership import ownership_of, shards_gauge
 from trimtab.operator.process import Component
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical import recommender, updater
@@ -36,6 +38,8 @@ from trimtab.operator.vertical.usage import UsageFeed
 if TYPE_CHECKING:
     from trimtab.operator.vertical.admission.component import Admission
     from trimtab.operator.vertical.admission.keeping import Certificates
+
+Sharing = TypeVar("Sharing", bound=ShardUser)
 
 
 class Site:
@@ -55,9 +59,12 @@ class Site:
         self.client = client
         self.fence = fence or NoFence()
         self.writer = client.fenced(self.fence)
+        self.ownership = ownership_of(client, self.fence)
         self.settings = settings
         self.instance = instance
         self.registry = registry or CollectorRegistry()
+        if isinstance(fence, Shards) and "horizontal" not in settings.components:
+            shards_gauge(self.registry).set_function(lambda: len(fence.held()))
         self.caches = Caches(client, settings.watch_namespaces)
         gates = FeatureGates.parse(settings.feature_gates)
         self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
@@ -69,6 +76,12 @@ class Site:
             max_bytes=settings.metrics_max_bytes,
         )
         self._telling = asyncio.ensure_future(self.events.run())
+
+    def sharing(self, loop: Sharing) -> Sharing:
+        """Let a loop know of the shards that come and go, if there are any; return it."""
+        if isinstance(self.fence, Shards):
+            self.fence.serve(loop)
+        return loop
 
     async def close(self) -> None:
         """Stop watching; events that wait are written first."""
@@ -93,29 +106,32 @@ def make_recommender(site: Site, history: HistoryLoader | None = None) -> recomm
 
     whole = WholeList(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
     usage = UsageFeed(site.reader, whole, count)
-    tools = recommender.Tools(site.clock, site.writer, site.fence, site.view, usage, site.events, metrics)
-    return recommender.Recommender(
-        tools,
-        settings,
-        recommending=_recommending(settings),
-        post=_post(settings),
-        history=history or make_history(site.clock, settings),
+    tools = recommender.Tools(site.clock, site.writer, site.ownership, site.view, usage, site.events, metrics)
+    return site.sharing(
+        recommender.Recommender(
+            tools,
+            settings,
+            recommending=_recommending(settings),
+            post=_post(settings),
+            history=history or make_history(site.clock, settings),
+        )
     )
 
 
 def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
     """Return the updater; `proof` stands in for the check of admission that the settings name."""
     settings = site.settings
+    fence = site.fence[updater.UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
     tools = updater.Tools(
         site.clock,
-        site.writer,
-        site.fence,
+        site.client.fenced(fence),
+        fence,
         site.view,
         proof or _proof(site, settings),
         site.events,
         UpdaterMetrics(site.registry),
     )
-    return updater.Updater(tools, settings, dry_run=settings.dry_run)
+    return site.sharing(updater.Updater(tools, settings, dry_run=settings.dry_run))
 
 
 def make_admission(site: Site, certificates: "Certificates | None" = None) -> "Admission":
@@ -135,7 +151,7 @@ def make_admission(site: Site, certificates: "Certificates | None" = None) -> "A
 
 def make_roles(site: Site) -> RoleKeeper:
     """Return the keeper of roles from Leases."""
-    return RoleKeeper(site.writer, site.fence, site.view, site.events)
+    return site.sharing(RoleKeeper(site.writer, site.ownership, site.view, site.events))
 
 
 LOOPS: dict[str, Callable[[Site], Component]] = {

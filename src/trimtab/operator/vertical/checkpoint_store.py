@@ -21,10 +21,13 @@ from trimtab.model import wire
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 
 log = logging.getLogger(__name__)
 VPAKey = str
+COLLECTING_SHARE = 0
+"""Of several copies the one that holds this share removes what is left over: one list of everything is enough."""
 
 
 class _Owned(wire.Wire):
@@ -38,6 +41,7 @@ class _Owned(wire.Wire):
 class WriteReport:
     """What came of writing checkpoints."""
 
+    is_last: bool = False
     written: int = 0
     done: set[VPAKey] = field(default_factory=set)
     """VPAs of which a checkpoint was written, or found to be unchanged."""
@@ -79,9 +83,10 @@ class Schedule:
 class CheckpointStore:
     """The only code that touches checkpoint objects."""
 
-    def __init__(self, clock: Clock, client: Client, workers: int = 10) -> None:
+    def __init__(self, clock: Clock, client: Client, ownership: Ownership, workers: int = 10) -> None:
         self._clock = clock
         self._client = client
+        self._ownership = ownership
         self._workers = workers
         self._written_at: dict[str, float] = {}
         self._content: dict[str, int] = {}
@@ -90,26 +95,34 @@ class CheckpointStore:
         """Checkpoints that are there, as far as we know: the others are made, not changed."""
         self._orphans: set[str] = set()
 
-    async def read(self) -> dict[VPAKey, list[Checkpoint]]:
-        """Read all checkpoints, by VPA; raises if the list is not complete."""
+    async def read(self, vpas: Collection[VPAKey]) -> dict[VPAKey, list[Checkpoint]]:
+        """Read the checkpoints of some VPAs; raises if the list is not complete."""
         listing = await self._client.list(CHECKPOINTS)
         self._present = {found.metadata.key for found in listing.items}
+        wanted = frozenset(vpas)
         stored: dict[VPAKey, list[Checkpoint]] = {}
         for found in listing.items:
-            owner = f"{found.metadata.namespace}/{found.spec.vpa_object_name}"
-            stored.setdefault(owner, []).append(found)
+            owner = _owner(found)
+            if owner in wanted:
+                stored.setdefault(owner, []).append(found)
+                self._content.pop(found.metadata.key, None)  # another may have written it since we did
         return stored
 
-    async def write(self, checkpoints: Iterable[Checkpoint], deadline_seconds: float) -> WriteReport:
-        """Write as many checkpoints as fit into the time, those not written for longest first."""
-        report = WriteReport()
+    async def write(
+        self, checkpoints: Iterable[Checkpoint], deadline_seconds: float, *, is_last: bool = False
+    ) -> WriteReport:
+        """Write as many checkpoints as fit into the time, those not written for longest first.
+
+        The last ones before a share is handed over are written while decisions about it are closed already.
+        """
+        report = WriteReport(is_last=is_last)
         until = self._clock.monotonic() + deadline_seconds
         waiting = iter(sorted(checkpoints, key=self._turn))
 
         async def work() -> None:
             for checkpoint in waiting:
                 await self._write_change(checkpoint, report)
-                vpa = f"{checkpoint.metadata.namespace}/{checkpoint.spec.vpa_object_name}"
+                vpa = _owner(checkpoint)
                 (report.undone if checkpoint.metadata.key in report.failed else report.done).add(vpa)
                 self._written_at[checkpoint.metadata.key] = self._clock.monotonic()
                 if self._clock.monotonic() >= until:
@@ -132,35 +145,32 @@ class CheckpointStore:
             self._content[key] = content
 
     async def _write(self, checkpoint: Checkpoint, report: WriteReport) -> None:
+        meta = checkpoint.metadata
+        share = self._ownership.share(_owner(checkpoint))
+        try:
+            with self._ownership.writing(share, is_last=report.is_last) as client:
+                await self._store(client, checkpoint)
+            self._present.add(meta.key)
+            report.written += 1
+        except errors.Invalid as error:
+            await self._explain_refusal(checkpoint, error, report)
+        except errors.Fenced as error:
+            report.failed[meta.key] = str(error)  # whoever has the VPA now saves its history
+        except errors.ClusterError as error:
+            report.failed[meta.key] = str(error)
+            log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
+
+    async def _store(self, client: Client, checkpoint: Checkpoint) -> None:
         meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)
         operations = [
             {"op": "test", "path": "/spec", "value": body["spec"]},
             {"op": "add", "path": "/status", "value": body["status"]},
         ]
-        try:
-            if meta.key in self._present or not await self._create(checkpoint, body):
-                try:
-                    await self._client.patch(
-                        CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON
-                    )
-                except errors.NotFound:
-                    await self._create(checkpoint, body)
-            self._present.add(meta.key)
-            report.written += 1
-        except errors.Invalid as error:
-            await self._explain_refusal(checkpoint, error, report)
-        except errors.ClusterError as error:
-            report.failed[meta.key] = str(error)
-            log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
-
-    async def _create(self, checkpoint: Checkpoint, body: dict[str, Any]) -> bool:
-        """Make a checkpoint; return False if there is one of that name."""
-        named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
-        try:
-            await self._client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace)
-        except errors.AlreadyExists:
-            return False
-        return True
+        if meta.key in self._present or not await _create(client, checkpoint, body):
+            try:
+                await client.patch(CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON)
+            except errors.NotFound:
+                await _create(client, checkpoint, body)
 
     async def _explain_refusal(
         self, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
@@ -187,11 +197,7 @@ class CheckpointStore:
             self._orphans = set()
             return []
         listing = await self._client.list(CHECKPOINTS.into(_Owned))
-        orphans = {
-            found.metadata.uid: found
-            for found in listing.items
-            if f"{found.metadata.namespace}/{found.spec.vpa_object_name}" not in vpas
-        }
+        orphans = {found.metadata.uid: found for found in listing.items if _owner(found) not in vpas}
         doomed = [found for uid, found in orphans.items() if uid in self._orphans]
         self._orphans = set(orphans)
         return [found.metadata.key for found in doomed if await self._delete(found)]
@@ -200,9 +206,24 @@ class CheckpointStore:
         meta = found.metadata
         options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
         try:
-            await self._client.delete(CHECKPOINTS, meta.name, meta.namespace, options=options)
+            with self._ownership.writing(COLLECTING_SHARE) as client:
+                await client.delete(CHECKPOINTS, meta.name, meta.namespace, options=options)
         except errors.ClusterError as error:
             log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)
             return False
         log.info("deleted checkpoint %s: its VPA is gone", meta.key)
         return True
+
+
+async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> bool:
+    """Make a checkpoint; return False if there is one of that name."""
+    named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
+    try:
+        await client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace)
+    except errors.AlreadyExists:
+        return False
+    return True
+
+
+def _owner(checkpoint: Checkpoint | _Owned) -> VPAKey:
+    return f"{checkpoint.metadata.namespace}/{checkpoint.spec.vpa_object_name}"

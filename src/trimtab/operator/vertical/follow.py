@@ -1,6 +1,6 @@
-"""Keeps the recommender's model in step with the cluster: VPAs, pods, containers, and who teaches whom."""
+"""Keeps the recommender's models in step with the cluster: VPAs, pods, containers, and who teaches whom."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from trimtab.decide.vertical.attribution import attribute
@@ -15,6 +15,7 @@ from trimtab.model.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings, Targeted
 from trimtab.operator.vertical.controllers import Unsupported
+from trimtab.operator.vertical.models import Models
 
 DEFAULT_RECOMMENDER = "default"
 FEW_NUMBERS = 1024
@@ -42,6 +43,11 @@ class Followed:
     waiting: frozenset[str] = frozenset()
     """VPAs whose history is on its way; they are not usable yet."""
 
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Return the namespaces that have VPAs of ours."""
+        return frozenset(vpa.partition("/")[0] for vpa in (*self.usable, *self.unusable, *self.waiting))
+
     def without(self, namespaces: frozenset[str]) -> "Followed":
         """Return the same with the usable VPAs of some namespaces waiting."""
         if not namespaces:
@@ -58,19 +64,32 @@ class _Kept:
     pod: Pod
     alike: int
     """The number that pods share which differ in nothing that control depends on."""
+    shares: tuple[int, ...] = ()
+    """The shares whose models have the pod."""
     attribution: Attribution | None = None
     seen: int = 0
     """The last loop that saw the pod."""
 
 
-class Follower:
-    """Owns the model of the cluster and brings it up to date, once per loop."""
+@dataclass(frozen=True, slots=True)
+class _Attributed:
+    """Who learns from pods that are alike, and in which of our models they therefore are."""
 
-    def __init__(self, state: ClusterState, recommender_name: str = DEFAULT_RECOMMENDER) -> None:
-        self.state = state
+    attribution: Attribution
+    shares: tuple[int, ...]
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class Follower:
+    """Brings the models up to date, once per loop."""
+
+    def __init__(self, models: Models, recommender_name: str = DEFAULT_RECOMMENDER) -> None:
+        self._models = models
         self._name = recommender_name
+        self._known: dict[int, ClusterState] = {}
+        """The models that have been told of all pods."""
         self._pods: dict[PodId, _Kept] = {}
-        self._attributed: dict[int, tuple[Attribution, tuple[Conflict, ...]]] = {}
+        self._attributed: dict[int, _Attributed] = {}
         self._numbers: dict[object, int] = {}
         self._by_node: frozenset[str] = frozenset()
         """Namespaces in which a scope selects by nodes."""
@@ -78,7 +97,10 @@ class Follower:
 
     def follow(self, view: ClusterView, standings: Standings, now_ns: int) -> Followed:
         """Take over everything that changed."""
-        ours = [one for one in standings.vpas if _is_served_by(one.vpa, self._name)]
+        models = self._models
+        ours = [
+            one for one in standings.vpas if _is_served_by(one.vpa, self._name) and models.holds(one.vpa.key)
+        ]
         usable, unusable, new = self._follow_vpas(ours, standings)
         conflicts = self._follow_pods(view.pods, standings, now_ns)
         return Followed(tuple(usable), unusable, tuple(new), conflicts)
@@ -92,20 +114,22 @@ class Follower:
         for one in ours:
             key = one.vpa.key
             found = usable_selector(one, standings)
-            known = self.state.vpas.get(key)
+            model = self._models[self._models.share(key)]
+            known = model.vpas.get(key)
             if isinstance(found, Unusable):
                 unusable[key] = found
                 if known is not None:
                     # Its history stays linked to the selector it was made under, and waits.
-                    self.state.add_or_update_vpa(one.vpa, known.selector)
+                    model.add_or_update_vpa(one.vpa, known.selector)
                 continue
             usable.append(key)
             if known is None:
                 new.append(key)
-            self.state.add_or_update_vpa(one.vpa, found)
+            model.add_or_update_vpa(one.vpa, found)
         present = {one.vpa.key for one in ours}
-        for key in [key for key in self.state.vpas if key not in present]:
-            self.state.delete_vpa(key)
+        for model in self._models.all():
+            for key in [key for key in model.vpas if key not in present]:
+                model.delete_vpa(key)
         return usable, unusable, new
 
     def node_of(self, pod: PodId) -> str:
@@ -113,32 +137,61 @@ class Follower:
         kept = self._pods.get(pod)
         return kept.pod.spec.node_name if kept else ""
 
+    def shares_of(self, pod: PodId) -> tuple[int, ...]:
+        """Return the shares whose models have a pod."""
+        kept = self._pods.get(pod)
+        return kept.shares if kept else ()
+
     def _follow_pods(self, pods: Iterable[Pod], standings: Standings, now_ns: int) -> tuple[Conflict, ...]:
         self._attributed = {}
         self._loop += 1
         conflicts: list[Conflict] = []
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
         self._look_at_nodes(standings)
+        fresh = frozenset(
+            share for share in self._models if self._known.get(share) is not self._models[share]
+        )
         for pod in pods:
             if pod.metadata.namespace not in namespaces or pod.status.phase == "Pending":
                 continue  # a pending pod uses nothing yet
             key = PodId(pod.metadata.namespace, pod.metadata.name)
-            kept = self._pods.get(key)
-            if kept is None or kept.pod is not pod:
-                kept = self._pods[key] = _Kept(pod, self._number_of(pod))
-            kept.seen = self._loop
-            attribution, found = self._attribute(pod, kept.alike, standings)
-            if found:
-                conflicts.extend(found)
-            if kept.attribution is not attribution and kept.attribution != attribution:
-                self._follow_pod(key, pod, attribution, now_ns)
-            kept.attribution = attribution
-        for key in [key for key, kept in self._pods.items() if kept.seen != self._loop]:
+            kept = self._keep(key, pod)
+            found = self._attribute(pod, kept.alike, standings)
+            if found.conflicts:
+                conflicts.extend(found.conflicts)
+            self._place(key, kept, found, fresh, now_ns)
+        for key, kept in [(key, kept) for key, kept in self._pods.items() if kept.seen != self._loop]:
             del self._pods[key]
-            self.state.delete_pod(key)
+            self._take_out(key, kept.shares)
         if len(self._numbers) > 2 * len(self._pods) + FEW_NUMBERS:
             self._renumber()
+        self._known = {share: self._models[share] for share in self._models}
         return tuple(conflicts)
+
+    def _keep(self, key: PodId, pod: Pod) -> _Kept:
+        kept = self._pods.get(key)
+        if kept is None or kept.pod is not pod:
+            kept = self._pods[key] = _Kept(pod, self._number_of(pod), kept.shares if kept else ())
+        kept.seen = self._loop
+        return kept
+
+    def _place(
+        self, key: PodId, kept: _Kept, found: _Attributed, fresh: Collection[int], now_ns: int
+    ) -> None:
+        """Put a pod into the models whose VPAs it concerns, and out of the others."""
+        attribution, shares = found.attribution, found.shares
+        is_news = kept.attribution is not attribution and kept.attribution != attribution
+        if is_news or fresh or kept.shares != shares:
+            for share in shares:
+                if is_news or share in fresh or share not in kept.shares:
+                    _follow_pod(self._models[share], key, kept.pod, attribution, now_ns)
+            self._take_out(key, [share for share in kept.shares if share not in shares])
+        kept.shares, kept.attribution = shares, attribution
+
+    def _take_out(self, key: PodId, shares: Iterable[int]) -> None:
+        for share in shares:
+            if share in self._models:
+                self._models[share].delete_pod(key)
 
     def _look_at_nodes(self, standings: Standings) -> None:
         """Find out where the node of a pod counts: almost nowhere, and there pods on all nodes are alike."""
@@ -157,19 +210,6 @@ class Follower:
         for kept in self._pods.values():
             kept.alike = self._number_of(kept.pod)
 
-    def _follow_pod(self, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:
-        state = self.state
-        state.add_or_update_pod(key, pod.metadata.labels, pod.status.phase, now_ns, attribution)
-        for container in pod.spec.containers:
-            requests = container.resources.requests
-            cpu, memory = requests.get(CPU), requests.get(MEMORY)
-            state.add_or_update_container(
-                ContainerId(key, container.name),
-                cpu.milli_value() if cpu else 0,
-                memory.value() if memory else 0,
-                now_ns,
-            )
-
     def _number_of(self, pod: Pod) -> int:
         """Return the number of all pods like this one."""
         owner = owner_of(pod)
@@ -181,12 +221,10 @@ class Follower:
         )
         return self._numbers.setdefault(alike, len(self._numbers))
 
-    def _attribute(
-        self, pod: Pod, alike: int, standings: Standings
-    ) -> tuple[Attribution, tuple[Conflict, ...]]:
+    def _attribute(self, pod: Pod, alike: int, standings: Standings) -> _Attributed:
         """Return who learns from a pod; pods that differ in nothing that counts get one answer."""
         found = self._attributed.get(alike)
-        if found is not None and not found[1]:
+        if found is not None and not found.conflicts:
             return found
         attribution = attribute(pod, standings.index, standings.owners, standings.nodes)
         conflicts = (
@@ -194,8 +232,30 @@ class Follower:
             if len(attribution.matched) > 1
             else ()
         )
-        self._attributed[alike] = attribution, conflicts
-        return attribution, conflicts
+        found = self._attributed[alike] = _Attributed(attribution, self._shares(attribution), conflicts)
+        return found
+
+    def _shares(self, attribution: Attribution) -> tuple[int, ...]:
+        """Return the models that a pod belongs in: those of the VPAs that match it."""
+        models = self._models
+        held = tuple(models)
+        if models.is_whole or not all(model.compat.samples_follow_control for model in models.all()):
+            return held  # as upstream, a VPA then learns from all pods with its labels, whoever made them
+        concerned = {models.share(vpa) for vpa in attribution.matched}
+        return tuple(share for share in held if share in concerned)
+
+
+def _follow_pod(model: ClusterState, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:
+    model.add_or_update_pod(key, pod.metadata.labels, pod.status.phase, now_ns, attribution)
+    for container in pod.spec.containers:
+        requests = container.resources.requests
+        cpu, memory = requests.get(CPU), requests.get(MEMORY)
+        model.add_or_update_container(
+            ContainerId(key, container.name),
+            cpu.milli_value() if cpu else 0,
+            memory.value() if memory else 0,
+            now_ns,
+        )
 
 
 def usable_selector(one: Targeted, standings: Standings) -> Selector | Unusable:

@@ -41,25 +41,19 @@ class _Progress:
 
 @dataclass
 class HistoryLoader:
-    """Reads each namespace once; `take` hands the result over once."""
+    """Reads a namespace when it is wanted; `take` hands the result over once."""
 
     clock: Clock
     reader: UsageHistoryReader
     _tasks: dict[str, asyncio.Task[UsageHistory | Failed]] = field(default_factory=dict)
-    _taken: set[str] = field(default_factory=set)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     _progress: _Progress = field(default_factory=_Progress)
 
     def want(self, namespace: str, known_keys: Iterable[str]) -> None:
-        """Start reading a namespace, if it was not read before."""
-        if namespace not in self._tasks and namespace not in self._taken:
+        """Start reading a namespace, if it is not on its way."""
+        if namespace not in self._tasks:
             self._progress.wanted += 1
             self._tasks[namespace] = asyncio.ensure_future(self._read(namespace, frozenset(known_keys)))
-
-    def is_waiting(self, namespace: str) -> bool:
-        """Return whether a namespace's history is on its way."""
-        task = self._tasks.get(namespace)
-        return task is not None and not task.done()
 
     def take(self, namespace: str) -> UsageHistory | Failed | None:
         """Return what was read of a namespace, once; None if there is nothing (any more)."""
@@ -67,12 +61,7 @@ class HistoryLoader:
         if task is None or not task.done():
             return None
         del self._tasks[namespace]
-        self._taken.add(namespace)
         return task.result()
-
-    def start_over(self) -> None:
-        """Forget what was read, to read it again: somebody else led meanwhile."""
-        self._taken.clear()
 
     @property
     def counts(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What was before this process: loaded into the model for every VPA that is new to it, from Prometheus or checkpoints.
+"""What was before this process: loaded into the models for every VPA that is new to them, from Prometheus or checkpoints.
 
 A VPA is recommended for, and its history saved, only once its past is loaded: half a history would be written over the
 whole one (decision 0111).
@@ -22,6 +22,7 @@ from trimtab.model.usage_history import UsageHistory
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.history import Failed, HistoryLoader
+from trimtab.operator.vertical.models import Models
 from trimtab.operator.vertical.telemetry import RecommenderMetrics
 from trimtab.operator.vertical.usage import Bounds
 
@@ -40,7 +41,7 @@ class Loaded:
 
 
 class Past:
-    """Brings the past into the model; one per recommender."""
+    """Brings the past into the models; one per recommender."""
 
     def __init__(
         self,
@@ -55,12 +56,8 @@ class Past:
         self._loader = loader
         self._missing: set[str] = set()
         self._waiting: frozenset[str] = frozenset()
-
-    def start_over(self) -> None:
-        """Begin again with an empty model."""
-        self._missing.clear()
-        if self._loader is not None:
-            self._loader.start_over()
+        self._told: dict[int, tuple[ClusterState, set[str]]] = {}
+        """Per share: its model, and the namespaces whose history in Prometheus it was told."""
 
     async def arrived(self) -> None:
         """Wait until the history is read that VPAs wait for; forever if none do."""
@@ -75,52 +72,74 @@ class Past:
             await self._loader.close()
 
     async def load(
-        self, state: ClusterState, standings: Standings, new: Iterable[str], bounds: Bounds, now: datetime
+        self, models: Models, standings: Standings, new: Iterable[str], bounds: Bounds, now: datetime
     ) -> Loaded:
         """Load the past of VPAs that are new; raises, and is tried again, if checkpoints cannot be read."""
         self._missing.update(new)
-        self._missing &= state.vpas.keys()
+        self._missing = {vpa for vpa in self._missing if models.vpa(vpa) is not None}
         self._waiting = frozenset()
         if not self._missing:
             return Loaded()
-        waiting, failed = self._load_histories(state, standings, bounds, now)
+        waiting, failed = self._load_histories(models, standings, bounds, now)
         ready = sorted(vpa for vpa in self._missing if _namespace(vpa) not in waiting)
         if ready:
-            await self._load_checkpoints(state, ready, times.to_ns(now))
+            await self._load_checkpoints(models, ready, times.to_ns(now))
             self._missing.difference_update(ready)
         self._waiting = frozenset(waiting)
         return Loaded(self._waiting, failed)
 
-    async def _load_checkpoints(self, state: ClusterState, vpas: list[str], now_ns: int) -> None:
-        stored = await self._checkpoints.read()
+    async def _load_checkpoints(self, models: Models, vpas: list[str], now_ns: int) -> None:
+        stored = await self._checkpoints.read(vpas)
         for vpa in vpas:
-            known = _containers_with_samples(state, vpa) if self._loader is not None else frozenset()
+            model = models.of(vpa)
+            if model is None or vpa not in model.vpas:
+                continue  # lost while the list was on its way
+            known = _containers_with_samples(model, vpa) if self._loader is not None else frozenset()
             for checkpoint in stored.get(vpa, ()):
                 # What Prometheus told is the same usage: both together would count it twice.
                 if checkpoint.spec.container_name not in known:
-                    refusal = load_checkpoint(state, checkpoint, now_ns)
+                    refusal = load_checkpoint(model, checkpoint, now_ns)
                     if refusal:
                         log.warning("%s", refusal)
 
     def _load_histories(
-        self, state: ClusterState, standings: Standings, bounds: Bounds, now: datetime
+        self, models: Models, standings: Standings, bounds: Bounds, now: datetime
     ) -> tuple[set[str], dict[str, str]]:
         waiting: set[str] = set()
         failed: dict[str, str] = {}
         if self._loader is None:
             return waiting, failed
         for namespace in sorted({_namespace(vpa) for vpa in self._missing}):
+            untold = self._untold(models, namespace)
+            if not untold:
+                continue
             self._loader.want(namespace, self._label_keys(namespace, standings))
             found = self._loader.take(namespace)
+            if found is None:
+                waiting.add(namespace)
+                continue
+            for share in untold:
+                self._told[share][1].add(namespace)
             if isinstance(found, Failed):
                 failed[namespace] = found.why
-            elif found is not None:
-                self._replay(state, standings, found, bounds, now)
-            elif self._loader.is_waiting(namespace):
-                waiting.add(namespace)
+                continue
+            for share in untold:
+                self._replay(models[share], standings, found, bounds, now)
         for outcome, count in self._loader.counts.items():
             self._metrics.history.labels(outcome).set(count)
         return waiting, failed
+
+    def _untold(self, models: Models, namespace: str) -> list[int]:
+        """Return the shares with VPAs that lack their past, and whose models were not told this namespace's yet."""
+        told = {
+            share: self._told[share][1]
+            if share in self._told and self._told[share][0] is models[share]
+            else set[str]()
+            for share in models
+        }
+        self._told = {share: (models[share], namespaces) for share, namespaces in told.items()}
+        shares = {models.share(vpa) for vpa in self._missing if _namespace(vpa) == namespace}
+        return sorted(share for share in shares if namespace not in told[share])
 
     def _replay(
         self, state: ClusterState, standings: Standings, history: UsageHistory, bounds: Bounds, now: datetime

@@ -13,7 +13,6 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache import Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.fence import Fence
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resources import LEASES, PODS
@@ -28,6 +27,7 @@ from trimtab.decide.vertical.roles import (
 )
 from trimtab.model.lease import Lease
 from trimtab.model.pod import Pod
+from trimtab.operator.ownership import Ownership, Shared
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.references import pod_reference
 
@@ -52,10 +52,12 @@ class RoleKeeper:
 
     name = "roles"
 
-    def __init__(self, client: Client, fence: Fence, view: ClusterView, events: EventRecorder) -> None:
+    def __init__(
+        self, client: Client, ownership: Ownership, view: ClusterView, events: EventRecorder
+    ) -> None:
         self._client = client
         self._clock = client.clock
-        self._fence = fence
+        self._ownership = ownership
         self._view = view
         self._events = events
         self._leases: dict[tuple[str, str], _Seen] = {}
@@ -76,7 +78,7 @@ class RoleKeeper:
             while True:
                 self._wake.clear()
                 try:
-                    if self._fence.may_write():
+                    if self._ownership.may_write():
                         await self.step()
                 except Exception as error:  # one odd object must not end the others' roles
                     self._problems["roles"] = str(error)
@@ -84,6 +86,17 @@ class RoleKeeper:
                 await self._wait()
         finally:
             await self.close()
+
+    def shard_gained(self, shard: int, last_alive: float | None) -> None:
+        """Look at the roles that are ours now."""
+        self._wake.set()
+
+    def shard_lost(self, shard: int) -> None:
+        """Do nothing: the fence of its roles is closed."""
+
+    def is_shard_busy(self, shard: int) -> bool:
+        """Return whether a label is being changed."""
+        return isinstance(self._ownership, Shared) and self._ownership.is_busy(shard)
 
     async def close(self) -> None:
         """Stop watching Leases."""
@@ -103,6 +116,8 @@ class RoleKeeper:
         self._problems = {}
         changed = 0
         for declaration, pods in self._declared().items():
+            if not self._ownership.owns(_lease_of(declaration)):
+                continue
             informer = self._watch(declaration.namespace)
             await informer.wait_synced()
             identity = self._holder(declaration)
@@ -110,7 +125,7 @@ class RoleKeeper:
             if isinstance(plan, Malformed):
                 self._complain(pods[0], plan.message)
             else:
-                changed += await self._carry_out(plan)
+                changed += await self._carry_out(plan, self._ownership.share(_lease_of(declaration)))
         return changed
 
     def _declared(self) -> dict[Declaration, list[Pod]]:
@@ -118,7 +133,8 @@ class RoleKeeper:
         for pod in self._view.pods:
             declaration = declaration_of(pod)
             if isinstance(declaration, Malformed):
-                self._complain(pod, declaration.message)
+                if self._ownership.owns(pod.metadata.key):
+                    self._complain(pod, declaration.message)
             elif declaration is not None:
                 found[declaration].append(pod)
         return dict(sorted(found.items(), key=lambda item: (item[0].namespace, item[0].lease, item[0].key)))
@@ -139,18 +155,21 @@ class RoleKeeper:
                 creator = controller.parent if controller else None
         return keys
 
-    async def _carry_out(self, plan: tuple[Relabel, ...]) -> int:
+    async def _carry_out(self, plan: tuple[Relabel, ...], share: int) -> int:
         """Change labels in order; if a demotion fails nobody is promoted, so that no two pods have the role."""
         done = 0
         for change in plan:
             meta = change.pod.metadata
             body = {"metadata": {"labels": {change.key: change.value}}}
             try:
-                await self._client.patch(
-                    PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)
-                )
+                with self._ownership.writing(share) as client:
+                    await client.patch(
+                        PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)
+                    )
             except errors.NotFound:
                 continue  # gone, and its role with it
+            except errors.Fenced:
+                return done  # another copy keeps this role now
             except errors.ClusterError as error:
                 self._problems[f"role of {meta.key}"] = str(error)
                 log.warning("role of pod %s is not changed: %s", meta.key, error)
@@ -196,3 +215,8 @@ class RoleKeeper:
         pod = delta.new or delta.old
         if pod is not None and LEASE_ANNOTATION in pod.metadata.annotations:
             self._wake.set()
+
+
+def _lease_of(declaration: Declaration) -> str:
+    """Return what a role is shared out by: its Lease, so that one copy takes the label off and puts it on."""
+    return f"{declaration.namespace}/{declaration.lease}"

@@ -25,6 +25,10 @@ class Learned:
     state: ClusterState
     recommended: VPARecommendation
 
+    def model_of(self, vpa: str) -> ClusterState | None:
+        """Return the model, if it is about this VPA, by `namespace/name`."""
+        return self.state if vpa in self.state.vpas else None
+
     def recommendation(self, vpa: str) -> VPARecommendation | None:
         """Return the recommendation, by `namespace/name`."""
         return self.recommended if vpa in self.state.vpas else None

@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import wire
 from trimtab.model.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
 from trimtab.operator.caches import KindCache
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.follow import Unusable
 from trimtab.operator.vertical.kinds import VPAS
 
@@ -66,9 +66,17 @@ def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int) -> StatusChange | No
 class StatusWriter:
     """Writes statuses, a bounded number at once."""
 
-    def __init__(self, client: Client, cache: KindCache[VerticalPodAutoscaler], workers: int = 10) -> None:
-        self._client = client
+    def __init__(
+        self,
+        ownership: Ownership,
+        cache: KindCache[VerticalPodAutoscaler],
+        workers: int = 10,
+        *,
+        is_ours: Callable[[str], bool] = lambda _vpa: True,
+    ) -> None:
+        self._ownership = ownership
         self._cache = cache
+        self._is_ours = is_ours
         self._workers = workers
         self.failures: dict[str, str] = {}
         """Per VPA whose status could not be written last time: why."""
@@ -89,19 +97,22 @@ class StatusWriter:
 
     async def _write(self, change: StatusChange) -> bool:
         meta = change.vpa.metadata
+        if not self._is_ours(meta.key):
+            return False  # another copy recommends for it meanwhile, from a history of its own
         operations = [{"op": "add", "path": "/status", "value": wire.to_builtins(change.status)}]
         try:
-            written = await self._client.patch(
-                VPAS,
-                meta.name,
-                meta.namespace,
-                operations,
-                how=PatchType.JSON,
-                preconditions=Preconditions(uid=meta.uid or None),
-                subresource="status",
-            )
-        except errors.NotFound:
-            return False  # deleted meanwhile
+            with self._ownership.writing(self._ownership.share(meta.key)) as client:
+                written = await client.patch(
+                    VPAS,
+                    meta.name,
+                    meta.namespace,
+                    operations,
+                    how=PatchType.JSON,
+                    preconditions=Preconditions(uid=meta.uid or None),
+                    subresource="status",
+                )
+        except (errors.NotFound, errors.Fenced):
+            return False  # deleted meanwhile, or not ours any more
         except errors.ClusterError as error:
             self.failures[meta.key] = str(error)
             log.warning("status of VPA %s is not written: %s", meta.key, error)

@@ -2,6 +2,9 @@
 
 Besides every interval it runs as soon as a pod's labels move it into or out of a scope: a new leader should not wait
 a minute for its leader's size.
+
+Of several copies that share their work one updates at a time, the holder of one shard: the brakes count the evictions
+of a minute in the whole cluster, and a brake in pieces is either too loose or never lets go (decision 0036).
 """
 
 import asyncio
@@ -36,6 +39,8 @@ SETTLE_SECONDS = 1.0
 """A role moves with two label changes; both should be seen before anything is done."""
 STAND_BY_SECONDS = 1.0
 """How often a copy that does not lead looks whether it does."""
+UPDATING_SHARD = 0
+"""The shard whose holder updates."""
 SHORTEST_PAUSE = 5.0
 """Between two loops, however often roles move."""
 
@@ -88,6 +93,7 @@ class Updater:
         self._verdicts: Mapping[str, Verdict] = {}
         self._problems: dict[str, str] = {"updater": "no loop is complete yet"}
         self._wake = asyncio.Event()
+        self._is_updating = False
         self._record: UpdateRecord | None = None
         tools.view.pods.subscribe(self._on_pod)
 
@@ -115,6 +121,16 @@ class Updater:
             await self._clock.sleep(SHORTEST_PAUSE)
             await self._wait(self._settings.updater_interval.total_seconds() - SHORTEST_PAUSE)
 
+    def shard_gained(self, shard: int, last_alive: float | None) -> None:
+        """Do nothing: `run` looks whether it may."""
+
+    def shard_lost(self, shard: int) -> None:
+        """Do nothing: the next action of a loop under way finds the fence closed, and ends the loop."""
+
+    def is_shard_busy(self, shard: int) -> bool:
+        """Return whether an action may be under way."""
+        return shard == UPDATING_SHARD and self._is_updating
+
     async def _stand_by(self) -> None:
         """Wait for the lease, and then be as careful as any fresh process."""
         self._problems = {}
@@ -131,6 +147,7 @@ class Updater:
         await self._clock.sleep(SETTLE_SECONDS)
 
     async def _step_safely(self) -> None:
+        self._is_updating = True
         try:
             await self.step()
         except errors.ClusterError as error:
@@ -141,6 +158,8 @@ class Updater:
         ) as error:  # whatever is wrong with one loop, the next one starts from what is true then
             self._problems["updater"] = f"the last loop failed: {error}"
             log.exception("updater loop")
+        finally:
+            self._is_updating = False
 
     async def step(self) -> UpdateRecord | None:
         """Run one loop; None if the caches are not complete, for a pod that is not seen may be the only other one."""

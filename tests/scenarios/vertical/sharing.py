@@ -1,0 +1,136 @@
+"""Several copies of the vertical loops that share the VPAs out, and what can be seen of them."""
+
+import asyncio
+import itertools
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from tests.scenarios.line import Break, Line
+from tests.scenarios.vertical.stage import Actor, Stage
+from trimtab.cluster.client import Client
+from trimtab.cluster.sharding import Shards
+from trimtab.cluster.transport import Request
+from trimtab.operator.vertical.history import HistoryLoader
+from trimtab.operator.vertical.kinds import VPAS
+
+SHARDS = 6
+MIB = 2**20
+
+
+class Copy:
+    """One process with `--shards`: its loops, its Leases, and when it wrote what."""
+
+    def __init__(
+        self, stage: Stage, name: str, history: HistoryLoader | None = None, **settings: Any
+    ) -> None:
+        self.name = name
+        self.stage = stage
+        self.writes: list[tuple[float, str, str]] = []
+        """When, what kind of object, which one."""
+        self._line = Line(stage.transport)
+        client = Client(stage.clock, self._line, seed=len(name))
+        self.shards = Shards(client, stage.own_namespace, "trimtab-recommender", name, SHARDS)
+        self.actor = Actor(stage, stage.settings(**settings), history=history, fence=self.shards)
+        self.actor.line.break_write = self._note
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, *loops: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin to work: the recommender, or the loops that are named."""
+        chosen = loops or (self.actor.recommender.run,)
+        self._tasks = [asyncio.ensure_future(work()) for work in (*chosen, self.shards.run)]
+
+    @property
+    def is_dead(self) -> bool:
+        return self._line.crashed.is_set()
+
+    def crash(self) -> None:
+        """Die without a word."""
+        self._line.crashed.set()
+        self.actor.line.crashed.set()
+
+    def owns(self, vpa: str) -> bool:
+        return self.shards.of(f"{self.stage.namespace}/{vpa}").may_write()
+
+    def recommends(self, vpa: str) -> bool:
+        """Whether its last loop was about this VPA."""
+        return self.actor.recommender.recommendation(f"{self.stage.namespace}/{vpa}") is not None
+
+    def _note(self, number: int, request: Request) -> Break | None:
+        parts = request.path.strip("/").split("/")
+        place = parts.index("namespaces") + 2 if "namespaces" in parts else len(parts)
+        kind, name = parts[place], parts[place + 1] if len(parts) > place + 1 else ""
+        self.writes.append((self.stage.clock.monotonic(), kind, name))
+        return None
+
+    async def stop(self) -> None:
+        """End in order, the loops before the Leases as in a process; or what is left of it after a crash."""
+        for task in self._tasks:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self.actor.site.close()
+
+
+class Troupe:
+    """All copies, and everything that is ever recommended."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.copies: list[Copy] = []
+        self.most_owners = 0
+        self.told: dict[str, list[tuple[float, int | str | None, int | str | None]]] = defaultdict(list)
+        """Per VPA when which target was seen, of CPU and memory."""
+
+    def add(self, name: str, history: HistoryLoader | None = None, **settings: Any) -> Copy:
+        copy = Copy(self.stage, name, history, **settings)
+        self.copies.append(copy)
+        copy.start()
+        return copy
+
+    @property
+    def living(self) -> list[Copy]:
+        return [copy for copy in self.copies if not copy.is_dead]
+
+    async def pass_time(self, seconds: float, vpas: list[str], *, step: float = 5.0) -> None:
+        """Let time pass; look at each moment how many may write for a VPA, and what is recommended."""
+        for _ in range(int(seconds / step)):
+            await self.stage.clock.sleep(step)
+            for vpa in vpas:
+                self.most_owners = max(self.most_owners, sum(copy.owns(vpa) for copy in self.living))
+            await self._look(vpas)
+
+    async def _look(self, vpas: list[str]) -> None:
+        now = self.stage.clock.monotonic()
+        for vpa in vpas:
+            found = (await self.stage.client.get(VPAS.untyped(), vpa, self.stage.namespace)).get("status", {})
+            for entry in found.get("recommendation", {}).get("containerRecommendations", [{}]):
+                target = entry.get("target", {})
+                self.told[vpa].append((now, target.get("cpu"), target.get("memory")))
+
+    def written(self, since: float = 0.0) -> dict[str, list[tuple[float, str]]]:
+        """Return when and by whom each VPA's status was written."""
+        found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for copy in self.copies:
+            for when, kind, name in copy.writes:
+                if when >= since and kind == "verticalpodautoscalers":
+                    found[name].append((when, copy.name))
+        return {name: sorted(writes) for name, writes in found.items()}
+
+    async def close(self) -> None:
+        for copy in self.copies:
+            await copy.stop()
+
+
+def owners_in_turn(writes: list[tuple[float, str]]) -> list[str]:
+    return [copy for copy, _ in itertools.groupby(copy for _, copy in writes)]
+
+
+def with_troupe(play: Callable[..., None], act: Callable[[Troupe], Awaitable[None]]) -> None:
+    async def scenario(stage: Stage) -> None:
+        troupe = Troupe(stage)
+        try:
+            await act(troupe)
+        finally:
+            await troupe.close()
+
+    play(scenario)

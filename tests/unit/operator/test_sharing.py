@@ -1,0 +1,42 @@
+"""Which loops `--shards` shares out, and what is said about the others."""
+
+from dataclasses import replace
+
+import pytest
+
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.lab.server import Server
+from trimtab.operator.assembly import Operator
+from trimtab.operator.settings import Settings
+
+
+def start(*components: str, shards: int = 6) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with Server(clock, seed=1) as server:
+            client = Client(clock, InProcessTransport(server), seed=1)
+            Operator(clock, client, replace(Settings(), components=components, shards=shards))
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize(
+    "components",
+    [("horizontal",), ("recommender",), ("roles",), ("recommender", "updater", "admission", "roles")],
+)
+def test_loops_that_can_be_shared_may_be_run_with_others(components):
+    start(*components)
+
+
+@pytest.mark.parametrize("components", [("updater",), ("admission",), ("updater", "admission")])
+def test_loops_that_share_nothing_are_refused_with_the_reason(components):
+    with pytest.raises(ValueError, match=r"--shards: nothing of \w+.* one copy at a time"):
+        start(*components)
+
+
+def test_too_many_shards_are_refused():
+    with pytest.raises(ValueError, match="17 is not possible; use up to 16"):
+        start("recommender", shards=17)
