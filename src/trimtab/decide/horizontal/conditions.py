@@ -48,7 +48,10 @@ class Conditions:
 
     def is_true(self, kind: str) -> bool:
         """Return whether a condition is there and True."""
-        return any(condition.type == kind and condition.status == "True" for condition in self._items)
+        for condition in self._items:
+            if condition.type == kind:
+                return condition.status == "True"
+        return False
 
     def done(self) -> tuple[Condition, ...]:
         """Return the conditions in their order."""

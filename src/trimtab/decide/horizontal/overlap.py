@@ -19,7 +19,10 @@ def tell_extra_pods(draft: Draft, scale: Scale, selection: Selection, strategy: 
         return 0
     # While the target grows or shrinks, its status and its pods are not of the same moment.
     has = max(scale.spec.replicas, scale.status.replicas)
-    extra = _active_beyond(selection.pods, has) if strategy == SelectionStrategy.LABEL_SELECTOR else 0
+    extra = 0
+    # One comparison tells nearly always that there is none; only else are the pods looked at, one by one.
+    if len(selection.pods) > has and strategy == SelectionStrategy.LABEL_SELECTOR:
+        extra = max(sum(map(_is_active, selection.pods)) - has, 0)
     if extra:
         draft.conditions.set(EXTRA_PODS, "True", OVERLAP, _message(extra, has))
     elif draft.conditions.is_true(EXTRA_PODS):
@@ -27,12 +30,8 @@ def tell_extra_pods(draft: Draft, scale: Scale, selection: Selection, strategy: 
     return extra
 
 
-def _active_beyond(pods: tuple[PodFacts, ...], has: int) -> int:
-    """Return how many pods are active beyond a number; nearly always one comparison tells that there is none."""
-    if len(pods) <= has:
-        return 0
-    active = sum(not pod.is_deleted and pod.phase not in {"Succeeded", "Failed"} for pod in pods)
-    return max(active - has, 0)
+def _is_active(pod: PodFacts) -> bool:
+    return not pod.is_deleted and pod.phase not in {"Succeeded", "Failed"}
 
 
 def _message(extra: int, has: int) -> str:
