@@ -1,4 +1,7 @@
-"""Each scenario runs on the lab and on the real kube-apiserver (`-m real`); one adapter serves all of a module's."""
+"""Each scenario runs on the lab and on the real kube-apiserver (`-m real`); one adapter serves all of a module's.
+
+The pods are made by the lab's controllers, and on the real server by kube-controller-manager's.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,7 +12,8 @@ import pytest
 
 from tests.scenarios.adapter.served import ServedStage, served_stage
 from tests.scenarios.clocks import ShiftedClock
-from tools.peers.cluster import RealCluster
+from tests.scenarios.horizontal.workloads import Controllers
+from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.inprocess import InProcessTransport
@@ -40,11 +44,13 @@ async def _within(scenario: Awaitable[None]) -> None:
 async def _open(stack: AsyncExitStack, directory: Path, cluster: RealCluster | None) -> ServedStage:
     clock = ShiftedClock()
     if cluster is not None:
-        cluster.stop("kube-controller-manager")
+        cluster.need_controllers(WORKLOAD_CONTROLLERS)
         transport = HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig), environ={}))
-        return await stack.enter_async_context(served_stage(clock, transport, directory, prunes=True))
+        by_real = served_stage(clock, transport, directory, prunes=True, controlled=Controllers.REAL)
+        return await stack.enter_async_context(by_real)
     server = Server(clock)
     await stack.enter_async_context(ServedLab(server))
     headers = {"authorization": f"Bearer {server.tokens.admin}"}
     inside = InProcessTransport(server, headers=headers)
-    return await stack.enter_async_context(served_stage(clock, inside, directory, prunes=False))
+    by_lab = served_stage(clock, inside, directory, prunes=False, controlled=Controllers.LAB)
+    return await stack.enter_async_context(by_lab)

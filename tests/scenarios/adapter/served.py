@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.adapter.conftest import source_of, until, write_configuration
 from tests.scenarios.horizontal.stage import Stage
+from tests.scenarios.horizontal.workloads import Controllers
 from trimtab.adapter.component import AdapterComponent
 from trimtab.adapter.program import Adapter
 from trimtab.adapter.testing.values import CustomValue, ExternalValue
@@ -28,8 +29,10 @@ SERVICE, NAMESPACE = "trimtab-adapter-served", "kube-system"
 class ServedStage(Stage):
     """A stage without a stub: whoever asks for a metric asks the API server."""
 
-    def __init__(self, clock: Clock, transport: Transport, adapter: Adapter, *, prunes: bool) -> None:
-        super().__init__(clock, transport, prunes=prunes)
+    def __init__(
+        self, clock: Clock, transport: Transport, adapter: Adapter, *, prunes: bool, controlled: Controllers
+    ) -> None:
+        super().__init__(clock, transport, prunes=prunes, controlled=controlled)
         self.transport = transport  # type: ignore[assignment]  # the stub's place is taken by the server itself
         self.client = Client(clock, transport, seed=1)
         self.adapter = adapter
@@ -124,7 +127,7 @@ async def _serving(component: AdapterComponent) -> AsyncIterator[Adapter]:
 
 @asynccontextmanager
 async def served_stage(
-    clock: Clock, transport: Transport, directory: Path, *, prunes: bool
+    clock: Clock, transport: Transport, directory: Path, *, prunes: bool, controlled: Controllers
 ) -> AsyncIterator[ServedStage]:
     """Run an adapter, register it, and open a stage in front of it."""
     names = {"names": [f"{SERVICE}.{NAMESPACE}.svc", "localhost"]}
@@ -132,7 +135,7 @@ async def served_stage(
     file = write_configuration(directory, source, tls=names)
     client = Client(clock, transport, seed=4)
     async with _serving(AdapterComponent(clock, client, str(file))) as adapter:
-        stage = ServedStage(clock, transport, adapter, prunes=prunes)
+        stage = ServedStage(clock, transport, adapter, prunes=prunes, controlled=controlled)
         await stage.open()
         await stage.register(*VERSIONS)
         try:

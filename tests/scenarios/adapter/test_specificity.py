@@ -106,9 +106,9 @@ def test_spec_a3_external_series_are_summed_and_chosen_by_the_selector(play):
 def test_a_pods_metric_counts_only_the_series_of_its_selector(play):
     async def scenario(stage: ServedStage) -> None:
         await stage.deployment("workers", 2)
-        for index in range(2):
+        for pod in await stage.pods_of("workers"):
             for verb, rate in (("GET", "10"), ("POST", "1000")):
-                stage.set_object("rps", rate, "pods", f"workers-rs-{index}", verb=verb)
+                stage.set_object("rps", rate, "pods", pod, verb=verb)
         metric = pods_metric("rps", "5", verb="GET")
         await stage.hpa("workers", metrics=[metric], maxReplicas=50, behavior=QUICK)
         async with stage.running() as actor:
