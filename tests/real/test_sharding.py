@@ -5,19 +5,15 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tools.peers.cluster import RealCluster, free_port
+from tests.real.sharing import LEASE, SHARDS, Copy, until
+from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
@@ -30,46 +26,18 @@ from trimtab.operator.horizontal.kinds import OWN_HPAS
 
 pytestmark = pytest.mark.real
 
-SHARDS, LEASE, PERIOD = 6, 6.0, 5.0
+PERIOD = 5.0
 NAMES = [f"web-{number}" for number in range(12)]
 NAMESPACE = "sharing"
+FLAGS = (f"--horizontal-pod-autoscaler-sync-period={PERIOD:.0f}s", "--records=200")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
 )
 
 
-class Copy:
-    """One process, and what its port tells."""
-
-    def __init__(self, name: str, kubeconfig: Path, log: Path) -> None:
-        self.name = name
-        self.port = free_port()
-        self.log = log
-        flags = [
-            f"--kubeconfig={kubeconfig}", f"--port={self.port}", f"--watch-namespaces={NAMESPACE}", f"--shards={SHARDS}",
-            f"--leader-elect-resource-namespace={NAMESPACE}", f"--leader-elect-lease-duration={LEASE:.0f}s",
-            "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s",
-            f"--horizontal-pod-autoscaler-sync-period={PERIOD:.0f}s", "--records=200",
-        ]  # fmt: skip
-        with log.open("w") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", "from trimtab.cli import main; main()", "run", *flags],
-                stdout=output,
-                stderr=output,
-            )
-
-    def ask(self, page: str) -> bytes:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{page}", timeout=5) as answer:
-                return bytes(answer.read())
-        except urllib.error.HTTPError as error:
-            return bytes(error.read())
-        except OSError:
-            return b""
-
-    def is_ready(self) -> bool:
-        return b'"ready": true' in self.ask("/readyz")
+class Decider(Copy):
+    """A process that decides about HPAs."""
 
     def owned(self) -> set[str]:
         """Return the HPAs that this copy says to decide."""
@@ -80,15 +48,6 @@ class Copy:
         """Return when this copy decided about an HPA, as far as it still says so."""
         text = self.ask(f"/records?name={NAMESPACE}/{name}").decode()
         return [json.loads(line)["decision"]["now"] for line in text.splitlines() if line.startswith("{")]
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
 
 
 @asynccontextmanager
@@ -142,21 +101,10 @@ def _hpa(name: str) -> Json:
     return {**head, "spec": spec}
 
 
-async def until(condition: Callable[[], Any], seconds: float = 60) -> float:
-    """Wait until something is so, and return when it was."""
-    began = time.monotonic()
-    while True:
-        found = condition()
-        if await found if asyncio.iscoroutine(found) else found:
-            return time.monotonic()
-        assert time.monotonic() - began < seconds, f"{condition} did not come true"
-        await asyncio.sleep(0.1)
-
-
 class Watcher:
     """Changes every HPA again and again, and looks who says to own it."""
 
-    def __init__(self, client: Client, copies: list[Copy]) -> None:
+    def __init__(self, client: Client, copies: list[Decider]) -> None:
         self._client = client
         self.copies = copies
         self.most_owners = 0
@@ -186,7 +134,8 @@ def test_three_processes_share_and_one_killed_is_replaced(real_cluster: RealClus
 async def _three_processes(cluster: RealCluster, directory: Path) -> None:
     async with stage(cluster) as client:
         copies = [
-            Copy(name, cluster.kubeconfig, directory / f"{name}.log") for name in ("one", "two", "three")
+            Decider(name, cluster.kubeconfig, directory / f"{name}.log", NAMESPACE, *FLAGS)
+            for name in ("one", "two", "three")
         ]
         try:
             await _play(client, copies)
@@ -195,10 +144,10 @@ async def _three_processes(cluster: RealCluster, directory: Path) -> None:
                 copy.end()
 
 
-async def _play(client: Client, copies: list[Copy]) -> None:
+async def _play(client: Client, copies: list[Decider]) -> None:
     await until(lambda: all(copy.is_ready() for copy in copies))
     watcher = Watcher(client, copies)
-    await until(lambda: all(len(_held(copy)) == SHARDS // 3 for copy in copies))
+    await until(lambda: all(copy.shards() == SHARDS // 3 for copy in copies))
     settled = time.time()
     await watcher.go_on(8)
     owned = watcher.owners()
@@ -211,7 +160,7 @@ async def _play(client: Client, copies: list[Copy]) -> None:
     killed = time.time()
     watcher.copies = others
     await watcher.go_on(2 * LEASE)
-    await until(lambda: sum(len(_held(copy)) for copy in others) == SHARDS)
+    await until(lambda: sum(copy.shards() for copy in others) == SHARDS)
     await watcher.go_on(3)
     assert watcher.most_owners == 1
 
@@ -236,10 +185,3 @@ async def _play(client: Client, copies: list[Copy]) -> None:
     for copy in others:
         copy.process.terminate()
         assert copy.process.wait(15) == 0, copy.log.read_text()
-
-
-def _held(copy: Copy) -> set[str]:
-    """Return as many names as the copy's metric counts shards."""
-    lines = copy.ask("/metrics").decode().splitlines()
-    count = next((float(line.split()[1]) for line in lines if line.startswith("trimtab_shards_held ")), 0.0)
-    return {str(number) for number in range(int(count))}
