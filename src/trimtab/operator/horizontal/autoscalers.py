@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -22,6 +22,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
+    HPAScalingRules,
 )
 from trimtab.operator.horizontal.plans import Plan
 from trimtab.operator.horizontal.ring import RecordRing
@@ -229,8 +230,18 @@ def _with_losses(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
 
 
 def _is_whole(spec: HorizontalPodAutoscalerSpec) -> bool:
-    """Return whether an API server has filled in the defaults already; without `behavior` there are only two."""
-    return spec.behavior is None and spec.min_replicas is not None and bool(spec.metrics)
+    """Return whether an API server has filled in the defaults already: those that an HPA can have are looked at."""
+    if spec.min_replicas is None or not spec.metrics:
+        return False
+    if spec.behavior is None:
+        return True
+    up, down = spec.behavior.scale_up, spec.behavior.scale_down
+    return _is_complete(up) and _is_complete(down) and up.stabilization_window_seconds is not None
+
+
+def _is_complete(rules: HPAScalingRules | None) -> TypeGuard[HPAScalingRules]:
+    """Return whether rules for one direction name what any direction has a default for."""
+    return rules is not None and rules.select_policy is not None and bool(rules.policies)
 
 
 def stored_memory(autoscaler: Autoscaler, seen: HorizontalPodAutoscaler) -> Memory:
