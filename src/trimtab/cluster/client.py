@@ -5,15 +5,17 @@ Every write carries a precondition wherever the API has one and the caller names
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.codec import Page, decode_answer, decode_page
+from trimtab.cluster.codec import Page, decode_answer
 from trimtab.cluster.fence import Fence
 from trimtab.cluster.pacing import Pacer
+from trimtab.cluster.paging import read_pages
 from trimtab.cluster.patching import (
     DELETE_DEFAULTS,
     NO_PRECONDITIONS,
@@ -23,7 +25,7 @@ from trimtab.cluster.patching import (
 )
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.sender import Sender
-from trimtab.cluster.transport import Query, Request, Transport
+from trimtab.cluster.transport import Query, Request, Response, Transport
 from trimtab.model import wire
 
 T = TypeVar("T")
@@ -98,28 +100,24 @@ class Client:
         answer = await self.sender.send(act, Request("GET", path, query))
         return decode_answer(act, answer.body, into)
 
-    async def pages(
+    def pages(
         self,
         resource: Resource[T],
         selection: Selection = EVERYTHING,
         *,
         limit: int = PAGE_SIZE,
         retry: bool = True,
-    ) -> AsyncIterator[Page[T]]:
-        """Yield the pages of a list; 0 as `limit` asks for everything in one."""
+    ) -> AsyncGenerator[Page[T], None]:
+        """Return the pages of a list; 0 as `limit` asks for everything in one."""
         act = f"listing {resource.describe(selection.namespace, None)}"
         send = self.sender.send if retry else self.sender.send_in_turn
-        token = ""
-        while True:
-            query = selection.query()
-            query += [("limit", str(limit))] if limit else []
-            query += [("continue", token)] if token else []
-            answer = await send(act, Request("GET", resource.path(selection.namespace), query))
-            page = decode_page(act, answer.body, resource.struct)
-            yield page
-            token = page.continue_token
-            if not token:
-                return
+        query = selection.query() + ([("limit", str(limit))] if limit else [])
+
+        def ask(token: str) -> Coroutine[Any, Any, Response]:
+            more = [("continue", token)] if token else []
+            return send(act, Request("GET", resource.path(selection.namespace), [*query, *more]))
+
+        return read_pages(act, resource.struct, ask)
 
     async def list(self, resource: Resource[T], selection: Selection = EVERYTHING) -> Listing[T]:
         """List everything selected; an expired continue token starts over without pages (fault F12)."""
@@ -228,9 +226,10 @@ class Client:
     async def _collect(self, resource: Resource[T], selection: Selection, limit: int) -> Listing[T]:
         items: list[T] = []
         version = ""
-        async for page in self.pages(resource, selection, limit=limit):
-            items += page.items
-            version = page.resource_version
+        async with aclosing(self.pages(resource, selection, limit=limit)) as pages:
+            async for page in pages:
+                items += page.items
+                version = page.resource_version
         return Listing(tuple(items), version)
 
 

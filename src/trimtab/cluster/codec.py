@@ -90,6 +90,14 @@ class _RawList(wire.Wire, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
+class _Head(wire.Wire, frozen=True):
+    metadata: ListMeta = ListMeta()
+
+
+_LONGEST_HEAD = 8192
+"""Bytes before the first item; a continue token is a few hundred."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
     """One line of a watch: what happened and to which object."""
@@ -129,6 +137,17 @@ def decode_page(act: str, body: bytes, kind: type[T]) -> Page[T]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _decode_one_by_one(act, body, kind)
     return Page(listing.items or (), listing.metadata.resource_version, listing.metadata.continue_)
+
+
+def read_token(body: bytes) -> str:
+    """Return the continue token of a page from its beginning, where API servers write it; empty if it is not there."""
+    items = body.find(b'"items":[', 0, _LONGEST_HEAD)
+    if items < 0:
+        return ""
+    try:
+        return wire.decode(body[:items].rstrip(b", \n") + b"}", _Head).metadata.continue_
+    except wire.WireError:
+        return ""
 
 
 def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> Page[T]:

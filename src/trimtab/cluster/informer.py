@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from trimtab.cluster import errors
 from trimtab.cluster.cache import Cache, Change, Delta
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, Selection
-from trimtab.cluster.codec import Event, Object, Unreadable
+from trimtab.cluster.codec import Event, Object, Page, Unreadable
 from trimtab.cluster.pacing import Backoff
 from trimtab.cluster.resource import Kept, Resource
 from trimtab.cluster.store import Index, Store, is_older, later
@@ -146,22 +146,28 @@ class Informer(Generic[T]):
 
     async def _read_pages(self, limit: int) -> "_Listed[T]":
         listed: _Listed[T] = _Listed()
-        async for page in self._client.pages(self.resource, self._selection, limit=limit, retry=False):
-            if is_older(page.resource_version, self._highest):
-                self.counts.stale_lists += 1
-                raise StaleListError(
-                    f"{self.resource.plural}: the server answered as of version {page.resource_version}, "
-                    f"we have seen {self._highest}; waiting for it to catch up"
-                )
-            listed.unreadable += page.unreadable
-            for whole in page.items:
-                thing = self._kept(whole)
-                if isinstance(thing, Unreadable):
-                    listed.unreadable.append(thing)
-                else:
-                    listed.objects.put(self._cache.known(thing))
-            listed.version = page.resource_version
+        asked = self._client.pages(self.resource, self._selection, limit=limit, retry=False)
+        async with aclosing(asked) as pages:
+            async for page in pages:
+                self._add_page(listed, page)
+                del page  # its whole objects are not to wait for the next one
         return listed
+
+    def _add_page(self, listed: "_Listed[T]", page: Page[Any]) -> None:
+        if is_older(page.resource_version, self._highest):
+            self.counts.stale_lists += 1
+            raise StaleListError(
+                f"{self.resource.plural}: the server answered as of version {page.resource_version}, "
+                f"we have seen {self._highest}; waiting for it to catch up"
+            )
+        listed.unreadable += page.unreadable
+        for whole in page.items:
+            thing = self._kept(whole)
+            if isinstance(thing, Unreadable):
+                listed.unreadable.append(thing)
+            else:
+                listed.objects.put(self._cache.known(thing))
+        listed.version = page.resource_version
 
     def _replace(self, listed: "_Listed[T]") -> None:
         self.counts.unreadable.clear()

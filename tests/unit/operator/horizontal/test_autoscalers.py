@@ -16,11 +16,11 @@ CPU = {
     "type": "Resource",
     "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}},
 }
-WHOLE = {
+WHOLE: dict[str, dict[str, object]] = {
     "no behavior": {"minReplicas": 1, "metrics": [CPU]},
     "both directions": {"minReplicas": 1, "metrics": [CPU], "behavior": {"scaleUp": UP, "scaleDown": DOWN}},
 }
-PARTS = {
+PARTS: dict[str, dict[str, object]] = {
     "nothing": {},
     "no metrics": {"minReplicas": 2},
     "one direction": {"minReplicas": 1, "metrics": [CPU], "behavior": {"scaleUp": UP}},
