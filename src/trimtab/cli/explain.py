@@ -16,6 +16,7 @@ from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
 from trimtab.cluster.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
+from trimtab.decide.horizontal.record import WELL, decided, loads
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
@@ -36,9 +37,16 @@ GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=tru
     help="Address of a running operator's port, as http://127.0.0.1:8080, for HPAs; without it the decision is made on the spot.",
 )
 @click.option(
-    "--feature-gates", default=GATES, show_default=True, help="Gates for a decision made on the spot."
+    "--feature-gates",
+    default="",
+    show_default=GATES,
+    help="Gates to decide with; the operator's last decision is made again with them.",
 )
-@click.option("--compat", default="", help="Decide on the spot as upstream does: kubernetes-1.36.")
+@click.option(
+    "--compat",
+    default="",
+    help="Decide as upstream does: kubernetes-1.36; the operator's last decision is made again so.",
+)
 @click.option(
     "-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text", show_default=True
 )
@@ -52,10 +60,12 @@ def command(what: str, namespace: str, operator: str, output: str, **options: st
         return
     if kind not in {"hpa", "thpa", "horizontalpodautoscaler", ""} or not name:
         raise CommandError(f"{what!r} cannot be explained", "say hpa/NAME, vpa/NAME or pod/NAME")
-    if operator:
+    if operator and not options["compat"] and not options["feature_gates"]:
         _show(_from_operator(operator, namespace or "default", name, output), output)
         return
-    record = _on_the_spot(name, namespace, options)
+    record = (
+        _ruled(operator, namespace, name, options) if operator else _on_the_spot(name, namespace, options)
+    )
     if output == "record":
         click.echo(wire.encode(record).decode())
         return
@@ -73,7 +83,7 @@ def _explain_vertical(kind: str, name: str, namespace: str, output: str, options
             client.clock,
             client,
             namespace or context_namespace,
-            gates=FeatureGates.parse(options["feature_gates"]),
+            gates=FeatureGates.parse(options["feature_gates"] or GATES),
             settings=Settings(),
             compat=compat_of(options["compat"]),
         )
@@ -92,12 +102,30 @@ def _explain_vertical(kind: str, name: str, namespace: str, output: str, options
     _show({"about": f"{kind}/{name}", "text": text, "explanation": wire.to_builtins(found.data)}, output)
 
 
+def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) -> Record:
+    """Make the operator's last decision again, on what it saw, by other rules than its own."""
+    lines = _from_operator(operator, namespace or "default", name, "record").splitlines()
+    if not lines:
+        raise CommandError(
+            f"the operator has not decided about {name!r} yet", "ask again after a sync", FOUND
+        )
+    last = loads(lines[-1])
+    try:
+        rules = rules_of(Settings(feature_gates=options["feature_gates"], compat=options["compat"]))
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    seen = last.observation
+    gates = rules.gates if options["feature_gates"] else seen.gates
+    compat = rules.compat if options["compat"] else seen.compat
+    # What became of the other decision is not told of this one: it was not carried out.
+    return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
+
+
 def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Record:
     async def look(client: Client, context_namespace: str) -> Record | None:
         where = namespace or context_namespace
-        settings = Settings(
-            watch_namespaces=(where,), feature_gates=options["feature_gates"], compat=options["compat"]
-        )
+        gates = options["feature_gates"] or GATES
+        settings = Settings(watch_namespaces=(where,), feature_gates=gates, compat=options["compat"])
         found = None
         for native in (False, True):
             chosen = replace(settings, own_hpas=not native, native_hpas=native)

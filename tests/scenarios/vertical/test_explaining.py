@@ -42,5 +42,9 @@ def test_a_pod_and_a_vpa_are_explained(play):
         assert "labels do not match podSelector role=leader" in vpa.data.not_fed_by[f"{ns}/db-1"]
         target = [one for one in vpa.data.amounts if (one.bound, one.resource) == ("target", "memory")]
         assert target[0].amount == LEADER_TARGET
+        assert f"  recommends for app: cpu 126m, memory {LEADER_TARGET}" in vpa.lines
+        saved = (await stage.checkpoints())["lead-app"]["status"]["lastUpdateTime"]
+        assert vpa.data.saved_at == saved
+        assert any(f"saved at {saved}, without the memory peaks" in line for line in vpa.lines)
 
     play(scenario)

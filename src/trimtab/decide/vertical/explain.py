@@ -19,6 +19,7 @@ from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError
 from trimtab.decide.vertical.sizing import size_pod
 from trimtab.model.pod import Pod
 from trimtab.model.resources import ResourceList
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.model.wire import Wire
 
 
@@ -72,6 +73,10 @@ class VPAExplanation(Wire):
     fed_by: tuple[str, ...] = ()
     not_fed_by: dict[str, str] = msgspec.field(default_factory=dict)
     """Pods of the same workload that do not feed it, with the reason."""
+    recommends: dict[str, ResourceList] = msgspec.field(default_factory=dict)
+    """The target of each container, as the status has it."""
+    saved_at: str = ""
+    """When the history was saved that the amounts are derived from; empty if it is the recommender's own."""
     amounts: tuple[AmountExplanation, ...] = ()
     cuts: tuple[str, ...] = ()
 
@@ -138,9 +143,16 @@ def explain_vpa(
         scope=describe_scope(claim.scope),
         fed_by=tuple(sorted(fed_by)),
         not_fed_by=dict(sorted(not_fed_by.items())),
+        recommends=_recommends(claim.vpa),
         amounts=tuple(_amounts(recommended)),
         cuts=tuple(str(cut) for cut in cuts),
     )
+
+
+def _recommends(vpa: VerticalPodAutoscaler) -> dict[str, ResourceList]:
+    recommended = vpa.status.recommendation
+    entries = recommended.container_recommendations if recommended else ()
+    return {one.container_name: one.target for one in entries}
 
 
 def describe_scope(scope: Scope | ScopeError) -> str:
@@ -206,6 +218,13 @@ def vpa_lines(found: VPAExplanation) -> list[str]:
         f"  fed by {', '.join(found.fed_by) or 'no pod'}",
     ]
     lines += [f"  not fed by {pod}: {reason}" for pod, reason in found.not_fed_by.items()]
+    lines += [
+        f"  recommends for {name}: {_amounts_text(target)}" for name, target in found.recommends.items()
+    ]
+    if found.saved_at:
+        lines.append(
+            f"  by its history as saved at {found.saved_at}, without the memory peaks of days that still run:"
+        )
     lines += [f"  {entry.container} {entry.bound} {entry.resource}: {entry.text}" for entry in found.amounts]
     lines += [f"  {cut}" for cut in found.cuts]
     return lines

@@ -5,6 +5,8 @@ Numbers are derived from the checkpoints that the recommender saved, and the tex
 
 from dataclasses import dataclass
 
+import msgspec
+
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.compat import DEFAULT, Compat
@@ -18,6 +20,7 @@ from trimtab.decide.vertical.explain import (
 )
 from trimtab.decide.vertical.observation import NamespaceRanges
 from trimtab.model.gates import FeatureGates
+from trimtab.model.times import format_time
 from trimtab.operator.caches import Caches
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.foresight import next_verdicts
@@ -103,4 +106,6 @@ class Explainer:
             recommended.containers if recommended else (),
             recommended.cuts if recommended else (),
         )
+        if learned is not None and learned.saved_at is not None:
+            found = msgspec.structs.replace(found, saved_at=format_time(learned.saved_at))
         return Explained(found, vpa_lines(found))

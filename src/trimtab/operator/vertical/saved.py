@@ -5,6 +5,7 @@ memory windows that still run.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, Selection
@@ -24,6 +25,8 @@ class Learned:
 
     state: ClusterState
     recommended: VPARecommendation
+    saved_at: datetime | None = None
+    """When the last of it was saved; None if nothing is."""
 
     def model_of(self, vpa: str) -> ClusterState | None:
         """Return the model, if it is about this VPA, by `namespace/name`."""
@@ -52,9 +55,9 @@ class SavedHistory:
         vpa = state.add_or_update_vpa(one.vpa, selector)
         now_ns = times.to_ns(self._clock.now())
         saved = await self._client.list(CHECKPOINTS, Selection(one.vpa.metadata.namespace))
-        for checkpoint in saved.items:
-            if checkpoint.spec.vpa_object_name == one.vpa.metadata.name:
-                load_checkpoint(state, checkpoint, now_ns)
-        return Learned(
-            state, recommend_vpas(state, [vpa], RecommenderSettings(), PostProcessing(), now_ns)[0]
-        )
+        ours = [item for item in saved.items if item.spec.vpa_object_name == one.vpa.metadata.name]
+        for checkpoint in ours:
+            load_checkpoint(state, checkpoint, now_ns)
+        dates = [item.status.last_update_time for item in ours if item.status.last_update_time is not None]
+        recommended = recommend_vpas(state, [vpa], RecommenderSettings(), PostProcessing(), now_ns)[0]
+        return Learned(state, recommended, max(dates, default=None))
