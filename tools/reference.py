@@ -39,10 +39,7 @@ def _flags() -> str:
         "# Flags of `trimtab run`\n",
         "Every flag can be set by the environment variable beside it. Durations are written as 15s, 5m or 1h30m.\n",
     ]
-    grouped = itertools.groupby(
-        sorted(declared(), key=lambda one: one[1].group), key=lambda one: one[1].group
-    )
-    for group, settings in grouped:
+    for group, settings in itertools.groupby(declared(), key=lambda one: one[1].group):
         rows = [
             (
                 f"`{flag.name}`<br>`{flag.environment}`",

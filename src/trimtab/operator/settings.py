@@ -20,6 +20,18 @@ _PROCESS = "Process"
 _LEADER = "Leader election"
 _METRICS = "Metrics"
 _DASHBOARD = "Dashboard"
+GROUPS = (
+    _PROCESS,
+    _HORIZONTAL,
+    _METRICS,
+    _LEADER,
+    "Recommender",
+    "History",
+    "Updater",
+    "Admission",
+    _DASHBOARD,
+)
+"""The groups of settings, in the order in which a newcomer wants to read about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,8 +331,8 @@ class Settings(VerticalSettings):
 
 
 def declared() -> Iterator[tuple[Field[Any], Flag]]:
-    """Yield each setting with what is said about it, in the order of declaration."""
-    for each in fields(Settings):
+    """Yield each setting with what is said about it, group by group, in each in the order of declaration."""
+    for each in sorted(fields(Settings), key=lambda one: GROUPS.index(one.metadata["flag"].group)):
         yield each, each.metadata["flag"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import trimtab
 from trimtab import cli
+from trimtab.operator.settings import GROUPS
 
 
 def test_every_command_is_described_by_its_own_first_sentence():
@@ -24,6 +25,14 @@ def test_help_names_the_commands_and_exit_codes(capsys):
     out = capsys.readouterr().out
     assert all(name in out for name in cli.COMMANDS)
     assert "Exit codes" in out
+
+
+def test_the_help_of_run_is_in_groups_and_begins_with_what_a_newcomer_needs(capsys):
+    assert cli.answer(["run", "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == [*GROUPS, "Options"]
+    assert lines[lines.index("Process:") + 1].startswith("  --components ")
 
 
 def test_help_imports_no_command():
