@@ -158,7 +158,10 @@ class LeaderElector:
             ):
                 held: bool | None = await self._acquire_or_renew()
         except (errors.ClusterError, TimeoutError) as error:
-            log.warning("lease %s/%s: %s", self._namespace, self._name, str(error) or "no answer in time")
+            why = str(error) or "no answer in time"
+            if isinstance(error, errors.NotFound):  # a lease that is missing is made, so its namespace is
+                why += f"; nobody leads until there is one: kubectl create namespace {self._namespace}"
+            log.warning("lease %s/%s: %s", self._namespace, self._name, why)
             held = None
         if held:
             self._settle(sent_at + self._times.renew_deadline)

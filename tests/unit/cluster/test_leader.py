@@ -280,3 +280,15 @@ def test_the_margin_between_deadline_and_duration_is_required():
 
 def test_identities_differ_on_one_host():
     assert unique_identity("h") != unique_identity("h")
+
+
+def test_a_missing_namespace_is_told_with_what_to_do(caplog):
+    """A first `trimtab run` waited for ever on a cluster without our namespace, and the log did not say why."""
+
+    async def scenario(world):
+        missing = Answer(404, status(404, "NotFound", 'namespaces "trimtab" not found'))
+        world.api.fault = lambda request: missing if request.method == "POST" else None
+        await world.elector("one").step()
+        assert "nobody leads until there is one: kubectl create namespace trimtab" in caplog.text
+
+    run(scenario)
