@@ -4,7 +4,7 @@ Nothing raises: what cannot be read is a list of field errors, what is legal but
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,14 +76,10 @@ def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
             FieldPath("."), shape.describe(data), "a manifest must be an object with apiVersion and kind"
         )
         return Manifest("document", "", errors=(error,))
-    missing = [
-        name for name in ("apiVersion", "kind") if not isinstance(data.get(name), str) or not data[name]
-    ]
+    untyped = tuple(_type_errors(data))
     kind, key = _text(data.get("kind")) or "document", _key_of(data)
-    if missing:
-        return Manifest(
-            kind, key, errors=tuple(required(FieldPath(name), "must be text") for name in missing)
-        )
+    if untyped:
+        return Manifest(kind, key, errors=untyped)
     versions = _KNOWN.get((group_of(data["apiVersion"]), kind))
     if versions is None:
         return Manifest(kind, key, is_known=False)
@@ -91,6 +87,15 @@ def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
         error = not_supported(FieldPath("apiVersion"), data["apiVersion"], versions)
         return Manifest(kind, key, errors=(error,))
     return _judged(data, kind, versions[data["apiVersion"]], gates)
+
+
+def _type_errors(data: Mapping[str, Any]) -> Iterator[FieldError]:
+    for name in ("apiVersion", "kind"):
+        given = data.get(name)
+        if given is None or given == "":
+            yield required(FieldPath(name), "must be text")
+        elif not isinstance(given, str):
+            yield shape.wrong_type(FieldPath(name), given, "text")
 
 
 def _judged(data: Mapping[str, Any], kind: str, wanted: type[wire.Wire], gates: FeatureGates) -> Manifest:

@@ -92,7 +92,7 @@ def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Ite
     elif type(info) in _SCALARS:
         fits, wanted = _SCALARS[type(info)]
         if not fits(data):
-            yield _wrong_type(path, data, wanted)
+            yield wrong_type(path, data, wanted)
 
 
 _SCALARS: dict[type[inspect.Type], tuple[Callable[[Any], bool], str]] = {
@@ -108,7 +108,7 @@ def _present(info: inspect.UnionType) -> inspect.Type:
 
 def _walk_struct(data: Any, info: inspect.StructType, path: FieldPath) -> Iterator[FieldError]:
     if not isinstance(data, dict):
-        yield _wrong_type(path, data, "an object")
+        yield wrong_type(path, data, "an object")
         return
     for field in info.fields:
         value = data.get(field.encode_name)
@@ -118,7 +118,7 @@ def _walk_struct(data: Any, info: inspect.StructType, path: FieldPath) -> Iterat
 
 def _walk_map(data: Any, info: inspect.DictType, path: FieldPath) -> Iterator[FieldError]:
     if not isinstance(data, dict):
-        yield _wrong_type(path, data, "an object")
+        yield wrong_type(path, data, "an object")
         return
     for key, value in data.items():
         if isinstance(info.key_type, inspect.IntType) and not key.isdecimal():
@@ -131,7 +131,7 @@ def _walk_list(
     data: Any, info: inspect.VarTupleType | inspect.ListType, path: FieldPath, name: str
 ) -> Iterator[FieldError]:
     if not isinstance(data, list):
-        yield _wrong_type(path, data, "a list")
+        yield wrong_type(path, data, "a list")
         return
     for position, value in enumerate(data):
         yield from _walk(value, info.item_type, path.index(position), name)
@@ -140,21 +140,21 @@ def _walk_list(
 def _check_integer(data: Any, path: FieldPath, name: str) -> Iterator[FieldError]:
     bits = 64 if name in INT64_FIELDS else 32
     if isinstance(data, bool) or not isinstance(data, int):
-        yield _wrong_type(path, data, "an integer")
+        yield wrong_type(path, data, "an integer")
     elif not -(2 ** (bits - 1)) <= data < 2 ** (bits - 1):
         yield invalid(path, data, f"must fit in a {bits}-bit integer")
 
 
 def _check_number(data: Any, path: FieldPath) -> Iterator[FieldError]:
     if isinstance(data, bool) or not isinstance(data, int | float):
-        yield _wrong_type(path, data, "a number")
+        yield wrong_type(path, data, "a number")
     elif not -sys.float_info.max <= data <= sys.float_info.max:
         yield invalid(path, _shown(data), "must fit in a 64-bit floating-point number")
 
 
 def _check_quantity(data: Any, path: FieldPath) -> Iterator[FieldError]:
     if isinstance(data, bool) or not isinstance(data, str | int | float):
-        yield _wrong_type(path, data, "a quantity such as 500m or 1Gi")
+        yield wrong_type(path, data, "a quantity such as 500m or 1Gi")
         return
     try:
         Quantity.parse(data if isinstance(data, str) else repr(data))
@@ -164,7 +164,7 @@ def _check_quantity(data: Any, path: FieldPath) -> Iterator[FieldError]:
 
 def _check_time(data: Any, path: FieldPath) -> Iterator[FieldError]:
     if not isinstance(data, str):
-        yield _wrong_type(path, data, "a time such as 2026-01-15T12:00:00Z")
+        yield wrong_type(path, data, "a time such as 2026-01-15T12:00:00Z")
         return
     try:
         parse_time(data)
@@ -172,7 +172,8 @@ def _check_time(data: Any, path: FieldPath) -> Iterator[FieldError]:
         yield invalid(path, _shown(data), "must be a time such as 2026-01-15T12:00:00Z")
 
 
-def _wrong_type(path: FieldPath, data: Any, wanted: str) -> FieldError:
+def wrong_type(path: FieldPath, data: Any, wanted: str) -> FieldError:
+    """Report a value of another JSON type than the one that is wanted."""
     return type_invalid(
         path if path.text else _WHOLE, _shown(data), f"must be {wanted}, not {describe(data)}"
     )

@@ -36,13 +36,19 @@ def decode(data: bytes | str, kind: type[T]) -> T:
     except msgspec.ValidationError:
         pass  # not kept: an error that its own frame refers to is garbage that only the collector finds
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"not valid JSON: {error}") from error
+        raise _unreadable(error) from error
     try:
         return _decode_cleaned(data, kind)
     except (msgspec.ValidationError, OverflowError) as error:
         raise WireError(_complaint(data, kind)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"not valid JSON: {error}") from error
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> WireError:
+    if isinstance(error, RecursionError):
+        return WireError("not valid JSON: it is nested too deep to be read")
+    return WireError(f"not valid JSON: {error}")
 
 
 def _decode_cleaned(data: bytes | str, kind: type[T]) -> T:

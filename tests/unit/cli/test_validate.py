@@ -145,7 +145,7 @@ def test_lists_are_unpacked_and_other_kinds_skipped(check):
         ("- 1\n- 2\n", "a manifest must be an object with apiVersion and kind"),
         ("just text\n", "a manifest must be an object with apiVersion and kind"),
         ("kind: HorizontalPodAutoscaler\n", "apiVersion: Required value"),
-        ("apiVersion: v1\nkind: 5\n", "kind: Required value"),
+        ("apiVersion: v1\nkind: 5\n", "kind: Invalid value: 5: must be text, not an integer"),
         (HPA.replace("autoscaling/v2", "autoscaling/v3"), 'apiVersion: Unsupported value: "autoscaling/v3"'),
         (VPA.replace("k8s.io/v1", "k8s.io/v1beta2"), 'supported values: "autoscaling.k8s.io/v1"'),
         (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trimtab.model.crds.schema import Schema, rule, rules
+from trimtab.model.crds.schema import QUANTITY_SUFFIX, Schema, rule, rules
 
 NAME_LENGTH = 253
 TEXT_LENGTH = 512
@@ -17,7 +17,6 @@ LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 
-_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*([12]?[0-9]|30))?"
 _SOME = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
 _ANY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 
@@ -39,8 +38,10 @@ def _number(pattern: str, **bounds: Any) -> Schema:
     }
 
 
-POSITIVE = _number(rf"\+?{_SOME}{_SUFFIX}", minimum=0, exclusiveMinimum=True)
-NOT_NEGATIVE = _number(rf"\+?{_ANY}{_SUFFIX}", minimum=0)
+NO_SIGN = rf"^\+?{_ANY}{QUANTITY_SUFFIX}$"
+"""Text of a quantity that is not below zero."""
+POSITIVE = _number(rf"\+?{_SOME}{QUANTITY_SUFFIX}", minimum=0, exclusiveMinimum=True)
+NOT_NEGATIVE = _number(rf"\+?{_ANY}{QUANTITY_SUFFIX}", minimum=0)
 FRACTION = _number(
     r"\+?(1(\.0*)?|0?\.[0-9]*[1-9][0-9]*|1000m|[1-9][0-9]{0,2}m)", minimum=0, exclusiveMinimum=True, maximum=1
 )

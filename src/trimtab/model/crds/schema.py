@@ -12,13 +12,17 @@ from trimtab.model.wire import Wire
 
 Schema = dict[str, Any]
 
+LARGEST_INT32 = 2**31 - 1
 QUANTITY_LENGTH = 64
 """Longest quantity taken as text; a number with a suffix never needs so much, and rules that read it stay cheap."""
+
+QUANTITY_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*([12]?[0-9]|30))?"
 
 QUANTITY: Schema = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
-    "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
+    # The exponent is bounded: an API server takes a minute over 1e-1000000000.
+    "pattern": rf"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+){QUANTITY_SUFFIX}$",
     "maxLength": QUANTITY_LENGTH,
 }
 
@@ -68,7 +72,10 @@ def _schema(info: inspect.Type, notes: Notes, name: str) -> Schema:
     if isinstance(info, inspect.DictType):
         return {"type": "object", "additionalProperties": _schema(info.value_type, notes, name)}
     if isinstance(info, inspect.IntType):
-        return {"type": "integer", "format": "int64" if name in INT64_FIELDS else "int32"}
+        if name in INT64_FIELDS:
+            return {"type": "integer", "format": "int64"}
+        # The format alone is refused without the value and without its field.
+        return {"type": "integer", "format": "int32", "maximum": LARGEST_INT32}
     if isinstance(info, inspect.DateTimeType):
         # Go writes a time that is not set as null.
         return {"type": "string", "format": "date-time", "nullable": True}

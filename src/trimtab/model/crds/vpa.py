@@ -1,10 +1,11 @@
 """The definitions of VerticalPodAutoscaler and its checkpoints: upstream's v1, `vpaScope`, and our estimator settings."""
 
 from trimtab.model.crds.definition import AGE, APPROVAL, Column, Crd
-from trimtab.model.crds.rules import FRACTION, NAME_LENGTH, NOT_NEGATIVE, described
+from trimtab.model.crds.rules import FRACTION, NAME_LENGTH, NO_SIGN, NOT_NEGATIVE, described
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
 from trimtab.model.meta import Condition, CrossVersionObjectReference
 from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
+from trimtab.model.vpa.schema_validation import LONGEST_NAME
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
     ContainerResourcePolicy,
@@ -33,12 +34,19 @@ MAX_CONTAINERS = 100
 MAX_RESOURCES = 8
 
 _AT_LEAST_ONE: Schema = {"minimum": 1}
+_ENDLESS = "matches('[eE][+-]?[0-9]{3}')"
+"""True of text that an API server would compute with for a minute; its pattern is refused, but rules run all the same."""
 _BYTES = rules(
     rule(
-        "isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('0'))",
+        f"!string(self).{_ENDLESS} && isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('0'))",
         "must be greater than or equal to 0",
     )
 )
+
+_AMOUNTS: Schema = {
+    "maxProperties": MAX_RESOURCES,
+    "additionalProperties": {"pattern": NO_SIGN, "minimum": 0},
+}
 
 _POLICY: dict[str, Schema] = {
     "containerName": described(
@@ -47,8 +55,8 @@ _POLICY: dict[str, Schema] = {
     "mode": described(
         "Whether this container is scaled at all.", {"enum": [str(one) for one in ContainerScalingMode]}
     ),
-    "minAllowed": described("Never recommend less.", {"maxProperties": MAX_RESOURCES}),
-    "maxAllowed": described("Never recommend more.", {"maxProperties": MAX_RESOURCES}),
+    "minAllowed": described("Never recommend less.", _AMOUNTS),
+    "maxAllowed": described("Never recommend more.", _AMOUNTS),
     "controlledResources": described(
         f"What is recommended: {' and '.join(CONTROLLED_RESOURCES)} if absent.", {"maxItems": MAX_RESOURCES}
     ),
@@ -60,7 +68,8 @@ _POLICY: dict[str, Schema] = {
         "By how much memory grows after an out-of-memory kill.",
         rules(
             rule(
-                "isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('1'))",
+                f"!string(self).{_ENDLESS} && isQuantity(string(self)) && "
+                "!quantity(string(self)).isLessThan(quantity('1'))",
                 "must be greater than or equal to 1.0",
             )
         ),
@@ -121,7 +130,8 @@ _NOTES = Notes(
             **rules(
                 rule(
                     "!has(self.minAllowed) || !has(self.maxAllowed) || self.minAllowed.all(name, "
-                    "!(name in self.maxAllowed) || !quantity(string(self.minAllowed[name]))"
+                    f"!(name in self.maxAllowed) || string(self.minAllowed[name]).{_ENDLESS} || "
+                    f"string(self.maxAllowed[name]).{_ENDLESS} || !quantity(string(self.minAllowed[name]))"
                     ".isGreaterThan(quantity(string(self.maxAllowed[name]))))",
                     "must not be lower than minAllowed",
                     at=".maxAllowed",
@@ -140,8 +150,8 @@ _NOTES = Notes(
         **{(VerticalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
         **{(ContainerResourcePolicy, name): note for name, note in _POLICY.items()},
         (VPAScopeReference, "name"): {"minLength": 1, "maxLength": NAME_LENGTH},
-        (CrossVersionObjectReference, "kind"): {"minLength": 1},
-        (CrossVersionObjectReference, "name"): {"minLength": 1},
+        (CrossVersionObjectReference, "kind"): {"minLength": 1, "maxLength": LONGEST_NAME},
+        (CrossVersionObjectReference, "name"): {"minLength": 1, "maxLength": LONGEST_NAME},
         (PodResourcePolicy, "containerPolicies"): {"maxItems": MAX_CONTAINERS},
         (PodUpdatePolicy, "updateMode"): described(
             "Off recommends only; Initial sizes new pods; Recreate evicts; InPlace resizes; InPlaceOrRecreate resizes and "
@@ -199,7 +209,12 @@ CHECKPOINTS = Crd(
         status=Notes(
             fields={
                 (HistogramCheckpoint, "bucketWeights"): {
-                    "additionalProperties": {"type": "integer", "format": "int64", "minimum": 0}
+                    "additionalProperties": {
+                        "type": "integer",
+                        "format": "int64",
+                        "minimum": 0,
+                        "maximum": None,
+                    }
                 }
             }
         )

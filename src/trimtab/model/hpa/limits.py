@@ -3,20 +3,15 @@
 Our own kind refuses these, by its definition and in `trimtab validate`; for native objects they are only doubts.
 """
 
-import re
 from collections.abc import Iterator
 
+from trimtab.model.bounds import name_errors, quantity_errors
 from trimtab.model.fielderror import FieldError, FieldPath, invalid, too_many
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget
-from trimtab.model.quantity import Quantity
 from trimtab.model.selector_validation import selector_problems
 
 LONGEST_NAME = 512
 MOST_METRICS = 50
-MOST_DIGITS = 64
-LARGEST_EXPONENT = 30
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]", re.ASCII)
-_PARTS = re.compile(r"-?([0-9]+)[A-Za-z]*(?:e([0-9]+))?\Z", re.ASCII)
 
 
 def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
@@ -24,7 +19,9 @@ def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
     path = FieldPath("spec")
     target = {"kind": spec.scale_target_ref.kind, "name": spec.scale_target_ref.name}
     found = [
-        error for name, text in target.items() for error in _of_name(text, path.child("scaleTargetRef", name))
+        error
+        for name, text in target.items()
+        for error in name_errors(text, LONGEST_NAME, path.child("scaleTargetRef", name))
     ]
     if len(spec.metrics) > MOST_METRICS:
         found.append(too_many(path.child("metrics"), len(spec.metrics), MOST_METRICS))
@@ -39,7 +36,7 @@ def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
     for name, direction in rules.items():
         if direction is not None:
             where = path.child("behavior", name, "tolerance")
-            found += _of_quantity(direction.tolerance, where)
+            found += quantity_errors(direction.tolerance, where)
     return found
 
 
@@ -56,29 +53,12 @@ def _of_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError]:
 
 
 def _of_identifier(metric: MetricIdentifier, path: FieldPath) -> Iterator[FieldError]:
-    yield from _of_name(metric.name, path.child("name"))
+    yield from name_errors(metric.name, LONGEST_NAME, path.child("name"))
     if metric.selector is not None:
         for part, problem in selector_problems(metric.selector):
             yield invalid(path.child("selector"), part, problem)
 
 
-def _of_name(text: str, path: FieldPath) -> Iterator[FieldError]:
-    if len(text) > LONGEST_NAME:
-        yield invalid(path, f"{text[:32]}…", f"may have at most {LONGEST_NAME} characters")
-    elif _CONTROL.search(text):
-        yield invalid(path, text, "must not contain control characters")
-
-
 def _of_target(target: MetricTarget, path: FieldPath) -> Iterator[FieldError]:
-    yield from _of_quantity(target.value, path.child("value"))
-    yield from _of_quantity(target.average_value, path.child("averageValue"))
-
-
-def _of_quantity(quantity: Quantity | None, path: FieldPath) -> Iterator[FieldError]:
-    parts = _PARTS.match(str(quantity)) if quantity is not None else None
-    if parts is None:
-        return
-    digits, exponent = parts.groups()
-    if len(digits) > MOST_DIGITS or int(exponent or 0) > LARGEST_EXPONENT:
-        detail = f"may have at most {MOST_DIGITS} digits and an exponent of {LARGEST_EXPONENT}"
-        yield invalid(path, str(quantity)[:MOST_DIGITS], detail)
+    yield from quantity_errors(target.value, path.child("value"))
+    yield from quantity_errors(target.average_value, path.child("averageValue"))

@@ -5,14 +5,18 @@ Offline there is no API server to hold the schema against the object, so `trimta
 
 from collections.abc import Iterator
 
-from trimtab.model.fielderror import FieldError, FieldPath, not_supported, required
+from trimtab.model.bounds import name_errors, quantity_errors
+from trimtab.model.fielderror import FieldError, FieldPath, invalid, not_supported, required
 from trimtab.model.vpa.options import policies_of
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
+    ContainerResourcePolicy,
     EvictionChangeRequirement,
     VerticalPodAutoscaler,
 )
 
+LONGEST_NAME = 253
+"""Characters of a name, as Kubernetes has it."""
 _SPEC = FieldPath("spec")
 
 
@@ -22,8 +26,10 @@ def schema_errors(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
         for name, text in (("kind", vpa.spec.target_ref.kind), ("name", vpa.spec.target_ref.name)):
             if not text:
                 yield required(_SPEC.child("targetRef", name))
+            yield from name_errors(text, LONGEST_NAME, _SPEC.child("targetRef", name))
     policies = _SPEC.child("resourcePolicy", "containerPolicies")
     for position, policy in enumerate(policies_of(vpa)):
+        yield from _check_amounts(policy, policies.index(position))
         values = policy.controlled_values
         if values is not None and values not in set(ContainerControlledValues):
             path = policies.index(position).child("controlledValues")
@@ -32,6 +38,15 @@ def schema_errors(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
     for position, recommender in enumerate(vpa.spec.recommenders):
         if not recommender.name:
             yield required(_SPEC.child("recommenders").index(position).child("name"))
+
+
+def _check_amounts(policy: ContainerResourcePolicy, path: FieldPath) -> Iterator[FieldError]:
+    for field, amounts in (("minAllowed", policy.min_allowed), ("maxAllowed", policy.max_allowed)):
+        for name, amount in amounts.items():
+            where = path.child(field).key(name)
+            yield from quantity_errors(amount, where)
+            if amount.sign < 0:
+                yield invalid(where, str(amount), "must be greater than or equal to 0")
 
 
 def _check_evictions(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
