@@ -22,12 +22,14 @@ from trimtab.adapter.questions import (
     ExternalQuestion,
     Question,
 )
+from trimtab.model.fielderror import quote
 from trimtab.model.selector import EVERYTHING, Selector, SelectorError
 
 MAX_REQUIREMENTS = 100
 """Requirements of one selector; kube-apiserver has no limit, and 10,000 of them cost it seconds."""
 
 MAX_NAME = 253
+_MAX_SHOWN = 128
 _MAX_PARAMETERS = 20
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z", re.ASCII)
 _RESOURCE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", re.ASCII)
@@ -50,11 +52,16 @@ def split_path(raw_path: bytes) -> tuple[str, ...]:
         parts.pop()
     for part in parts:
         if part in {"", ".", ".."} or "/" in part or "%" in part or "\\" in part:
+            shown = part if len(part) <= _MAX_SHOWN else f"{part[:_MAX_SHOWN]}…"
             raise Invalid(
-                f"{part!r} cannot be part of a path: may not be empty, '.', '..' or contain '/', '%' or '\\'"
+                f"{shown!r} cannot be part of a path: may not be empty, '.', '..' or contain '/', '%' or '\\'"
             )
         if len(part) > MAX_NAME or not part.isprintable():
-            raise Invalid(f"part of the path is longer than {MAX_NAME} characters or not printable")
+            shown = part if len(part) <= MAX_NAME else f"{part[:_MAX_SHOWN]}…"
+            problem = (
+                f"has {len(part)} characters, of which {MAX_NAME} at most are allowed, or is not printable"
+            )
+            raise Invalid(f"{quote(shown)} cannot be part of a path: {problem}")
     return tuple(parts)
 
 
@@ -116,7 +123,8 @@ def _decoded(part: bytes) -> str:
     try:
         return unquote_to_bytes(part).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Invalid("part of the path is not UTF-8") from error
+        shown = part[:_MAX_SHOWN].decode("ascii", "backslashreplace")
+        raise Invalid(f"{quote(shown)} cannot be part of a path: it is not UTF-8") from error
 
 
 def _namespace(name: str) -> str:
@@ -151,7 +159,11 @@ def _selector(parameters: dict[str, str], name: str) -> Selector:
     try:
         selector = Selector.parse(text)
     except SelectorError as error:
-        raise BadRequest(f"{name}: {error}") from error
-    if len(selector.requirements) > MAX_REQUIREMENTS:
-        raise BadRequest(f"{name}: more than {MAX_REQUIREMENTS} requirements")
+        shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+        raise BadRequest(f"{name} {quote(shown)}: {error}") from error
+    count = len(selector.requirements)
+    if count > MAX_REQUIREMENTS:
+        raise BadRequest(
+            f"{name}: has {count} requirements, more than {MAX_REQUIREMENTS}; ask for fewer at once"
+        )
     return selector

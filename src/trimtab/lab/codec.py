@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from trimtab.lab.errors import ApiError, bad_request, unsupported_media_type
+from trimtab.model.shape import describe
 
 JsonObject = dict[str, Any]
 
@@ -20,6 +21,8 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 MAX_DEPTH = 100
 #: YAML aliases in one document; more is a bomb, not a manifest (CVE-2019-11253).
 MAX_ALIASES = 100
+#: Values of one YAML document with its aliases written out: few aliases of each other are enough for a bomb.
+MAX_VALUES = 200_000
 
 
 def copy_of(value: Any) -> Any:
@@ -35,7 +38,7 @@ def decode_body(body: bytes, content_type: str, known: tuple[str, ...] = (JSON, 
     value = decode_yaml(body) if media == YAML else decode_json(body)
     if not isinstance(value, dict):
         raise bad_request(
-            "the request body must be one JSON object; send the object itself, not a list or a text"
+            f"the request body must be one JSON object, not {describe(value)}; send the object itself"
         )
     return value
 
@@ -44,16 +47,22 @@ def decode_json(body: bytes) -> Any:
     """Decode JSON of bounded depth."""
     try:
         value = decode(body)
-    except (msgspec.DecodeError, RecursionError) as problem:
+    except msgspec.DecodeError as problem:
         raise bad_request(f"error decoding JSON: {problem}") from problem
+    except RecursionError as problem:
+        raise _too_deep() from problem
     check_depth(body, value)
     return value
+
+
+def _too_deep() -> ApiError:
+    return bad_request(f"the request body is nested deeper than {MAX_DEPTH} levels")
 
 
 def check_depth(body: bytes, value: Any) -> None:
     """Refuse values nested deeper than `MAX_DEPTH`."""
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
-        raise bad_request(f"the request body is nested deeper than {MAX_DEPTH} levels")
+        raise _too_deep()
 
 
 def _is_deeper(value: Any, budget: int) -> bool:
@@ -89,16 +98,30 @@ def decode_yaml(body: bytes) -> Any:
     """Decode one YAML document."""
     try:
         value = yaml.load(body, Loader=_JsonLoader)  # noqa: S506 - a subclass of SafeLoader
+        has_bomb = b"*" in body and _written_out(value, {}) > MAX_VALUES
     except ApiError:
         raise
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError, ValueError) as problem:
         raise bad_request(f"error converting YAML to JSON: {problem}") from problem
+    if has_bomb:
+        raise bad_request(f"the YAML document has more than {MAX_VALUES} values with its aliases written out")
     if _is_deeper(value, MAX_DEPTH):
-        raise bad_request(f"the request body is nested deeper than {MAX_DEPTH} levels")
+        raise _too_deep()
     try:
         return copy_of(value)
     except (TypeError, msgspec.EncodeError) as problem:
         raise bad_request(f"error converting YAML to JSON: {problem}") from problem
+
+
+def _written_out(value: Any, known: dict[int, int]) -> int:
+    """Return how many values there are once each alias stands for itself; one that holds itself has too many."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MAX_VALUES + 1
+        children = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_written_out(child, known) for child in children)
+    return known[id(value)]
 
 
 def duplicate_fields(body: bytes) -> list[str]:

@@ -15,6 +15,7 @@ from trimtab.lab.schemas import Shape
 from trimtab.lab.schemas.prune import fit
 from trimtab.lab.store import Store
 from trimtab.lab.writes import Writes
+from trimtab.model.shape import describe
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -52,7 +53,7 @@ def read_edit(request: Request, shape: Shape, *, is_custom: bool) -> Edit:
 def _read_object(request: Request) -> JsonObject:
     patch = decode_json(request.body)
     if not isinstance(patch, dict):
-        raise bad_request("error decoding patch: the patch must be an object")
+        raise bad_request(f"error decoding patch: the patch must be an object, not {describe(patch)}")
     return patch
 
 

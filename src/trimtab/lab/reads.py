@@ -62,14 +62,26 @@ def decode_continue(token: str) -> _Position:
         raise bad_request(f"invalid continue token: continue key is not valid: {problem}") from problem
 
 
+MOST_DIGITS = 20
+"""Digits of the largest version, which is an unsigned 64-bit number."""
+
+
 def parse_version(text: str) -> int:
     """Read a resourceVersion option."""
     if not text:
         return 0
     if not text.isascii() or not text.isdigit():
-        cause = invalid_value("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise bad_request(f"invalid resource version: {cause}")
+        raise _no_version(text, "invalid syntax")
+    if len(text) > MOST_DIGITS or int(text) >= 2**64:
+        raise _no_version(
+            text if len(text) <= 2 * MOST_DIGITS else f"{text[:MOST_DIGITS]}…", "value out of range"
+        )
     return int(text)
+
+
+def _no_version(text: str, why: str) -> ApiError:
+    cause = invalid_value("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')
+    return bad_request(f"invalid resource version: {cause}")
 
 
 @dataclass(frozen=True)

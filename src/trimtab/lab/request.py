@@ -1,14 +1,20 @@
 """A request as the lab sees it, whatever carried it: what it asks for, and what the answer is made of."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from trimtab.lab.codec import JsonObject, encode
-from trimtab.lab.errors import ApiError, bad_request, invalid, unsupported_value
+from trimtab.lab.errors import ApiError, bad_request, invalid, invalid_value, unsupported_value
+from trimtab.model.fielderror import FieldError, FieldPath, too_long
 
 #: Bytes of a body, as kube-apiserver's default limit.
 MAX_BODY = 3 * 1024 * 1024
+#: Characters of the name under which a client owns fields.
+MAX_MANAGER = 128
+_MOST_DIGITS = 20
+_WHOLE = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,26 @@ class Request:
         text = self.option(name)
         if not text:
             return None
-        try:
-            return int(text)
-        except ValueError as problem:
-            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from problem
+        # Python would take other scripts, blanks and underscores too.
+        if not _WHOLE.match(text):
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        if len(text) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
+            raise bad_request(f'strconv.ParseInt: parsing "{text[:_MOST_DIGITS]}": value out of range')
+        return int(text)
+
+    def check_options(self) -> None:
+        """Refuse a write whose options cannot be meant, before its body is looked at."""
+        _ = self.is_dry_run
+        manager = self.option("fieldManager")
+        if len(manager) > MAX_MANAGER:
+            raise self._wrong_option(too_long(FieldPath("fieldManager"), MAX_MANAGER))
+        if not manager.isprintable():
+            detail = "should only contain printable characters"
+            raise self._wrong_option(invalid_value("fieldManager", manager, detail))
+
+    def _wrong_option(self, cause: FieldError) -> ApiError:
+        kinds = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+        return invalid(kinds.get(self.method, "DeleteOptions"), "meta.k8s.io", "", [cause])
 
     @property
     def content_type(self) -> str:
@@ -101,10 +123,7 @@ class Request:
         """Tell whether nothing may be stored."""
         asked = self.query.get("dryRun", [])
         if any(one != "All" for one in asked):
-            kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(
-                self.method, "DeleteOptions"
-            )
-            raise invalid(kind, "meta.k8s.io", "", [unsupported_value("dryRun", asked, ("All",))])
+            raise self._wrong_option(unsupported_value("dryRun", asked, ("All",)))
         return bool(asked)
 
 

@@ -77,6 +77,7 @@ class ResourceRoutes:
             return self.reads.list_objects(request, resource, target)
         if verb == "watch":
             return self.reads.watch(request, resource, target)
+        request.check_options()
         actions = {
             "create": self.writes.create,
             "update": self.writes.update,

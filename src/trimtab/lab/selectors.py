@@ -12,6 +12,8 @@ from trimtab.model.selector import EVERYTHING, Selector, SelectorError
 
 #: More requirements than this in one selector are refused (S23).
 MAX_REQUIREMENTS = 100
+#: Characters of a selector that are read at all: reading a longer one would hold up everybody else (F53).
+MAX_TEXT = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Filter:
     @classmethod
     def parse(cls, label_text: str, field_text: str, known: frozenset[str]) -> "Filter":
         """Parse both selectors; `known` are the field names that the kind offers."""
+        if len(label_text) > MAX_TEXT:
+            raise bad_request(f"the label selector has {len(label_text)} characters, more than {MAX_TEXT}")
         try:
             labels = Selector.parse(label_text) if label_text else EVERYTHING
         except SelectorError as problem:

@@ -1,9 +1,11 @@
 """JSON patch (RFC 6902), with the API server's limits and answers."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from trimtab.lab.codec import copy_of, decode_json
+from trimtab.lab.codec import copy_of, decode_json, encode
 from trimtab.lab.errors import ApiError, bad_request, too_large_body
+from trimtab.model.shape import describe
 
 #: Operations in one patch (CVE-2019-1002100).
 MAX_OPERATIONS = 10_000
@@ -18,13 +20,25 @@ class _PatchError(Exception):
 def parse(body: bytes) -> list[dict[str, Any]]:
     """Decode and check a patch document."""
     operations = decode_json(body)
-    if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
-        raise bad_request("error decoding patch: a JSON patch is a list of operations")
+    wrong = operations if not isinstance(operations, list) else next(_no_objects(operations), None)
+    if wrong is not None:
+        is_list = isinstance(operations, list)
+        wanted = (
+            "each operation of a JSON patch is an object"
+            if is_list
+            else "a JSON patch is a list of operations"
+        )
+        raise bad_request(f"error decoding patch: {wanted}, not {describe(wrong)}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large_body(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
-    return operations
+    found: list[dict[str, Any]] = operations
+    return found
+
+
+def _no_objects(operations: list[Any]) -> Iterator[Any]:
+    return (one for one in operations if not isinstance(one, dict))
 
 
 def apply(document: Any, operations: list[dict[str, Any]]) -> Any:
@@ -44,24 +58,20 @@ def apply(document: Any, operations: list[dict[str, Any]]) -> Any:
 
 
 def _count_copied(so_far: int, value: Any) -> int:
-    total = so_far + _size(value)
+    total = so_far + len(encode(value))
     if total > MAX_COPIED:
-        raise _PatchError("the copy operations make the object too large")
+        raise _PatchError(f"the copy operations add more than {MAX_COPIED} bytes to the object")
     return total
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, dict):
-        return 2 + sum(len(key) + _size(child) for key, child in value.items())
-    if isinstance(value, list):
-        return 2 + sum(map(_size, value))
-    return len(value) if isinstance(value, str) else 8
 
 
 def _pointer(operation: dict[str, Any], name: str) -> list[str]:
     text = operation.get(name)
-    if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise _PatchError(f"operation {operation.get('op')!r} has no usable {name!r}")
+    if not isinstance(text, str):
+        raise _PatchError(f"operation {operation.get('op')!r} has no {name!r}: it must be a JSON pointer")
+    if text and not text.startswith("/"):
+        raise _PatchError(
+            f"the {name!r} of operation {operation.get('op')!r} is {text!r}: it must begin with '/'"
+        )
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
@@ -86,7 +96,9 @@ def _apply_one(document: Any, operation: dict[str, Any]) -> Any:
         if name == "move":
             document = _remove(document, source)
         return _add(document, path, value)
-    raise _PatchError(f"unknown operation {name!r}")
+    raise _PatchError(
+        f"{name!r} is no operation of a JSON patch: use add, remove, replace, move, copy or test"
+    )
 
 
 def _test(document: Any, path: list[str], wanted: Any) -> None:
@@ -98,7 +110,7 @@ def _test(document: Any, path: list[str], wanted: Any) -> None:
             return
         raise
     if found != wanted or isinstance(found, bool) is not isinstance(wanted, bool):
-        raise _PatchError(f"testing value /{'/'.join(path)} failed")
+        raise _PatchError(f"the test of {_text(path)} failed: its value is another than the one given")
 
 
 def _get(document: Any, path: list[str]) -> Any:
@@ -106,20 +118,24 @@ def _get(document: Any, path: list[str]) -> Any:
         if isinstance(document, dict) and part in document:
             document = document[part]
         elif isinstance(document, list):
-            document = document[_index(part, len(document) - 1)]
+            document = document[_index(part, len(document) - 1, path)]
         else:
-            raise _PatchError(f"no such path: {part!r} of /{'/'.join(path)}")
+            raise _PatchError(f"there is no {part!r} on the path {_text(path)}")
     return document
 
 
-def _index(part: str, last: int) -> int:
-    if not part.lstrip("-").isdigit() or len(part) > 9:
-        raise _PatchError(f"{part!r} is not an index")
+def _text(path: list[str]) -> str:
+    return f"/{'/'.join(path)}"
+
+
+def _index(part: str, last: int, path: list[str]) -> int:
+    if not part.isascii() or not part.lstrip("-").isdigit() or len(part) > 9:
+        raise _PatchError(f"{part!r} on the path {_text(path)} is not an index of a list")
     index = int(part)
     if index < 0:
         index += last + 1
     if not 0 <= index <= last:
-        raise _PatchError(f"index {part} is out of bounds")
+        raise _PatchError(f"index {part!r} on the path {_text(path)} is out of bounds: the last is {last}")
     return index
 
 
@@ -131,11 +147,11 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
         if path[-1] == "-":
             parent.append(value)
         else:
-            parent.insert(_index(path[-1], len(parent)), value)
+            parent.insert(_index(path[-1], len(parent), path), value)
     elif isinstance(parent, dict):
         parent[path[-1]] = value
     else:
-        raise _PatchError(f"/{'/'.join(path[:-1])} has no members")
+        raise _PatchError(f"{_text(path[:-1])} has no members, so there can be no {path[-1]!r}")
     return document
 
 
@@ -144,7 +160,7 @@ def _put(document: Any, path: list[str], value: Any) -> Any:
         return value
     parent = _get(document, path[:-1])
     if isinstance(parent, list):
-        parent[_index(path[-1], len(parent) - 1)] = value
+        parent[_index(path[-1], len(parent) - 1, path)] = value
     else:
         parent[path[-1]] = value
     return document
@@ -155,9 +171,9 @@ def _remove(document: Any, path: list[str]) -> Any:
         raise _PatchError("the whole document cannot be removed")
     parent = _get(document, path[:-1])
     if isinstance(parent, list):
-        del parent[_index(path[-1], len(parent) - 1)]
+        del parent[_index(path[-1], len(parent) - 1, path)]
     elif isinstance(parent, dict) and path[-1] in parent:
         del parent[path[-1]]
     else:
-        raise _PatchError(f"no such path: /{'/'.join(path)}")
+        raise _PatchError(f"there is no {path[-1]!r} on the path {_text(path)}")
     return document

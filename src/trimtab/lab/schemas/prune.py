@@ -15,6 +15,17 @@ from trimtab.lab.schemas.times import is_time
 
 GO_NAMES = {"time": "Time", "integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
 EMPTY: dict[str, Any] = {"object": {}, "map": {}, "list": [], "string": ""}
+INT32_FIELDS = frozenset(
+    {
+        "replicas",
+        "minReplicas",
+        "maxReplicas",
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "minReadySeconds",
+    }
+)
 JSON_FORMS = {
     "string": ("string",),
     "boolean": ("bool",),
@@ -92,6 +103,8 @@ class _Fitting:
                 self._inner(child, shape.items, f"{path}[{index}]")
         elif not _is_scalar(value, form):
             self._refuse(value, path, GO_NAMES.get(form, form))
+        elif form == "integer" and not _is_held(value, path):
+            self._refuse(value, path, GO_NAMES[form], f"number {int(value)}")
 
     def _fill_nulls(self, container: Any, keys: Iterable[Any], shape: Shape | None) -> None:
         """Read a null inside a list or map as the empty value of its type, as a typed decoder does."""
@@ -105,10 +118,10 @@ class _Fitting:
         if value is not None and shape is not None:
             self._value(value, shape, path)
 
-    def _refuse(self, value: Any, path: str, wanted: str) -> None:
+    def _refuse(self, value: Any, path: str, wanted: str, shown: str = "") -> None:
         if self._is_strict:
             where = ".".join(part.partition("[")[0] for part in path.split("."))
-            seen = _json_type(value)
+            seen = shown or _json_type(value)
             message = (
                 f"json: cannot unmarshal {seen} into Go struct field {self._owner}.{where} of type {wanted}"
             )
@@ -128,6 +141,12 @@ def _is_scalar(value: Any, form: str) -> bool:
     if form == "time":
         return seen == "string" and is_time(value)
     return seen in JSON_FORMS[form]
+
+
+def _is_held(value: float, path: str) -> bool:
+    """Tell whether Go's type of the field has room for a number; the shapes do not say which are of 32 bits."""
+    bits = 31 if path.rpartition(".")[2] in INT32_FIELDS else 63
+    return bool(-(2**bits) <= value < 2**bits)
 
 
 def _json_type(value: Any) -> str:

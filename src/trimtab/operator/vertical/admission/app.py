@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from trimtab.model import wire
 from trimtab.operator.vertical.admission.reviews import Reviewer
 
 Message = MutableMapping[str, Any]
@@ -42,16 +43,21 @@ class AdmissionApp:
                 else (503, b'{"status":"caches are not complete"}')
             )
         if path not in self._reviewer.paths:
-            return 404, b'{"message":"no such webhook"}'
+            paths = ", ".join(sorted(self._reviewer.paths))
+            return 404, _message(f"there is no webhook at {path[:100]}; there are {paths}")
         if method != "POST":
-            return 405, b'{"message":"reviews are sent with POST"}'
+            return 405, _message(f"reviews are sent with POST, not {method}")
         body = await _read(receive)
         if body is None:
-            return 413, b'{"message":"the review is larger than 16 MiB"}'
+            return 413, _message(f"the review is larger than {MOST_BYTES} bytes")
         if not self._is_ready():
             # The API server goes on without us, which is right for pods: we could only guess.
-            return 503, b'{"message":"caches are not complete"}'
+            return 503, _message("caches are not complete")
         return 200, (await self._reviewer.review(path, body)).body
+
+
+def _message(text: str) -> bytes:
+    return wire.encode({"message": text})
 
 
 async def _read(receive: Callable[[], Awaitable[Message]]) -> bytes | None:
