@@ -1,7 +1,7 @@
 """Runs every test of a fault and says what was survived: `python -m tests.scorecard [--real] [pytest options]`.
 
 A fault is known by its number in a test's name or id (`test_f24_...`, `[F52 no target]`). A fault is survived when
-all of its tests pass, and tried when it has any.
+all of its tests pass, and tried when it has any. Bad inputs are counted one by one, as their tests record them.
 """
 
 import re
@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-PLACES = ("tests/faults", "tests/unit", "tests/scenarios")
+from tests.inputs.count import Count, Outcome
+
+INPUTS = "tests/inputs/test_doors.py"
+PLACES = ("tests/faults", "tests/unit", "tests/scenarios", INPUTS)
 FAULT = re.compile(r"(?<![a-z0-9])f(\d\d)(?![0-9])", re.IGNORECASE)
 GROUPS = (
     ("A transport and watch", range(1, 21)),
@@ -29,17 +32,21 @@ class Scorecard:
     passed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     failed: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     plans: int = 0
+    inputs: Count = field(default_factory=Count)
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Keep the tests that are about a fault."""
-        chosen = [item for item in items if faults_of(item.nodeid)]
-        config.hook.pytest_deselected(items=[item for item in items if not faults_of(item.nodeid)])
-        items[:] = chosen
+        """Keep the tests that are about a fault, and those of bad inputs."""
+        config.hook.pytest_deselected(items=[item for item in items if not _is_scored(item.nodeid)])
+        items[:] = [item for item in items if _is_scored(item.nodeid)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test for each fault that it names."""
+        """Count a test for each fault that it names, and each input that it records."""
         if report.when != "call" and not report.failed:
             return
+        for name, value in report.user_properties if report.when == "call" else ():
+            if name == "inputs" and isinstance(value, dict):
+                for door, outcomes in value.items():
+                    self.inputs.add(door, (Outcome(**one) for one in outcomes))
         for fault in faults_of(report.nodeid):
             if report.failed:
                 self.failed[fault].append(report.nodeid)
@@ -59,7 +66,12 @@ class Scorecard:
         cases = sum(self.passed.values()) + sum(len(one) for one in self.failed.values())
         lines.append(f"{cases} cases, {self.plans} crash plans that ended as the clean run did")
         lines += [f"  failed: {name}" for names in self.failed.values() for name in names]
+        lines += [str(self.inputs), *(f"  not so: {one}" for one in self.inputs.problems())]
         return "\n".join(lines)
+
+
+def _is_scored(nodeid: str) -> bool:
+    return bool(faults_of(nodeid)) or nodeid.startswith(INPUTS)
 
 
 def faults_of(nodeid: str) -> list[int]:

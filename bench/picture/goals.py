@@ -114,6 +114,17 @@ def _faults(groups: str, peer: str) -> Callable[[Results], Measured | None]:
     return measure
 
 
+def _inputs(results: Results) -> Measured | None:
+    """Return the share of bad inputs that were refused clearly."""
+    for one in results.of("faults", OURS):
+        counted = one.figures.get("inputs")
+        if not counted:
+            return None
+        shown = f"{counted['refused']} / {counted['sent']}, slowest {counted['slowest_ms']} ms"
+        return Measured(counted["refused"] / counted["sent"], shown, "82 / 93, slowest 60,007 ms")
+    return None
+
+
 def _with_units(
     goal: int, scenario: str, peer: Contender, rows: tuple[tuple[str, str, str, float, float], ...]
 ) -> tuple[Part, ...]:
@@ -179,8 +190,7 @@ PARTS = (
         10, "faults/horizontal", "HPA faults survived (share)", 34 / 38, 1.0, _faults("ABCD", "17 / 38"), is_ratio=False, at_least=True
     ),
     Part(10, "faults/vertical", "VPA faults survived (share)", 18 / 20, 1.0, _faults("E", "4 / 6"), is_ratio=False, at_least=True),
-    # No program counts these yet: each refusal has a test of its own, under tests/unit/model and tests/unit/cli.
-    Part(10, "faults/inputs", "bad inputs refused clearly (share)", 1.0, 1.0, lambda _: None, is_ratio=False, at_least=True),
+    Part(10, "faults/inputs", "bad inputs refused clearly (share)", 1.0, 1.0, _inputs, is_ratio=False, at_least=True),
     Part(
         11, "held", "HPAs held at 15 s by one process on one core (p99 gap ≤ 16.5 s)", 1000, 5000, _held, is_ratio=False, at_least=True
     ),

@@ -14,6 +14,9 @@ _ROOT = Path(__file__).parents[2]
 _GROUP = re.compile(
     r"^(?P<title>[A-E] [\w, ]+?) {2,}(?P<survived>\d+) / +(?P<tried>\d+) of +(?P<all>\d+)", re.MULTILINE
 )
+_INPUTS = re.compile(
+    r"^bad inputs refused clearly (?P<refused>\d+) / (?P<sent>\d+), slowest (?P<slowest>\d+) ms", re.MULTILINE
+)
 _SCALED = re.compile(r"first scaled workload (\d+(?:\.\d+)?) s")
 
 
@@ -40,10 +43,10 @@ def first_scale() -> Json:
 def faults() -> Json:
     """Run the scorecard and read its groups."""
     said = _python("-m", "tests.scorecard", timeout=1200)
-    groups = groups_of(said)
-    if not groups:
-        raise RuntimeError(f"the scorecard printed no groups: {said[-500:]}")
-    return {"groups": groups}
+    groups, inputs = groups_of(said), inputs_of(said)
+    if not groups or inputs is None:
+        raise RuntimeError(f"the scorecard printed no groups or counted no bad inputs: {said[-500:]}")
+    return {"groups": groups, "inputs": inputs}
 
 
 def groups_of(scorecard: str) -> dict[str, list[int]]:
@@ -51,6 +54,18 @@ def groups_of(scorecard: str) -> dict[str, list[int]]:
     return {
         match["title"].strip(): [int(match["survived"]), int(match["tried"]), int(match["all"])]
         for match in _GROUP.finditer(scorecard)
+    }
+
+
+def inputs_of(scorecard: str) -> Json | None:
+    """Return how many bad inputs were refused clearly, of how many, and the time that the slowest took."""
+    found = _INPUTS.search(scorecard)
+    if found is None:
+        return None
+    return {
+        "refused": int(found["refused"]),
+        "sent": int(found["sent"]),
+        "slowest_ms": int(found["slowest"]),
     }
 
 

@@ -10,9 +10,10 @@ from bench.picture import command, goals, growth, page, scenarios, tables
 from bench.picture.api import requests_by_kind
 from bench.picture.drawing import charts
 from bench.picture.generator import Load, Seed, clones
-from bench.picture.others import groups_of
+from bench.picture.others import groups_of, inputs_of
 from bench.picture.results import Record, Results
 from bench.picture.watching import Delays
+from tests.inputs.count import Outcome
 from tests.scorecard import Scorecard
 
 
@@ -189,7 +190,33 @@ def test_the_groups_of_a_scorecard_are_read_as_it_prints_them():
     for fault in range(1, 21):
         scorecard.passed[fault] = 1
     scorecard.failed[20].append("tests/faults::test_f20")
-    groups = groups_of(f"survived / tried\n{scorecard}\n")
+    scorecard.inputs.add(
+        "lab", [Outcome("a", True, 12.4), Outcome("b", True, 1.0, "taken"), Outcome("c", False, 2.0)]
+    )
+    printed = f"survived / tried\n{scorecard}\n"
+    assert inputs_of(printed) == {"refused": 1, "sent": 2, "slowest_ms": 12}
+    groups = groups_of(printed)
     assert groups["A transport and watch"] == [19, 20, 20]
     assert groups["E vertical"] == [0, 0, 6]
     assert len(groups) == 5
+
+
+def test_goal_10_is_measured_by_a_scorecard():
+    scorecard = Scorecard()
+    for fault in range(1, 61):
+        scorecard.passed[fault] = 1
+    scorecard.failed[58].append("tests/scenarios::test_f58")
+    scorecard.inputs.add("lab", [Outcome("a", True, 12.4), Outcome("b", True, 1.0)])
+    results = Results([])
+    results.add(turn("faults", "ours", 0, groups=groups_of(str(scorecard)), inputs=inputs_of(str(scorecard))))
+    rows = {row[1]: row for row in tables.goal_table(results)[1:] if row[0] == "10"}
+    assert (rows["HPA faults survived (share)"][5], rows["HPA faults survived (share)"][-1]) == (
+        "54 / 54",
+        "moonshot",
+    )
+    assert (rows["VPA faults survived (share)"][5], rows["VPA faults survived (share)"][-1]) == (
+        "5 / 6",
+        "no",
+    )
+    refused = rows["bad inputs refused clearly (share)"]
+    assert (refused[5], refused[-1]) == ("2 / 2, slowest 12 ms", "moonshot")
