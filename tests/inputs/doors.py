@@ -15,6 +15,7 @@ from tests.inputs.vpas import VPA
 from tests.scenarios.adapter.served import served_stage
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.bodies import workload
+from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
 from tests.unit.model.crds.objects import SCOPE
 from tools.peers.cluster import RealCluster
@@ -118,7 +119,8 @@ async def server_door(
     clock: Clock, transport: Transport, directory: Path, outbound: Outbound | None = None
 ) -> AsyncIterator[ServerDoor]:
     """Run our webhooks and our adapter on a server; `outbound` is a lab's way to them."""
-    async with served_stage(clock, transport, directory, prunes=outbound is None):
+    prunes = outbound is None
+    async with served_stage(clock, transport, directory, prunes=prunes, controlled=Controllers.PLAYED):
         stage = Stage(clock, transport, outbound)
         await stage.open()
         try:
