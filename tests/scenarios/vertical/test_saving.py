@@ -1,9 +1,12 @@
 """History is saved at once when it is new, then now and then, and at the end: never twice the same."""
 
 import asyncio
+import json
 from datetime import timedelta
 
 from tests.scenarios.vertical.stage import FOLLOWER, Stage
+from trimtab.decide.vertical.windows import WINDOWS_ANNOTATION
+from trimtab.operator.vertical.kinds import CHECKPOINTS
 
 
 async def _database(stage: Stage) -> None:
@@ -66,3 +69,33 @@ def test_a_process_that_is_stopped_saves_what_it_learnt_since(play_lab):
             assert await samples(stage) == 10
 
     play_lab(scenario)
+
+
+def test_running_windows_are_saved_beside_what_others_wrote_on_a_checkpoint(play):
+    """One that upstream made has no annotations at all; one that a person marked keeps the mark."""
+
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        spec = {"vpaObjectName": "base", "containerName": "app"}
+        body = {
+            "apiVersion": CHECKPOINTS.api_version,
+            "kind": CHECKPOINTS.kind,
+            "metadata": {"name": "base-app"},
+            "spec": spec,
+        }
+        await stage.client.create(CHECKPOINTS.untyped(), body, stage.namespace)
+        async with stage.running(checkpoints_interval=timedelta(0)) as actor:
+            for mark in ({}, {"who": "me"}, {"who": "me"}):
+                notes = {"metadata": {"annotations": mark}}
+                await stage.client.patch(CHECKPOINTS.untyped(), "base-app", stage.namespace, notes)
+                await stage.recommend(actor)
+                found = (await stage.checkpoints())["base-app"]["metadata"]["annotations"]
+                assert {**mark, WINDOWS_ANNOTATION: found[WINDOWS_ANNOTATION]} == found
+                assert set(json.loads(found[WINDOWS_ANNOTATION])["windows"]) == {"db-0", "db-1"}
+            gone = {"metadata": {"annotations": None}}
+            await stage.client.patch(CHECKPOINTS.untyped(), "base-app", stage.namespace, gone)
+            await stage.recommend(actor, 2)
+            found = (await stage.checkpoints())["base-app"]["metadata"]["annotations"]
+            assert set(found) == {WINDOWS_ANNOTATION}
+
+    play(scenario)

@@ -15,7 +15,8 @@ CPU, MEMORY = 1, 2
 """Places in what a troupe was told."""
 LOOP, LEASE, LOOK = 12.0, 15.0, 2.5
 NAMES = [f"db-{number}" for number in range(8)]
-BUSY, IDLE = "800m", "100m"
+BUSY, IDLE = ("800m", "4e9"), ("100m", "500e6")
+"""CPU and memory of a pod."""
 
 
 async def workloads(stage: Stage, names: list[str] = NAMES) -> None:
@@ -25,22 +26,24 @@ async def workloads(stage: Stage, names: list[str] = NAMES) -> None:
     use(stage, BUSY, names)
 
 
-def use(stage: Stage, cpu: str, names: list[str] = NAMES, memory: str = "500e6") -> None:
+def use(stage: Stage, load: tuple[str, str], names: list[str] = NAMES) -> None:
+    cpu, memory = load
     stage.use(cpu, **{f"{name}-0": memory for name in names})
 
 
-def cores(amount: object) -> float:
+def number(amount: object) -> float:
     text = str(amount)
     return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
 
 
-def assert_no_jump(troupe: Troupe, since: float, place: int = CPU) -> None:
-    """From a moment on every VPA has a target, and it never leaves where it was by a tenth."""
+def assert_no_jump(troupe: Troupe, since: float) -> None:
+    """From a moment on every VPA has a target of CPU and memory, and it never leaves where it was by a tenth."""
     for name, told in troupe.told.items():
-        seen = [one[place] for one in told if one[0] >= since]
-        assert None not in seen, f"{name} was without a recommendation"
-        amounts = [cores(one) for one in seen]
-        assert max(amounts) <= 1.1 * min(amounts), (name, amounts)
+        for place in (CPU, MEMORY):
+            seen = [one[place] for one in told if one[0] >= since]
+            assert None not in seen, f"{name} was without a recommendation"
+            amounts = [number(one) for one in seen]
+            assert max(amounts) <= 1.1 * min(amounts), (name, amounts)
 
 
 def test_three_copies_share_the_vpas_and_one_killed_is_replaced_without_a_jump(play_lab):
@@ -145,7 +148,7 @@ def test_the_roles_of_one_workload_keep_their_sizes_though_two_copies_recommend_
         # Nobody is left whose model knows either role.
         await troupe.pass_time(6 * LOOP, ["base", lead])
         assert (await stage.target("base"), await stage.target(lead)) == (FOLLOWER_TARGET, LEADER_TARGET)
-        assert_no_jump(troupe, settled, MEMORY)
+        assert_no_jump(troupe, settled)
         assert troupe.most_owners == 1
 
     with_troupe(play_lab, act)

@@ -6,10 +6,17 @@ from typing import Final
 import numpy as np
 
 from trimtab.decide.vertical.aggregate import Aggregate
-from trimtab.decide.vertical.histogram import to_int64
 from trimtab.decide.vertical.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.state import ClusterState
-from trimtab.decide.vertical.vpastate import AggregateKey, VPAState
+from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.windows import (
+    WINDOWS_ANNOTATION,
+    decode_windows,
+    encode_windows,
+    resume_windows,
+    running_containers,
+    save_windows,
+)
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpoint,
@@ -26,8 +33,8 @@ def save_history(
 ) -> dict[tuple[str, str], VerticalPodAutoscalerCheckpointStatus]:
     """Return a checkpoint per VPA (by `namespace/name`) and container.
 
-    The peaks of memory windows that still run are taken out: after a restart the window is measured again, and
-    would count twice.
+    The peaks of memory windows that still run are taken out: after a restart the window goes on, or is measured
+    again, and would count twice.
     """
     saved: dict[tuple[str, str], VerticalPodAutoscalerCheckpointStatus] = {}
     for start in range(0, len(vpas), _AT_ONCE):
@@ -45,21 +52,9 @@ def save_history(
 def _take_out_running_peaks(
     state: ClusterState, vpas: Sequence[VPAState], places: dict[tuple[str, str], int], now_ns: int
 ) -> None:
-    users: dict[AggregateKey, list[VPAState]] = {}
-    for vpa in vpas:
-        for key in vpa.aggregates:
-            users.setdefault(key, []).append(vpa)
-    histories: list[int] = []
-    containers: list[int] = []
-    for namespace in sorted({vpa.vpa.metadata.namespace for vpa in vpas}):
-        for _, pod in sorted(state.namespace(namespace).pods.items()):
-            for name, tracked in pod.containers.items():
-                for vpa in users.get(tracked.key, ()):
-                    histories.append(places[vpa.key, name])
-                    containers.append(tracked.history.row)
-    running, rows = np.array(containers, dtype=np.int64), np.array(histories, dtype=np.int64)
-    unfinished = state.containers.window_end[running] > to_int64(now_ns)
-    running, rows = running[unfinished], rows[unfinished]
+    found = running_containers(state, vpas, now_ns)
+    rows = np.array([places[one.vpa, one.container] for one in found], dtype=np.int64)
+    running = np.array([one.row for one in found], dtype=np.int64)
     state.table.subtract_memory(rows, state.containers.peaks(running), state.containers.window_end[running])
 
 
@@ -68,15 +63,26 @@ def save_checkpoints(
 ) -> tuple[VerticalPodAutoscalerCheckpoint, ...]:
     """Return the checkpoint objects of some VPAs, named `<vpa>-<container>` as upstream's are."""
     saved = save_history(state, vpas, now_ns)
-    return tuple(_checkpoint(*owner, status) for owner, status in saved.items())
+    if not state.compat.windows_survive_restarts:
+        return tuple(_checkpoint(*owner, status, {}) for owner, status in saved.items())
+    windows = save_windows(state, vpas, now_ns)
+    return tuple(
+        # Also if none runs: those that an earlier save names are over, and in the history.
+        _checkpoint(
+            *owner,
+            status,
+            {WINDOWS_ANNOTATION: encode_windows(windows.get(owner, {}), status.last_update_time)},
+        )
+        for owner, status in saved.items()
+    )
 
 
 def _checkpoint(
-    vpa: str, container: str, status: VerticalPodAutoscalerCheckpointStatus
+    vpa: str, container: str, status: VerticalPodAutoscalerCheckpointStatus, notes: dict[str, str]
 ) -> VerticalPodAutoscalerCheckpoint:
     namespace, _, name = vpa.partition("/")
     return VerticalPodAutoscalerCheckpoint(
-        metadata=ObjectMeta(name=f"{name}-{container}", namespace=namespace),
+        metadata=ObjectMeta(name=f"{name}-{container}", namespace=namespace, annotations=notes),
         spec=VerticalPodAutoscalerCheckpointSpec(vpa_object_name=name, container_name=container),
         status=status,
     )
@@ -97,7 +103,15 @@ def load_checkpoint(
     vpa = state.vpas.get(f"{metadata.namespace}/{spec.vpa_object_name}")
     if vpa is None:
         return f"checkpoint {metadata.key} belongs to VPA {spec.vpa_object_name!r}, which is not known"
-    return load_history(state, vpa, spec.container_name, checkpoint.status, now_ns)
+    refusal = load_history(state, vpa, spec.container_name, checkpoint.status, now_ns)
+    text = metadata.annotations.get(WINDOWS_ANNOTATION)
+    if refusal or text is None or not state.compat.windows_survive_restarts:
+        return refusal
+    windows = decode_windows(text, checkpoint.status.last_update_time)
+    if isinstance(windows, str):
+        return f"checkpoint {metadata.key}: {windows}; its memory is measured anew"
+    resume_windows(state, vpa, spec.container_name, windows, now_ns)
+    return None
 
 
 def load_history(

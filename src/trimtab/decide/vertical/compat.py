@@ -50,6 +50,8 @@ class Compat:
     """A container without CPU samples gets no recommendation; upstream recommends the minimum, which shrinks it."""
     history_survives_selectors: bool = True
     """A VPA whose selector changes and comes back has its loaded history again; upstream forgets it."""
+    windows_survive_restarts: bool = True
+    """A restarted recommender goes on with running memory windows; upstream forgets the peaks of up to a day."""
 
 
 DEFAULT = Compat()
@@ -74,4 +76,5 @@ VPA_1_8 = Compat(
     refuses_impossible_samples=False,
     recommends_from_samples=False,
     history_survives_selectors=False,
+    windows_survive_restarts=False,
 )

@@ -217,6 +217,17 @@ class ContainerHistory:
         """The time of the last memory sample."""
         return from_int64(int(self.table.last_memory[self.row]))
 
+    def resume_window(self, end_ns: int, memory_peak: int, oom_peak: int) -> None:
+        """Go on with a window that began before; one that runs already is left as it is."""
+        table, row = self.table, self.row
+        if table.window_end[row] != NEVER:
+            return
+        table.window_end[row] = to_int64(end_ns)
+        table.memory_peak[row], table.oom_peak[row] = memory_peak, oom_peak
+        if table.aggregate[row] != DETACHED and self.max_peak > 0:
+            here = self._here
+            table.aggregates.add_memory(table.aggregate[here], table.peaks(here), table.window_end[here])
+
     def close_window(self) -> None:
         """End the memory window early: the next sample opens one of its own."""
         self.table.window_end[self.row] = NEVER

@@ -6,7 +6,7 @@ write tests the spec first: a history is never written over another's (fault F60
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -91,14 +91,14 @@ class CheckpointStore:
         self._written_at: dict[str, float] = {}
         self._content: dict[str, int] = {}
         """Per checkpoint a digest of what was last written, so that the same is not written again."""
-        self._present: set[str] = set()
-        """Checkpoints that are there, as far as we know: the others are made, not changed."""
+        self._present: dict[str, bool] = {}
+        """Checkpoints that are there, as far as we know, and whether they have annotations: the others are made."""
         self._orphans: set[str] = set()
 
     async def read(self, vpas: Collection[VPAKey]) -> dict[VPAKey, list[Checkpoint]]:
         """Read the checkpoints of some VPAs; raises if the list is not complete."""
         listing = await self._client.list(CHECKPOINTS)
-        self._present = {found.metadata.key for found in listing.items}
+        self._present = {found.metadata.key: bool(found.metadata.annotations) for found in listing.items}
         wanted = frozenset(vpas)
         stored: dict[VPAKey, list[Checkpoint]] = {}
         for found in listing.items:
@@ -137,6 +137,7 @@ class CheckpointStore:
 
     async def _write_change(self, checkpoint: Checkpoint, report: WriteReport) -> None:
         key = checkpoint.metadata.key
+        # Windows change only with samples, and every sample changes the history.
         content = hash(wire.encode(msgspec.structs.replace(checkpoint.status, last_update_time=None)))
         if self._content.get(key) == content:
             return
@@ -150,7 +151,7 @@ class CheckpointStore:
         try:
             with self._ownership.writing(share, is_last=report.is_last) as client:
                 await self._store(client, checkpoint)
-            self._present.add(meta.key)
+            self._present[meta.key] = self._present.get(meta.key, False) or bool(meta.annotations)
             report.written += 1
         except errors.Invalid as error:
             await self._explain_refusal(checkpoint, error, report)
@@ -165,6 +166,7 @@ class CheckpointStore:
         operations = [
             {"op": "test", "path": "/spec", "value": body["spec"]},
             {"op": "add", "path": "/status", "value": body["status"]},
+            *_annotate(meta.annotations, has_some=self._present.get(meta.key, False)),
         ]
         if meta.key in self._present or not await _create(client, checkpoint, body):
             try:
@@ -178,9 +180,11 @@ class CheckpointStore:
         meta, spec = checkpoint.metadata, checkpoint.spec
         report.failed[meta.key] = str(error)
         try:
-            other = (await self._client.get(CHECKPOINTS, meta.name, meta.namespace)).spec
+            found = await self._client.get(CHECKPOINTS, meta.name, meta.namespace)
         except errors.ClusterError:
             return
+        self._present[meta.key] = bool(found.metadata.annotations)
+        other = found.spec
         if other != spec:
             report.collisions[f"{meta.namespace}/{spec.vpa_object_name}"] = (
                 f"checkpoint {meta.name} of container {spec.container_name!r} cannot be saved: the name belongs to "
@@ -223,6 +227,16 @@ async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) 
     except errors.AlreadyExists:
         return False
     return True
+
+
+def _annotate(annotations: Mapping[str, str], *, has_some: bool) -> list[dict[str, Any]]:
+    """Set annotations beside those that others set; none can be added to what is not there."""
+    if not annotations or not has_some:
+        return [{"op": "add", "path": "/metadata/annotations", "value": annotations}] if annotations else []
+    return [
+        {"op": "add", "path": f"/metadata/annotations/{name.replace('/', '~1')}", "value": text}
+        for name, text in annotations.items()
+    ]
 
 
 def _owner(checkpoint: Checkpoint | _Owned) -> VPAKey:

@@ -1,7 +1,7 @@
 """What the recommender saved of its history, for those who explain or show it without being the recommender.
 
-Its own memory cannot be reached from another process. The checkpoints can: what they lack is what is not saved yet, the
-memory windows that still run.
+Its own memory cannot be reached from another process. The checkpoints can: what they lack is what was learnt since they
+were saved.
 """
 
 from dataclasses import dataclass
