@@ -178,7 +178,7 @@ class StandIn:
             for app in range(space, self.hpas, NAMESPACES)
             for pod in range(EACH)
         ]
-        return json.dumps({"items": items}).encode()
+        return json.dumps({"items": items}, separators=(",", ":")).encode()  # as Go writes it
 
     def _written(self, path: str, body: bytes) -> bytes:
         if "horizontalpodautoscalers" not in path:

@@ -195,16 +195,23 @@ def _decode_odd_event(line: bytes, kind: type[T]) -> Event[T]:
 
 
 _LIST_DECODERS: dict[Any, Callable[[bytes], Any]] = {}
+_LIST_TYPES: dict[Any, Any] = {}
 _EVENT_TYPES: dict[Any, Any] = {}
 
 
 def _list_decoder(kind: Any) -> Callable[[bytes], Any]:
     if kind not in _LIST_DECODERS:
+        _LIST_DECODERS[kind] = wire.decoder(list_type(kind)).decode
+    return _LIST_DECODERS[kind]
+
+
+def list_type(kind: Any) -> Any:
+    """Return the type of a list of `kind`, with `metadata` and `items`."""
+    if kind not in _LIST_TYPES:
         items: Any = list[kind]
         fields = [("metadata", ListMeta, ListMeta()), ("items", items | None, None)]
-        struct = msgspec.defstruct(f"{_name(kind)}List", fields, frozen=True, gc=False)
-        _LIST_DECODERS[kind] = wire.decoder(struct).decode
-    return _LIST_DECODERS[kind]
+        _LIST_TYPES[kind] = msgspec.defstruct(f"{_name(kind)}List", fields, frozen=True, gc=False)
+    return _LIST_TYPES[kind]
 
 
 def _event_type(kind: Any) -> Any:

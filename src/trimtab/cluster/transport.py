@@ -5,7 +5,7 @@ process. Neither knows what a pod is. Headers of answers have lower-case names. 
 dataclasses because thousands are made in a second, and a frozen dataclass takes ten times as long to make.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -59,6 +59,8 @@ class Request(msgspec.Struct, frozen=True):
     deadlines: Deadlines = Deadlines()
     max_body: int = DEFAULT_MAX_BODY
     max_line: int = DEFAULT_MAX_LINE
+    into: Callable[[bytes], None] | None = None
+    """Takes the body of a good answer while it arrives; a transport that cannot do that returns it whole, as ever."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

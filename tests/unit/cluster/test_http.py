@@ -35,6 +35,15 @@ async def test_a_request_arrives_as_it_was_meant():
     assert (answer.status, answer.body, answer.headers["x-odd"]) == (200, b'{"a":1}', "Yes")
 
 
+async def test_a_good_answer_may_be_taken_in_while_it_arrives():
+    pieces: list[bytes] = []
+    async with Server(reply(b'{"a":1}')) as server, transport_to(server) as transport:
+        answer = await transport.request(Request("GET", "/a", into=pieces.append))
+        again = await transport.request(Request("GET", "/b"))
+    assert (b"".join(pieces), answer.body) == (b'{"a":1}', b"")
+    assert again.body == b'{"a":1}'
+
+
 async def test_connections_are_kept_and_requests_are_bounded():
     together = [0, 0]
     full = asyncio.Event()

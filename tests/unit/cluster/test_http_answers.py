@@ -52,6 +52,35 @@ def test_one_parser_reads_answer_after_answer():
         assert parser.headers["x-number"] == str(number)
 
 
+@pytest.mark.parametrize(
+    ("head", "taken", "left"),
+    [
+        pytest.param(OK, [b"{", b"}"], b"", id="a good answer"),
+        pytest.param(
+            b"HTTP/1.1 503 Unavailable\r\n", [], b"{}", id="a failure is left to whoever explains it"
+        ),
+    ],
+)
+def test_a_body_may_be_taken_while_it_arrives(head, taken, left):
+    parser = AnswerParser()
+    pieces: list[bytes] = []
+    parser.expect(with_body=True, max_body=2, into=pieces.append)
+    for piece in (head + b"Content-Length: 2\r\n\r\n{", b"}"):
+        parser.feed(piece)
+    assert parser.is_complete
+    assert (pieces, parser.take_body()) == (taken, left)
+
+
+def test_a_body_that_is_taken_has_its_limit_too():
+    parser = AnswerParser()
+    pieces: list[bytes] = []
+    parser.expect(with_body=True, max_body=3, into=pieces.append)
+    parser.feed(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+    with pytest.raises(TooBigError):
+        parser.feed(b"2\r\n{}\r\n")
+    assert pieces == [b"{}"]
+
+
 def test_a_repeated_header_is_a_list():
     parser = read(OK + b"Warning: a\r\nWARNING: b\r\nContent-Length: 0\r\n\r\n")
     assert parser.headers["warning"] == "a, b"

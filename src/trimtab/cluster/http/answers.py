@@ -4,7 +4,7 @@ httptools does the parsing. What it leaves to its user is here: interim answers,
 connection, limits, and bytes that nobody asked for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -52,8 +52,10 @@ class AnswerParser:
         self._parser = HttpResponseParser(self)
         self.expect(with_body=True, max_body=_NO_LIMIT)
 
-    def expect(self, *, with_body: bool, max_body: int | None) -> None:
-        """Start over for the next answer."""
+    def expect(
+        self, *, with_body: bool, max_body: int | None, into: Callable[[bytes], None] | None = None
+    ) -> None:
+        """Start over for the next answer; `into` takes the body of a good one in the place of `parts`."""
         self.status = 0
         self.parts: list[bytes] = []
         self.size = 0
@@ -63,6 +65,7 @@ class AnswerParser:
         self.encoding = ""
         self._raw: list[tuple[bytes, bytes]] = []
         self._with_body = with_body
+        self._into = into
         self._limit = _NO_LIMIT if max_body is None else max_body
         self._head_size = 0
         self._framed = False
@@ -151,7 +154,11 @@ class AnswerParser:
         self.size += len(data)
         if self.size > self._limit:
             self._problem = TooBigError()
-        elif not self.is_complete:
+        elif self.is_complete:
+            return
+        elif self._into is not None and self.status < 300:
+            self._into(data)
+        else:
             self.parts.append(data)
 
     def on_message_complete(self) -> None:

@@ -1,7 +1,7 @@
 """One connection to a server, and one exchange at a time on it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +26,8 @@ class Message(msgspec.Struct, frozen=True):
     """Bytes of the answer at most; None for a stream, whose reader has limits of its own."""
     takes_encoded: bool = False
     """Whether the answer may be compressed; only who hands it on unread can say yes."""
+    into: Callable[[bytes], None] | None = None
+    """Takes the body of a good answer while it arrives."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -78,7 +80,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_busy = True
         self._waits_for_all = whole
         self._takes_encoded = message.takes_encoded
-        self._parser.expect(with_body=message.method != "HEAD", max_body=message.max_body)
+        self._parser.expect(with_body=message.method != "HEAD", max_body=message.max_body, into=message.into)
         self._waiter = self._loop.create_future()
         self._wire.write(message.payload)
         return self._waiter

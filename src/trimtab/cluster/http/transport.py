@@ -6,7 +6,7 @@ Credentials and TLS files are looked at again while we run, so that rotated toke
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from trimtab.clock import Clock
@@ -75,7 +75,7 @@ class HttpTransport:
 
     async def _fetch(self, request: Request, end: float) -> Response:
         try:
-            message, context = await self._prepare(request, request.max_body)
+            message, context = await self._prepare(request, request.max_body, request.into)
             return await self._connections().fetch(message, context, Limits(request.deadlines, end))
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
@@ -87,10 +87,14 @@ class HttpTransport:
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
 
-    async def _prepare(self, request: Request, max_body: int | None) -> tuple[Message, ssl.SSLContext | None]:
+    async def _prepare(
+        self, request: Request, max_body: int | None, into: Callable[[bytes], None] | None = None
+    ) -> tuple[Message, ssl.SSLContext | None]:
         credential = await self._connection.credentials.current()
         payload = self._heads(credential.authorization).write(request)
-        return Message(payload, request.method, max_body), self._tls.current(credential.certificate)
+        return Message(payload, request.method, max_body, into=into), self._tls.current(
+            credential.certificate
+        )
 
     def _heads(self, authorization: str | None) -> HeadWriter:
         if self._writer is None or self._writer[0] != authorization:
