@@ -1,6 +1,7 @@
 """Answers of the three metrics API groups.
 
-Values stay text here: they are turned into numbers by the reader that needs them, in bulk.
+Values stay text here, and so do the dates of pods, of which thousands are the same: they are turned into numbers by
+the reader that needs them, in bulk.
 """
 
 from datetime import datetime
@@ -29,7 +30,7 @@ class PodMetrics(Wire):
     """metrics.k8s.io/v1beta1 PodMetrics: usage of one pod over the window before `timestamp`."""
 
     metadata: Measured = Measured()
-    timestamp: datetime | None = None
+    timestamp: str | None = None
     window: str = ""
     containers: tuple[ContainerMetrics, ...] = ()
 

@@ -18,7 +18,9 @@ from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Proposal
 from trimtab.decide.horizontal.readings import PodSamples, Reading, Sample, Series
 from trimtab.decide.horizontal.timing import NEVER
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.resources import CPU
+from trimtab.model.scale import Scale
 from trimtab.model.wire import Wire
 
 MARGIN = 0.01
@@ -31,12 +33,14 @@ class Steady(Wire):
     seen: Observation
     decision: Decision
     until: float
+    values: tuple[list[int], ...] | None = None
+    """What each metric said of each pod, in their order; None if one was not about every pod."""
 
     def covers(self, seen: Observation, now: float) -> bool:
         """Return whether deciding on `seen` would repeat the decision; its memory must be what was left by the last."""
         last = self.seen
         return (
-            _latest(seen.memory) <= now < self.until
+            self._lasts(seen.memory, now)
             and seen.hpa is last.hpa
             and seen.pods == last.pods
             and seen.scale == last.scale
@@ -45,6 +49,29 @@ class Steady(Wire):
             and _say_the_same(last, seen, now)
         )
 
+    def covers_alone(
+        self, hpa: HorizontalPodAutoscaler, scale: Scale | None, memory: Memory, now: float
+    ) -> bool:
+        """Return the same for one who owns its pods alone, as far as its pods and their metrics do not matter."""
+        last = self.seen
+        return (
+            self._lasts(memory, now)
+            and hpa is last.hpa
+            and (scale is last.scale or scale == last.scale)
+            and not last.rivals
+            and not last.owners
+        )
+
+    def believes(self, span: tuple[float, float], now: float) -> bool:
+        """Return whether no sample of that time is near the edge of being refused for its date."""
+        settings = self.seen.settings
+        return (
+            now - settings.stale_after + MARGIN <= span[0] and span[1] <= now + settings.ahead_limit - MARGIN
+        )
+
+    def _lasts(self, memory: Memory, now: float) -> bool:
+        return _latest(memory) <= now < self.until
+
 
 def steady(seen: Observation, decision: Decision) -> Steady | None:
     """Return for how long a decision repeats itself; None if it may differ at once."""
@@ -52,7 +79,10 @@ def steady(seen: Observation, decision: Decision) -> Steady | None:
     if not _is_repeatable(seen, decision) or _has_young_pods(seen, now):
         return None
     first = min((edge for edge in _edges(seen, decision) if edge > now - MARGIN), default=inf)
-    return Steady(seen=seen, decision=decision, until=first - MARGIN) if first - MARGIN > now else None
+    until = first - MARGIN
+    return (
+        Steady(seen=seen, decision=decision, until=until, values=_each_value(seen)) if until > now else None
+    )
 
 
 def continued(memory: Memory, now: float) -> Memory:
@@ -78,6 +108,16 @@ def _is_repeatable(seen: Observation, decision: Decision) -> bool:
         and not trail.fallback
         and all(isinstance(one, Proposal) and not one.refused for one in trail.proposals)
     )
+
+
+def _each_value(seen: Observation) -> tuple[list[int], ...] | None:
+    names = [pod.name for pod in seen.pods]
+    found: list[list[int]] = []
+    for reading in seen.readings:
+        if not isinstance(reading, PodSamples) or list(reading.samples) != names:
+            return None
+        found.append(_values(reading.samples.values()))
+    return tuple(found)
 
 
 def _has_young_pods(seen: Observation, now: float) -> bool:

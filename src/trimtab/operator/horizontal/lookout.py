@@ -136,7 +136,7 @@ class Lookout:
             one.bands, one.bands_for = bands_of(record.observation, record.decision), record
         pods = record.observation.pods
         return bool(one.bands) and all(
-            (used := usage.total(pods, band.resource, band.container)) is not None
-            and band.low <= used <= band.high
+            (used := usage.values(pods, band.resource, band.container)) is not None
+            and band.low <= sum(used) <= band.high
             for band in one.bands
         )

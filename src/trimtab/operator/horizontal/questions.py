@@ -116,9 +116,14 @@ def reading_of(
     if not isinstance(answer, NamespaceUsage):
         assert not isinstance(answer, ClusterUsage | None), f"{question} was not asked"
         return answer
+    return answer.of(pods, *measured_by(spec))
+
+
+def measured_by(spec: MetricSpec) -> tuple[str, str]:
+    """Return the resource, and the container or "" for all of them, whose usage a metric is."""
     if spec.container_resource is not None and spec.type == MetricSourceType.CONTAINER_RESOURCE:
-        return answer.of(pods, spec.container_resource.name, spec.container_resource.container)
-    return answer.of(pods, spec.resource.name if spec.resource else "", "")
+        return spec.container_resource.name, spec.container_resource.container
+    return spec.resource.name if spec.resource else "", ""
 
 
 def usage_in(question: PodUsage, answers: Mapping[Query, Answer]) -> Answer | None:

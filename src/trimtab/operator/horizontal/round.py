@@ -312,12 +312,11 @@ class Round:
         self._resume(autoscaler, due.plan.aim)
         now = self._clock.now()
         self._follow_wall_clock(autoscaler, now.timestamp())
+        if not owners and self._observer.repeats(autoscaler, due.plan, sight, answers, now.timestamp()):
+            return self._repeat(autoscaler, now.timestamp())
         seen = self._observer.observe(autoscaler, due.plan.aim, sight, answers, owners)
-        held = autoscaler.steady
-        if held is not None and held.covers(seen, now.timestamp()):
-            autoscaler.memory = continued(autoscaler.memory, now.timestamp())
-            autoscaler.is_busy = False
-            return held.decision
+        if autoscaler.steady is not None and autoscaler.steady.covers(seen, now.timestamp()):
+            return self._repeat(autoscaler, now.timestamp())
         autoscaler.steady = None
         decision = decide(seen, now)
         job = Job(due, seen, self._writer.begin(autoscaler, seen, decision))
@@ -326,6 +325,13 @@ class Round:
         else:
             self._writes.put(job, is_urgent=job.outcome.decision.scale_to is not None)
         return None
+
+    def _repeat(self, autoscaler: Autoscaler, now: float) -> Decision:
+        """Leave everything as the last decision left it, only later, and return that decision."""
+        assert autoscaler.steady is not None
+        autoscaler.memory = continued(autoscaler.memory, now)
+        autoscaler.is_busy = False
+        return autoscaler.steady.decision
 
     async def _write(self, job: Job) -> None:
         """Carry out the next step of a decision: its scale, and when it is its turn again, its status and events."""

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from trimtab.clock import Clock
 from trimtab.cluster.resources import PODS
 from trimtab.decide.horizontal import PodFacts, Reading
-from trimtab.decide.horizontal.readings import read_usage, total_usage
+from trimtab.decide.horizontal.readings import each_usage, read_usage, span_of
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.operator.caches import Caches
@@ -35,10 +35,12 @@ LONGEST_PAUSE = 3600.0
 class NamespaceUsage:
     """CPU and memory of the pods of one namespace, by pod."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "span")
 
-    def __init__(self, items: dict[str, PodMetrics]) -> None:
+    def __init__(self, items: dict[str, PodMetrics], span: tuple[float, float]) -> None:
         self._items = items
+        self.span = span
+        """Within which time all of it was measured, and maybe that of other namespaces."""
 
     def of(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> Reading:
         """Return the reading of one resource for these pods."""
@@ -47,10 +49,11 @@ class NamespaceUsage:
             [known[pod.name] for pod in pods if pod.name in known], resource, container, wraps=False
         )
 
-    def total(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> int | None:
-        """Return what these pods use together; None if it is not known of all."""
+    def values(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> list[int] | None:
+        """Return what each of these pods uses; None if it is not known of all."""
+        known = self._items
         try:
-            return total_usage([self._items[pod.name] for pod in pods], resource, container)
+            return each_usage([known[pod.name] for pod in pods], resource, container)
         except KeyError:
             return None
 
@@ -58,9 +61,10 @@ class NamespaceUsage:
 class ClusterUsage:
     """CPU and memory of the pods of every namespace."""
 
-    __slots__ = ("_namespaces",)
+    __slots__ = ("_namespaces", "_span")
 
     def __init__(self, answer: PodMetricsList) -> None:
+        self._span = span_of(answer.items)
         self._namespaces: dict[str, dict[str, PodMetrics]] = {}
         place, last = "", self._namespaces.setdefault("", {})
         for item in answer.items:
@@ -71,12 +75,12 @@ class ClusterUsage:
 
     def within(self, namespace: str | None) -> NamespaceUsage:
         """Return what a list of one namespace would have said."""
-        return NamespaceUsage(self._namespaces.get(namespace or "", {}))
+        return NamespaceUsage(self._namespaces.get(namespace or "", {}), self._span)
 
 
 def namespace_usage(answer: PodMetricsList) -> NamespaceUsage:
     """Return an answer about one namespace by pod."""
-    return NamespaceUsage({item.metadata.name: item for item in answer.items})
+    return NamespaceUsage({item.metadata.name: item for item in answer.items}, span_of(answer.items))
 
 
 class WholeList:
