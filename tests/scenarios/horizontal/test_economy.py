@@ -270,3 +270,54 @@ def test_other_metrics_are_not_asked_between_rounds(play_lab):
             assert len(stage.metrics.asked) == asked_before
 
     play_lab(scenario)
+
+
+def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
+    """More HPAs than can be written in a moment: all are decided at the start, then in turns of about a look each."""
+    monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 2)
+
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (idle, _):
+            actor = Actor(stage, idle.operator._settings)
+            async with going(actor):
+                await stage.pass_time(1)
+                assert sorted(len(one.records) for one in actor.operator.autoscalers) == [1, 1, 1]
+                await stage.pass_time(2 * PERIOD)
+                total, _ = decided(actor)
+                asked(stage)
+                await stage.pass_time(4 * PERIOD)
+                assert decided(actor)[0] - total == 4 * len(WORKLOADS)
+                # Eight turns to a period of fifteen seconds, or as many looks of two seconds where a turn is nobody's.
+                assert 28 <= len(asked(stage)) <= 36
+
+    play_lab(scenario)
+
+
+def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab, monkeypatch):
+    monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 2)
+
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (idle, _):
+            actor = Actor(stage, idle.operator._settings)
+            async with going(actor):
+                await stage.pass_time(2 * PERIOD + 1)
+                stage.use_cpu(web="100m")
+                assert await until_scaled(stage, "web", 4) <= 3
+
+    play_lab(scenario)
+
+
+def test_a_turn_soon_after_the_start_does_not_double_the_replicas_again(play_lab, monkeypatch):
+    """Without `behavior` replicas at most double per sync; a turn may come a moment after the round of all."""
+    monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 0)
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="1000m")
+        await stage.hpa("web", metrics=[cpu_metric(50)], maxReplicas=100)
+        async with going(Actor(stage, stage.settings())):
+            assert await until_scaled(stage, "web", 4) <= 3
+            await stage.workloads.settle()
+            assert 13 <= await until_scaled(stage, "web", 8) <= 19
+
+    play_lab(scenario)

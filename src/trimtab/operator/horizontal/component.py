@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from prometheus_client import CollectorRegistry
 
@@ -34,6 +34,7 @@ from trimtab.operator.horizontal.questions import Questions
 from trimtab.operator.horizontal.round import Round
 from trimtab.operator.horizontal.targets import Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.horizontal.turns import Turns
 from trimtab.operator.horizontal.usage import WholeList
 from trimtab.operator.horizontal.writes import Writer
 from trimtab.operator.ownership import Ownership, Shared, Sole
@@ -161,7 +162,7 @@ class HorizontalAutoscaler:
 
     async def step(self) -> None:
         """Go one whole round, writes included, and return; for tests and for a look on the spot."""
-        self._begin_round()
+        self._begin_round(self._owned())
         await self._round.settle()
         await self._recorder.flush()
 
@@ -240,35 +241,55 @@ class HorizontalAutoscaler:
 
     async def _rounds(self) -> None:
         period = self._settings.sync_period.total_seconds()
-        next_at = self._clock.monotonic()
+        turns = Turns(period, self._lookout.period, self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
             if not self.ownership.may_write() or self._stale_caches():
-                next_at = now + min(period, 1.0)
+                turns.start_over(now + min(period, 1.0))
                 self._lookout.rest()
-            elif now >= next_at:
-                self._urgent.clear()
-                self._begin_round()
-                self._lookout.rest()
-                # The grid is kept: a late round does not move all later ones.
-                next_at = max(next_at + period, now)
+            elif now >= turns.next_at:
+                self._begin_turn(turns, now)
+                self._begin_urgent()
             elif self._urgent:
-                changed = [self.autoscalers.get(uid) for uid in sorted(self._urgent)]
-                self._urgent.clear()
-                self._round.begin(one for one in changed if one is not None and self.ownership.owns(one.key))
+                self._begin_urgent()
             elif now >= self._lookout.next_at:
-                self._round.begin(self._lookout.waited(self.autoscalers))
-                self._lookout.begin(self.autoscalers)
-            await self._wait(min(next_at, self._lookout.next_at) - self._clock.monotonic())
+                self._look()
+            await self._wait(min(turns.next_at, self._lookout.next_at) - self._clock.monotonic())
 
-    def _begin_round(self) -> None:
+    def _begin_turn(self, turns: Turns, now: float) -> None:
+        due = turns.take(self._owned(), now)
+        self._urgent.difference_update(one.uid for one in due)
+        if not turns.is_divided:
+            self._begin_round(due)
+            self._lookout.rest()
+            return
+        # What those in turn ask for is asked once, for those as well who are only looked at.
+        is_look_due = self._lookout.is_nearly_due()
+        self._begin_round(self._lookout.not_too_soon(due), self.autoscalers if is_look_due else ())
+        if is_look_due:
+            self._look()
+
+    def _begin_round(self, due: Iterable[Autoscaler], beside: Iterable[Autoscaler] = ()) -> None:
+        now = self._clock.monotonic()
+        self._round.begin((one for one in due if one.not_before <= now), beside)
+
+    def _begin_urgent(self) -> None:
+        changed = [self.autoscalers.get(uid) for uid in sorted(self._urgent)]
+        self._urgent.clear()
+        self._round.begin(one for one in changed if one is not None and self.ownership.owns(one.key))
+
+    def _look(self) -> None:
+        self._round.begin(self._lookout.waited(self.autoscalers))
+        self._lookout.begin(self.autoscalers)
+
+    def _owned(self) -> list[Autoscaler]:
+        """Return those that we decide about, and take notice of where the others aim."""
         owned = [one for one in self.autoscalers if self.ownership.owns(one.key)]
         if len(owned) < len(self.autoscalers):
             mine = {one.uid for one in owned}
             self._round.notice(one for one in self.autoscalers if one.uid not in mine)
         self._telemetry.autoscalers.set(len(owned))
-        now = self._clock.monotonic()
-        self._round.begin(one for one in owned if one.not_before <= now)
+        return owned
 
     async def _wait(self, seconds: float) -> None:
         self._news.clear()

@@ -46,9 +46,9 @@ class Lookout:
         self._questions = questions
         self._owns = owns
         self._wake = wake
-        self._period = period
+        self.period = 0.0 if period >= sync_period else period
+        """How often usage is looked at, in seconds; 0 if rounds are enough."""
         self._sync_period = sync_period
-        self._is_on = 0 < period < sync_period
         self._rest = period
         self._is_looking = False
         self.next_at = inf
@@ -56,13 +56,30 @@ class Lookout:
 
     def rest(self) -> None:
         """Look again after a pause: a round has just looked at everything."""
-        if self._is_on and not self._is_looking:
+        if self.period and not self._is_looking:
             self.next_at = self._clock.monotonic() + self._rest
 
     def waited(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
         """Return those that were scaled early a sync period ago, whose turn it is now."""
         now = self._clock.monotonic()
         return [one for one in autoscalers if -inf < one.not_before <= now and self._owns(one.key)]
+
+    def is_nearly_due(self) -> bool:
+        """Return whether to look now, with a round, rather than a moment later."""
+        if self.next_at == inf:
+            return not self._is_looking
+        return self.next_at - self._clock.monotonic() <= self.period / 2
+
+    def not_too_soon(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
+        """Leave out those that were just scaled, by a round of all or by a look: their turn is a sync period after that."""
+        recent = self._clock.monotonic() - self._sync_period + self.period
+        kept: list[Autoscaler] = []
+        for one in autoscalers:
+            if one.scaled_at > recent and one.hpa.spec.behavior is None:
+                one.not_before = one.scaled_at + self._sync_period
+            else:
+                kept.append(one)
+        return kept
 
     def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
         """Look once, beside everything else, and have those scaled that need it."""
@@ -74,7 +91,7 @@ class Lookout:
         try:
             requests = await self._look_at(autoscalers, started)
             taken = self._clock.monotonic() - started
-            self._rest = max(self._period, taken / MOST_SHARE, requests * SECONDS_PER_REQUEST)
+            self._rest = max(self.period, taken / MOST_SHARE, requests * SECONDS_PER_REQUEST)
         finally:
             self._is_looking = False
             self.rest()

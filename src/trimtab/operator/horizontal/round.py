@@ -93,8 +93,8 @@ class Round:
         self.last_alive: float | None = None
         """When somebody last decided before we did; None: when we start."""
 
-    def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
-        """Start a round over those that are not still busy with the last one."""
+    def begin(self, autoscalers: Iterable[Autoscaler], beside: Iterable[Autoscaler] = ()) -> None:
+        """Start a round over those that are not still busy with the last one; others are looked at `beside` it."""
         started = self._clock.monotonic()
         ready: list[Due] = []
         for one in [one for one in autoscalers if not one.is_busy]:
@@ -104,7 +104,7 @@ class Round:
                 self._start(self._look_up(one, None, started))
             else:
                 ready.append(Due(one, one.hpa.spec, plan, started))
-        for questions, group in self._grouped(ready).items():
+        for questions, group in self._grouped(ready, beside).items():
             self._start(self._decide_group(questions, group))
         self._telemetry.cycles.inc()
 
@@ -262,10 +262,10 @@ class Round:
         for questions, part in apart.items():
             self._start(self._decide_group(questions, part))
 
-    def _grouped(self, ready: Iterable[Due]) -> dict[Wanted, list[Due]]:
-        """Put those that wait for the same answers together."""
-        due = list(ready)
-        whole = self._whole.pays(namespaces_of(one.plan for one in due))
+    def _grouped(self, due: Sequence[Due], beside: Iterable[Autoscaler]) -> dict[Wanted, list[Due]]:
+        """Put those that wait for the same answers together; what others ask for as well is asked for together."""
+        plans = [*(one.plan for one in due), *filter(None, map(self.plan, beside))]
+        whole = self._whole.pays(namespaces_of(plans))
         groups: dict[Wanted, list[Due]] = {}
         for one in due:
             groups.setdefault(one.plan.wanted_whole if whole else one.plan.wanted, []).append(one)

@@ -57,7 +57,9 @@ class Telemetry:
             f"{_PREFIX}cache_misses", "Owners asked for.", ["resource_kind"], registry=registry
         )
         self.shards = shards_gauge(registry)
-        self.cycles = Counter("trimtab_cycles", "Rounds over all HPAs.", registry=registry)
+        self.cycles = Counter(
+            "trimtab_cycles", "Rounds, each over all HPAs or over those whose turn it is.", registry=registry
+        )
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",
             "Time from the start of a round to its last decision, writes not counted.",
