@@ -17,9 +17,12 @@ from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 
 _NUMBERS = {"min", "max", "current", "desired"}
-_COLUMNS = ("namespace", "name", "target", "min", "max", "current", "desired", "active", "reason")
+_COLUMNS = ("namespace", "kind", "name", "target", "min", "max", "current", "desired", "active", "reason")
+KINDS = {"thpa": OWN_HPAS, "hpa": NATIVE_HPAS}
+"""By the word that kubectl takes: one of each may have the same name while a workload moves over."""
 _WIDE = 130
 """Columns of a terminal from which on there is room for the target, which is mostly named as its autoscaler."""
+NONE = "there is no autoscaler here"
 _FILE = 240
 """Where nobody's terminal is the limit, a line holds a whole reason."""
 
@@ -47,7 +50,8 @@ def top(namespace: str, period: float, output: str, kubeconfig: str, context: st
             console = Console(width=_FILE)
         is_wide = console.width >= _WIDE
         if not period:
-            console.print(_table(await rows_of(client, namespace), is_wide=is_wide))
+            rows = await rows_of(client, namespace)
+            console.print(_table(rows, is_wide=is_wide) if rows else NONE)
             return
         with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
             while True:
@@ -60,20 +64,21 @@ def top(namespace: str, period: float, output: str, kubeconfig: str, context: st
 async def rows_of(client: Client, namespace: str) -> list[dict[str, Any]]:
     """Return one row of facts per HPA, own and native."""
     rows = []
-    for resource in (OWN_HPAS, NATIVE_HPAS):
+    for kind, resource in KINDS.items():
         try:
             listed = await client.list(resource, Selection(namespace=namespace or None))
         except NotFound:
             continue  # our CRD is not installed
-        rows += [_row(hpa) for hpa in listed.items]
+        rows += [_row(kind, hpa) for hpa in listed.items]
     return sorted(rows, key=lambda row: (row["namespace"], row["name"]))
 
 
-def _row(hpa: HorizontalPodAutoscaler) -> dict[str, Any]:
+def _row(kind: str, hpa: HorizontalPodAutoscaler) -> dict[str, Any]:
     status = hpa.status
     active = status.condition(ConditionType.SCALING_ACTIVE)
     return {
         "namespace": hpa.metadata.namespace,
+        "kind": kind,
         "name": hpa.metadata.name,
         "target": str(hpa.spec.scale_target_ref),
         "min": hpa.spec.min_replicas if hpa.spec.min_replicas is not None else 1,
