@@ -131,7 +131,7 @@ function Pods({ page }) {
   const aside = html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
   const columns = story.metrics.map((metric, index) => [metric.label, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
   return html`<${Card} id="pods" title="Pods" wide aside=${aside}>
-    ${story.extra > 0 && html`<p class="alarm">${many(story.extra, "active pod")} more than the target has ${story.extra === 1 ? "counts" : "count"}, because the labels match. Counting by OwnerReference would leave out what is not the target's.</p>`}
+    ${story.extra > 0 && html`<p class="note">${many(story.counted, "pod")} are counted by their labels; ${story.extra} more than the target has. OwnerReference would count only the target's own.</p>`}
     ${story.fallback && html`<p class="alarm">All pods count, because their owners cannot be told: ${story.fallback}</p>`}
     ${pods.length
       ? html`<div class="scroll tall"><table class="pods">
