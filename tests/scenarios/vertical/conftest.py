@@ -1,4 +1,7 @@
-"""Each scenario runs on the lab in virtual time, and on the real kube-apiserver with `-m real`."""
+"""Each scenario runs on the lab in virtual time, and on the real kube-apiserver with `-m real`.
+
+The pods are made by the lab's controllers and by kube-controller-manager's; on either our node agent runs them.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,8 +9,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.scenarios.clocks import ShiftedClock
+from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
-from tools.peers.cluster import RealCluster
+from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
@@ -18,41 +22,58 @@ Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]
 
 
-@pytest.fixture(params=["lab", pytest.param("real", marks=pytest.mark.real)])
+PLACES = ["lab", pytest.param("real", marks=pytest.mark.real)]
+
+
+@pytest.fixture(params=PLACES)
 def play(request: pytest.FixtureRequest) -> Play:
-    """Play a scenario to its end on the server that this run is about."""
+    """Play a scenario to its end on the server that this run is about, with real controllers."""
+    return _player(request, is_played=False)
+
+
+@pytest.fixture(params=PLACES)
+def play_by_hand(request: pytest.FixtureRequest) -> Play:
+    """Play a scenario whose state controllers would not leave alone: the stage makes the pods. Each user says why."""
+    return _player(request, is_played=True)
+
+
+def _player(request: pytest.FixtureRequest, *, is_played: bool) -> Play:
     if request.param == "lab":
-        return play_on_lab
+        on_lab = Controllers.PLAYED if is_played else Controllers.LAB
+        return lambda scenario: play_on_lab(scenario, by=on_lab)
     cluster = request.getfixturevalue("real_cluster")
-    return lambda scenario: play_on_real(cluster, scenario)
+    on_real = Controllers.PLAYED if is_played else Controllers.REAL
+    return lambda scenario: play_on_real(cluster, scenario, by=on_real)
 
 
 @pytest.fixture
 def play_lab() -> Play:
-    """Play a scenario on the lab only: faults and spans of time that a real server would take too long for."""
+    """Play a scenario on the lab only and by hand: faults and spans of time that a real server would take too long for."""
     return play_on_lab
 
 
-def play_on_lab(scenario: Scenario) -> None:
+def play_on_lab(scenario: Scenario, *, by: Controllers = Controllers.PLAYED) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
         async with Server(clock, seed=1) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            stage = Stage(clock, InProcessTransport(server, headers=headers), server.outbound)
-            await _on_stage(stage, scenario)
+            transport = InProcessTransport(server, headers=headers)
+            await _on_stage(Stage(clock, transport, server.outbound, controlled=by), scenario)
 
     clock.run(main())
 
 
-def play_on_real(cluster: RealCluster, scenario: Scenario) -> None:
-    # The stage plays the workload controllers itself, so that each scenario says when pods come.
-    cluster.stop("kube-controller-manager")
+def play_on_real(cluster: RealCluster, scenario: Scenario, *, by: Controllers = Controllers.PLAYED) -> None:
+    if by is Controllers.REAL:
+        cluster.need_controllers(WORKLOAD_CONTROLLERS)
+    else:
+        cluster.stop("kube-controller-manager")
 
     async def main() -> None:
         clock = ShiftedClock()
         connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
-        await _on_stage(Stage(clock, HttpTransport(clock, connection)), scenario)
+        await _on_stage(Stage(clock, HttpTransport(clock, connection), controlled=by), scenario)
 
     asyncio.run(main())
 

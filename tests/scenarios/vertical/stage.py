@@ -1,7 +1,7 @@
 """A stage for vertical scenarios: an API server, workloads whose pods play roles, usage, and our vertical loops.
 
-The same scenario runs on the lab under the virtual clock and, marked `real`, on the real kube-apiserver. The stage
-itself plays StatefulSet controller and kubelet: `heal` makes the pods that are missing and lets them run.
+The same scenario runs on the lab under the virtual clock and, marked `real`, on the real kube-apiserver. `workloads`
+says who makes the pods: the cluster's controllers or the stage by hand.
 """
 
 import asyncio
@@ -14,16 +14,18 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from tests.scenarios.clocks import ShiftedClock
+from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
+from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.fence import Fence
-from trimtab.cluster.patching import DeleteOptions, PatchType
+from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, NODES, PODS, STATEFUL_SETS
+from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS
 from trimtab.cluster.transport import Request, Transport
 from trimtab.lab.outbound import Backend, Outbound
 from trimtab.lab.request import Response
@@ -90,7 +92,14 @@ class Actor:
 class Stage:
     """One namespace on one API server."""
 
-    def __init__(self, clock: Clock, transport: Transport, outbound: Outbound | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        transport: Transport,
+        outbound: Outbound | None = None,
+        *,
+        controlled: Controllers = Controllers.PLAYED,
+    ) -> None:
         self.clock = clock
         self.outbound = outbound
         """How the lab calls webhooks; None on a real server, which needs a socket."""
@@ -101,7 +110,7 @@ class Stage:
         """A client that asks the server itself for metrics too."""
         self.namespace = f"v-{secrets.token_hex(3)}"
         self.own_namespace = f"{self.namespace}-own"
-        self._nodes: list[str] = []
+        self.workloads = make_workloads(controlled, clock, Client(clock, transport, seed=3), self.namespace)
         self._serving: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
@@ -113,11 +122,10 @@ class Stage:
         for name in (self.namespace, self.own_namespace):
             await self.client.create(NAMESPACES, {"metadata": {"name": name}})
         await self.wait_for(self._is_served)
-        await self.node("big")
+        await self.workloads.open()
 
     async def close(self) -> None:
-        for name in self._nodes:
-            await self.client.delete(NODES, name)
+        await self.workloads.close()
         for name in (self.namespace, self.own_namespace):
             await self.client.delete(NAMESPACES, name)
         for resource in (MUTATING, VALIDATING):
@@ -235,17 +243,11 @@ class Stage:
             await self.pass_time(after)
             await self.caught_up(actor)
             await actor.updater.step()
-            await self.actuate_resizes()
+            await self.workloads.settle()
 
-    async def node(self, name: str, cpu: str = "64", memory: str = "256Gi", **labels: str) -> str:
-        name = f"{self.namespace}-{name}"
-        body = {"metadata": {"name": name, "labels": labels}}
-        await self.client.create(NODES.untyped(), body)
-        self._nodes.append(name)
-        amounts = {"cpu": cpu, "memory": memory, "pods": "500"}
-        status = {"status": {"capacity": amounts, "allocatable": amounts}}
-        await self.client.patch(NODES.untyped(), name, None, status, subresource="status")
-        return name
+    async def node(self, name: str, **labels: str) -> str:
+        """A node beside those that are there; return its name."""
+        return await self.workloads.add_node(f"{self.namespace}-{name}", labels)
 
     async def statefulset(
         self,
@@ -282,62 +284,33 @@ class Stage:
 
     async def delete_workload(self, name: str) -> None:
         """Delete a StatefulSet with its pods."""
-        owner = await self.client.get(STATEFUL_SETS.untyped(), name, self.namespace)
-        await self.client.delete(STATEFUL_SETS, name, self.namespace)
-        for index in range(owner["spec"]["replicas"]):
-            with suppress(errors.NotFound):
-                await self.delete_pod(f"{name}-{index}")
+        await self.workloads.delete(name)
 
     async def heal(self, name: str) -> list[str]:
-        """Make the pods that a StatefulSet lacks, as its template has them, and let them run."""
-        owner = await self.client.get(STATEFUL_SETS.untyped(), name, self.namespace)
-        present = {pod.name for pod in (await self.client.list(PODS, Selection(self.namespace))).items}
-        template = owner["spec"]["template"]
-        made = []
-        for index in range(owner["spec"]["replicas"]):
-            pod = f"{name}-{index}"
-            if pod not in present:
-                await self.pod(
-                    pod,
-                    template["metadata"]["labels"],
-                    template["spec"],
-                    _owner(owner, "StatefulSet"),
-                    annotations=template["metadata"].get("annotations"),
-                )
-                made.append(pod)
-        return made
+        """Let a StatefulSet have all its pods again, as its template says; return those that are new."""
+        return await self.workloads.heal(name)
 
-    async def daemonset(self, name: str, nodes: list[str]) -> None:
+    async def daemonset(self, name: str, node_label: str) -> None:
+        """A DaemonSet on the nodes that have a label, whatever its value."""
         labels = {"app": name}
-        made = await self.client.create(
-            DAEMON_SETS.untyped(),
-            {
-                "metadata": {"name": name},
-                "spec": {
-                    "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": pod_spec(None)},
-                },
-            },
-            self.namespace,
-        )
-        counts = {
-            "desiredNumberScheduled": len(nodes),
-            "currentNumberScheduled": len(nodes),
-            "numberMisscheduled": 0,
-        }
-        status = {"status": {**counts, "numberReady": len(nodes)}}
-        await self.client.patch(DAEMON_SETS.untyped(), name, self.namespace, status, subresource="status")
-        for index, node in enumerate(nodes):
-            spec = {**pod_spec(None), "nodeName": node}
-            await self.pod(f"{name}-{index}", labels, spec, _owner(made, "DaemonSet"))
-
-    async def daemon_pod(self, owner: str, name: str, node: str) -> None:
-        """Make a pod as the DaemonSet controller does: for a node that it names, but is not bound to yet."""
-        made = await self.client.get(DAEMON_SETS.untyped(), owner, self.namespace)
-        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        term = {"matchExpressions": [{"key": node_label, "operator": "Exists"}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
         spec = {**pod_spec(None), "affinity": {"nodeAffinity": required}}
-        await self.pod(name, made["spec"]["template"]["metadata"]["labels"], spec, _owner(made, "DaemonSet"))
+        body = {
+            "metadata": {"name": name},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        }
+        await self.client.create(DAEMON_SETS.untyped(), body, self.namespace)
+        await self.workloads.settle()
+
+    async def pods_on(self, nodes: list[str]) -> list[str]:
+        """Return the names of the pods on some nodes, in the order of the nodes."""
+        pods = (await self.client.list(PODS, Selection(self.namespace))).items
+        found = {pod.spec.node_name: pod.name for pod in pods}
+        return [found[node] for node in nodes]
 
     async def pod(
         self,
@@ -356,43 +329,16 @@ class Stage:
         }
         body = {"metadata": metadata, "spec": spec or pod_spec(None)}
         await self.client.create(PODS.untyped(), body, self.namespace)
-        await self.run_pod(name)
+        await self.workloads.run(name)
 
     async def run_pod(self, name: str, *, restarts: int = 0, oom_at: str | None = None) -> None:
         """Play kubelet: the pod runs, and perhaps was killed for memory."""
-        started = format_time(self.clock.now().replace(microsecond=0))
-        spec = (await self.read_pod(name))["spec"]
-        container: Json = {
-            "name": "app",
-            "resources": spec["containers"][0].get("resources", {}),
-            "ready": True,
-            "restartCount": restarts,
-            "image": "none",
-            "imageID": "none",
-            "state": {"running": {"startedAt": started}},
-        }
-        if oom_at:
-            dead = {"exitCode": 137, "reason": "OOMKilled", "startedAt": oom_at, "finishedAt": oom_at}
-            container["lastState"] = {"terminated": dead}
-        status = {
-            "phase": "Running",
-            "startTime": started,
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": started}],
-            "containerStatuses": [container],
-        }
-        await self.client.patch(
-            PODS.untyped(), name, self.namespace, {"status": status}, subresource="status"
-        )
+        assert isinstance(self.workloads, Played)
+        await self.workloads.run(name, restarts=restarts, oom_at=oom_at)
 
     async def actuate_resizes(self) -> None:
-        """Play kubelet: what a pod's spec asks for is what its containers have."""
-        for pod in (await self.client.list(PODS.untyped(), Selection(self.namespace))).items:
-            wanted = pod["spec"]["containers"][0].get("resources", {})
-            statuses = pod.get("status", {}).get("containerStatuses")
-            if statuses and statuses[0].get("resources") != wanted:
-                body = {"status": {"containerStatuses": [{**statuses[0], "resources": wanted}]}}
-                name = pod["metadata"]["name"]
-                await self.client.patch(PODS.untyped(), name, self.namespace, body, subresource="status")
+        """Let what a pod's spec asks for be what its containers have."""
+        await self.workloads.settle()
 
     async def set_status(self, name: str, **status: Any) -> None:
         """Play kubelet: change part of a pod's status."""
@@ -401,7 +347,7 @@ class Stage:
         )
 
     async def delete_pod(self, name: str) -> None:
-        await self.client.delete(PODS, name, self.namespace, options=DeleteOptions(grace_seconds=0))
+        await self.client.delete(PODS, name, self.namespace, options=AT_ONCE)
 
     async def label(self, pod: str, **labels: str | None) -> None:
         """Set labels, or take them off with None."""
@@ -498,17 +444,6 @@ def pod_spec(requests: Json | None) -> Json:
     return {
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "app", "image": "none", "resources": resources}],
-    }
-
-
-def _owner(thing: Json, kind: str) -> Json:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "name": thing["metadata"]["name"],
-        "uid": thing["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
     }
 
 

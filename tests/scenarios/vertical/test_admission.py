@@ -40,18 +40,23 @@ def test_a_pod_is_created_with_the_size_of_its_role(play):
 def test_scp_s1_at_admission_a_daemonset_pod_gets_the_size_of_its_class_of_nodes(play):
     async def scenario(stage: Stage) -> None:
         nodes = [await stage.node("fast", size="large"), await stage.node("slow", size="small")]
-        await stage.daemonset("agent", nodes)
+        await stage.daemonset("agent", "size")
+        old = await stage.pods_on(nodes)
         await stage.scope("large", nodes={"size": "large"})
         await stage.vpa("base", "agent", kind="DaemonSet")
         await stage.vpa("large", "agent", kind="DaemonSet", scope="large")
-        stage.use(agent_0=LEADER, agent_1=FOLLOWER)
+        stage.use(**dict(zip(old, (LEADER, FOLLOWER), strict=True)))
         async with stage.running() as actor, stage.admitting(actor):
             await stage.recommend(actor, 2)
             await stage.caught_up(actor)
-            for index, node in enumerate(nodes):
-                await stage.daemon_pod("agent", f"agent-new-{index}", node)
-        assert await stage.memory("agent-new-0") == LEADER_TARGET
-        assert await stage.memory("agent-new-1") == FOLLOWER_TARGET
+            for pod in old:
+                await stage.delete_pod(pod)
+            await (
+                stage.workloads.settle()
+            )  # the controller makes each for a node that it names, but is not bound to yet
+        new = await stage.pods_on(nodes)
+        assert not set(new) & set(old)
+        assert [await stage.memory(pod) for pod in new] == [LEADER_TARGET, FOLLOWER_TARGET]
 
     play(scenario)
 
