@@ -24,6 +24,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerStatus,
     HPAScalingRules,
 )
+from trimtab.operator.horizontal.kinds import HandedHpa
 from trimtab.operator.horizontal.plans import Plan
 from trimtab.operator.horizontal.ring import RecordRing
 from trimtab.operator.horizontal.successive import MEMORY_ANNOTATION, metadata_after, status_after
@@ -121,12 +122,12 @@ class Autoscalers:
         found = [one for one in self._book.values() if one.key == key]
         return min(found, key=lambda one: one.is_native, default=None)
 
-    def follow(self, resource: Resource[HorizontalPodAutoscaler]) -> Callable[[Delta[Any]], None]:
+    def follow(self, resource: Resource[HorizontalPodAutoscaler]) -> Callable[[Delta[HandedHpa]], None]:
         """Return the subscriber that keeps the book for one kind of HPA."""
 
-        def take(delta: Delta[Any]) -> None:
+        def take(delta: Delta[HandedHpa]) -> None:
             if delta.new is not None:
-                self._put(resource, delta.new)
+                self._put(resource, delta.new.take())
             elif delta.old is not None:
                 self._drop(delta.old.metadata.uid)
 

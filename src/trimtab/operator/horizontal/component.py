@@ -24,7 +24,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import garbage
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS, handed
 from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
 from trimtab.operator.horizontal.lookout import Lookout
 from trimtab.operator.horizontal.observe import Observer, Rules
@@ -319,7 +319,7 @@ class HorizontalAutoscaler:
                 )
                 continue
             self._missing.pop(name, None)
-            self._caches.want(resource).subscribe(self.autoscalers.follow(resource))
+            self._caches.want(resource.kept_as(handed)).subscribe(self.autoscalers.follow(resource))
         await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])

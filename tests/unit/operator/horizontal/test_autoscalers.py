@@ -7,7 +7,7 @@ from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, handed
 
 POLICIES = [{"type": "Percent", "value": 900, "periodSeconds": 1}]
 UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": POLICIES}
@@ -51,7 +51,7 @@ def seen(spec: dict[str, object]) -> HorizontalPodAutoscaler:
 
 def kept(hpa: HorizontalPodAutoscaler) -> Autoscaler:
     book = Autoscalers(records=1, on_change=lambda _: None, on_delete=lambda _: None)
-    book.follow(NATIVE_HPAS)(Delta(Change.ADDED, new=hpa))
+    book.follow(NATIVE_HPAS)(Delta(Change.ADDED, new=handed(hpa)))
     found = book.named("shop", "web")
     assert found is not None
     return found
@@ -70,3 +70,18 @@ def test_what_is_complete_is_not_completed_again(name, monkeypatch):
     monkeypatch.setattr(hpa_rules, "default", None)
     hpa = seen(WHOLE[name])
     assert kept(hpa).hpa.spec is hpa.spec
+
+
+def test_the_cache_does_not_keep_what_the_book_has():
+    """It kept the echo of every write: 5 KB for each HPA."""
+    cached = handed(seen(WHOLE["no behavior"]))
+    book = Autoscalers(records=1, on_change=lambda _: None, on_delete=lambda _: None)
+    book.follow(NATIVE_HPAS)(Delta(Change.ADDED, new=cached))
+    assert cached.whole is None
+    assert (cached.metadata.key, cached.metadata.uid, cached.metadata.resource_version) == (
+        "shop/web",
+        "1",
+        "7",
+    )
+    book.follow(NATIVE_HPAS)(Delta(Change.DELETED, old=cached))
+    assert len(book) == 0
