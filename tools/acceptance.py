@@ -213,9 +213,9 @@ def page() -> str:
         (
             "What the proposals promise, scenario by scenario, and the tests that show it. A scenario is written once. On the\n"
             "lab it is played in virtual time with the lab's controllers; on the real API server (`make test-real`) with\n"
-            "kube-controller-manager's Deployment, ReplicaSet, StatefulSet and Job controllers; on both our node agent runs the pods.\n"
-            "Where a state is needed that controllers would not leave alone, and for the roles of VPAs, the stage makes the pods by\n"
-            "hand; such a test says why.\n"
+            "kube-controller-manager's controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs; on both our node\n"
+            "agent runs and resizes the pods. Where a state is needed that controllers would not leave alone, the stage makes the\n"
+            "pods by hand; such a test says why.\n"
         ),
     ]
     for title, section in SECTIONS.items():

@@ -8,6 +8,7 @@ from typing import Any
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp
 from trimtab.dashboard.horizontal import OperatorHorizontal
+from trimtab.dashboard.source import NoVertical, Sources
 
 
 class Answer:
@@ -83,9 +84,10 @@ class Browser:
         return answer
 
 
-def app_of(*autoscalers, clock=None, **options):
+def app_of(*autoscalers, clock=None, vertical=None, **options):
     """Make a dashboard of some autoscalers."""
-    return DashboardApp(clock or SystemClock(), OperatorHorizontal(list(autoscalers)), **options)
+    sources = Sources(OperatorHorizontal(list(autoscalers)), vertical or NoVertical())
+    return DashboardApp(clock or SystemClock(), sources, **options)
 
 
 async def entered(app, **how):

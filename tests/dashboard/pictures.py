@@ -10,6 +10,7 @@ from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp, Load, serving
 from trimtab.dashboard.horizontal import OperatorHorizontal
+from trimtab.dashboard.source import Sources
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
@@ -60,7 +61,7 @@ class Loads:
 
 async def main(frozen):
     source = town(OperatorHorizontal)
-    app = DashboardApp(SystemClock(), source, frozen, controls=Loads())
+    app = DashboardApp(SystemClock(), Sources(source, frozen), controls=Loads())
     with tempfile.TemporaryDirectory() as profile:
         async with serving(app) as port, browser.chromium(profile) as address, browser.tab(address) as tab:
             await tab.size(1280, 860)
@@ -96,7 +97,7 @@ async def load(tab):
 
 async def crowd():
     """A thousand autoscalers in all states, as a big cluster has them."""
-    app = DashboardApp(SystemClock(), OperatorHorizontal(stage.crowd(1000)))
+    app = DashboardApp(SystemClock(), Sources(OperatorHorizontal(stage.crowd(1000))))
     with tempfile.TemporaryDirectory() as profile:
         async with serving(app) as port, browser.chromium(profile) as address, browser.tab(address) as tab:
             await tab.size(1280, 860)

@@ -8,10 +8,12 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of, ask, entered
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard import states
+from trimtab.clock import SystemClock
+from trimtab.dashboard import DashboardApp, states
 from trimtab.dashboard.history import History
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.http import encoded
+from trimtab.dashboard.source import Sources
 from trimtab.decide.horizontal import Verdict
 from trimtab.decide.horizontal.steady import continued, steady
 from trimtab.decide.horizontal.wording import SUMMARIES
@@ -210,9 +212,7 @@ async def test_a_failing_source_is_a_500_without_its_secrets(caplog):
         def page(self, identity):
             raise RuntimeError(f"secret of {identity}")
 
-    app = app_of()
-    app._horizontal = Broken([])
-    browser = await entered(app)
+    browser = await entered(DashboardApp(SystemClock(), Sources(Broken([]))))
     answer = await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fweb%0Anew")
     assert answer.status == 500
     assert b"secret" not in answer.body

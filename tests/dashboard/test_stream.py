@@ -48,7 +48,7 @@ def test_a_deleted_autoscaler_is_gone_from_the_page():
     async def main(clock):
         book = [stage.steady(), stage.steady("other")]
         app = app_of(clock=clock)
-        app._horizontal._autoscalers = book
+        app._sources.horizontal._autoscalers = book
         running = asyncio.ensure_future(app.run())
         browser = await entered(app)
         await clock.sleep(0.5)
@@ -106,7 +106,7 @@ def test_streams_are_bounded():
 def test_what_cannot_be_shown_does_not_end_the_program_that_is_shown(caplog):
     async def main(clock):
         app = app_of(clock=clock)
-        app._horizontal._autoscalers = [None]
+        app._sources.horizontal._autoscalers = [None]
         running = asyncio.ensure_future(app.run())
         await clock.sleep(2.5)
         assert not running.done()

@@ -61,8 +61,8 @@ def test_the_tight_tolerance_acts_where_the_default_does_not(api):
 
 
 def test_the_queue_worker_goes_to_zero_and_back(api):
-    until(api, "to-zero", lambda sizes: sizes.get("mailer") == 0, of=1)
-    until(api, "to-zero", lambda sizes: sizes.get("mailer", 0) > 0, of=1)
+    assert until(api, "to-zero", lambda sizes: sizes.get("mailer") == 0, of=1)[-1] == {"mailer": 0}
+    assert until(api, "to-zero", lambda sizes: sizes.get("mailer", 0) > 0, of=1)[-1]["mailer"] > 0
 
 
 def test_one_series_of_a_metric_moves_its_own_worker_only(api):
@@ -113,7 +113,7 @@ def test_a_person_turns_the_load_up_and_the_workload_follows(up, api):
     loads = {one["name"]: one["factor"] for one in ask(up, "api/loads")["loads"]}
     name = next(name for name in loads if "videos" in name)
     ask(up, "api/loads", body={"name": name, "factor": 8})
-    until(api, "one-series", lambda sizes: sizes.get("videos", 0) > 1)
+    assert until(api, "one-series", lambda sizes: sizes.get("videos", 0) > 1)[-1]["videos"] > 1
 
 
 def test_every_command_that_it_proposes_can_be_typed(up, tmp_path):

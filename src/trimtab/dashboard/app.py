@@ -15,7 +15,7 @@ import msgspec
 from trimtab.clock import Clock, FastClock
 from trimtab.dashboard import sessions
 from trimtab.dashboard.access import Access, OneToken
-from trimtab.dashboard.board import Board, Notices
+from trimtab.dashboard.board import Board
 from trimtab.dashboard.files import Files
 from trimtab.dashboard.guard import Guard, headers_for
 from trimtab.dashboard.http import (
@@ -34,7 +34,7 @@ from trimtab.dashboard.http import (
     shown,
 )
 from trimtab.dashboard.sessions import Session, Sessions
-from trimtab.dashboard.source import Controls, HorizontalSource, NoVertical, VerticalSource
+from trimtab.dashboard.source import Controls, Sources
 from trimtab.dashboard.stream import Streams
 from trimtab.dashboard.whatif import Edits, RefusedEditsError, what_if
 
@@ -72,25 +72,22 @@ class DashboardApp:
     def __init__(
         self,
         clock: Clock,
-        horizontal: HorizontalSource,
-        vertical: VerticalSource | None = None,
+        sources: Sources,
         *,
         access: Access | None = None,
         controls: Controls | None = None,
         hosts: tuple[str, ...] = (),
-        notices: Notices = tuple,
     ) -> None:
         self.token = secrets.token_urlsafe(24)
         """The token that opens everything; only if no other `access` is given."""
         self._has_own_token = access is None
-        self._horizontal = horizontal
-        self._vertical = vertical or NoVertical()
+        self._sources = sources
         self._controls = controls
         self._guard = Guard(hosts)
         self._files = Files()
         self._pace = pace_of(clock)
         self._sessions = Sessions(clock, access or OneToken(self.token), self._pace)
-        self._board = Board(horizontal, self._vertical, notices)
+        self._board = Board(sources)
         self._streams = Streams(self._board)
         self._pages: dict[str, Page] = {
             "/api/session": self._session,
@@ -111,7 +108,7 @@ class DashboardApp:
 
     def look(self) -> None:
         """Take in what the program did since the last look; the overview is only kept for those who look at it."""
-        self._horizontal.take()
+        self._sources.horizontal.take()
         if self._streams.are_open:
             self._board.look()
 
@@ -208,17 +205,17 @@ class DashboardApp:
 
     async def _hpa(self, request: Request, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
-        return shown(_found(await self._horizontal.page(identity), identity))
+        return shown(_found(await self._sources.horizontal.page(identity), identity))
 
     async def _vpa(self, request: Request, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
-        return shown(_found(await self._vertical.page(identity), identity))
+        return shown(_found(await self._sources.vertical.page(identity), identity))
 
     async def _what_if(self, body: bytes, session: Session) -> Reply:
         asked = decoded(body, _WhatIf)
         identity = await self._visible(asked.id, session)
         try:
-            return shown(what_if(_found(self._horizontal.record(identity), identity), asked.edits))
+            return shown(what_if(_found(self._sources.horizontal.record(identity), identity), asked.edits))
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
 

@@ -10,7 +10,7 @@ from trimtab.clock import Clock
 from trimtab.dashboard.access import Access
 from trimtab.dashboard.app import DashboardApp
 from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.source import Controls
+from trimtab.dashboard.source import Controls, NoVertical, Sources
 from trimtab.dashboard.vertical import Elsewhere, OperatorVertical, RecommenderView, UpdaterView
 from trimtab.lab.serving import write_private
 from trimtab.operator.horizontal.autoscalers import Autoscaler
@@ -33,8 +33,7 @@ def dashboard_for(
     """
     return DashboardApp(
         clock,
-        OperatorHorizontal(autoscalers),
-        vertical,
+        Sources(OperatorHorizontal(autoscalers), vertical or NoVertical()),
         access=access,
         controls=controls,
         hosts=hosts,

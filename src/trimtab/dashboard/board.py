@@ -1,21 +1,17 @@
 """The overview as it is now, and what changed since a viewer last looked."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from trimtab.dashboard.source import HorizontalSource, VerticalSource
+from trimtab.dashboard.source import Sources
 from trimtab.dashboard.views import HorizontalRow, Notice, Overview, Row, VerticalRow
-
-Notices = Callable[[], tuple[Notice, ...]]
 
 
 class Board:
     """Rows by id, each with the number of the look at which it last changed."""
 
-    def __init__(self, horizontal: HorizontalSource, vertical: VerticalSource, notices: Notices) -> None:
-        self._horizontal = horizontal
-        self._vertical = vertical
-        self._tell = notices
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
         self._notices: tuple[int, tuple[Notice, ...]] = (0, ())
         self._rows: dict[str, tuple[int, Row]] = {}
         self._gone: dict[str, int] = {}
@@ -30,7 +26,7 @@ class Board:
     def look(self) -> None:
         """Bring the board up to date and wake those who wait."""
         self._looks += 1
-        notices = self._tell()
+        notices = self._sources.notices()
         if notices != self._notices[1]:
             self._notices = (self._looks, notices)
         rows: dict[str, Row] = {row.id: row for row in self._all()}
@@ -71,8 +67,8 @@ class Board:
         return _sorted(changed, ()), gone
 
     def _all(self) -> Iterable[Row]:
-        yield from self._horizontal.rows()
-        yield from self._vertical.rows()
+        yield from self._sources.horizontal.rows()
+        yield from self._sources.vertical.rows()
 
 
 def _sorted(rows: Iterable[Row], notices: tuple[Notice, ...]) -> Overview:

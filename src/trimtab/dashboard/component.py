@@ -22,6 +22,7 @@ from trimtab.dashboard.guard import LOOPBACK
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.onlooker import Onlooker, started
 from trimtab.dashboard.served_vpas import ServedVPAs
+from trimtab.dashboard.source import Sources
 from trimtab.dashboard.vertical import OperatorVertical
 from trimtab.dashboard.views import EventView, Notice
 from trimtab.operator.assembly import Parts
@@ -109,11 +110,9 @@ class Dashboard:
         access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
         return DashboardApp(
             self._parts.clock,
-            self._source,
-            self._vpas,
+            Sources(self._source, self._vpas, self.notices),
             access=access,
             hosts=settings.dashboard_hosts,
-            notices=self.notices,
         )
 
     def _tell(self, app: DashboardApp, port: int) -> None:

@@ -1,9 +1,10 @@
 """What the dashboard asks of the program it shows: a source of autoscalers and, where there are any, load controls."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from trimtab.dashboard.views import HorizontalPage, HorizontalRow, Load, VerticalPage, VerticalRow
+from trimtab.dashboard.views import HorizontalPage, HorizontalRow, Load, Notice, VerticalPage, VerticalRow
 from trimtab.decide.horizontal import Record
 
 
@@ -62,3 +63,13 @@ class NoVertical:
         """Return nothing."""
         del identity
         return None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """All that a dashboard shows."""
+
+    horizontal: HorizontalSource
+    vertical: VerticalSource = field(default_factory=NoVertical)
+    notices: Callable[[], tuple[Notice, ...]] = tuple
+    """What is told at the top of every page."""
