@@ -123,17 +123,17 @@ class _Composer:
     def take(self, event: yaml.Event) -> None:
         assert event.start_mark is not None  # every event of a parser has one
         line = event.start_mark.line + 1
-        if isinstance(event, yaml.CollectionEndEvent):
+        if isinstance(event, yaml.ScalarEvent):
+            node = Node(self.scalar(event, line), line)
+            self.anchor(event, node)
+            self.add(node, line)
+        elif isinstance(event, yaml.CollectionEndEvent):
             closed = self.stack.pop()
             self.merge(closed)
             closed.node.is_open = False
             self.add(closed.node, line)
         elif isinstance(event, yaml.AliasEvent):
             self.add(self.aliased(event, line), line)
-        elif isinstance(event, yaml.ScalarEvent):
-            node = Node(self.scalar(event, line), line)
-            self.anchor(event, node)
-            self.add(node, line)
         elif isinstance(event, yaml.CollectionStartEvent):
             self.open(event, line)
 

@@ -120,11 +120,17 @@ def _walk_map(data: Any, info: inspect.DictType, path: FieldPath) -> Iterator[Fi
     if not isinstance(data, dict):
         yield wrong_type(path, data, "an object")
         return
+    if _is_text(info) and all(type(value) is str for value in data.values()):
+        return  # ten thousand labels are looked at in one go
     for key, value in data.items():
         if isinstance(info.key_type, inspect.IntType) and not key.isdecimal():
             yield invalid(path.key(key), key, "the key must be a whole number")
         if value is not None:
             yield from _walk(value, info.value_type, path.key(key))
+
+
+def _is_text(info: inspect.DictType) -> bool:
+    return isinstance(info.key_type, inspect.StrType) and isinstance(info.value_type, inspect.StrType)
 
 
 def _walk_list(
@@ -200,6 +206,6 @@ def _unknown(data: Any, info: inspect.Type, path: FieldPath) -> Iterator[tuple[F
     elif isinstance(info, inspect.VarTupleType | inspect.ListType) and isinstance(data, list):
         for position, value in enumerate(data):
             yield from _unknown(value, info.item_type, path.index(position))
-    elif isinstance(info, inspect.DictType) and isinstance(data, dict):
+    elif isinstance(info, inspect.DictType) and isinstance(data, dict) and not _is_text(info):
         for key, value in data.items():
             yield from _unknown(value, info.value_type, path.key(key))
