@@ -46,6 +46,15 @@ def _player(request: pytest.FixtureRequest, *, is_played: bool) -> Play:
     return lambda scenario: play_on_real(cluster, scenario, by=on_real)
 
 
+@pytest.fixture(params=["lab", pytest.param("real", marks=pytest.mark.real)])
+def play_on_sockets(request: pytest.FixtureRequest) -> Play:
+    """Play a scenario in which the server calls the webhook over TLS, as a lab under the virtual clock does not."""
+    if request.param == "lab":
+        return _play_on_lab_in_real_time
+    cluster = request.getfixturevalue("real_cluster")
+    return lambda scenario: play_on_real(cluster, scenario)
+
+
 @pytest.fixture
 def play_lab() -> Play:
     """Play a scenario on the lab only and by hand: faults and spans of time that a real server would take too long for."""
@@ -62,6 +71,16 @@ def play_on_lab(scenario: Scenario, *, by: Controllers = Controllers.PLAYED) -> 
             await _on_stage(Stage(clock, transport, server.outbound, controlled=by), scenario)
 
     clock.run(main())
+
+
+def _play_on_lab_in_real_time(scenario: Scenario) -> None:
+    async def main() -> None:
+        clock = ShiftedClock()
+        async with Server(clock, seed=1) as server:
+            headers = {"authorization": f"Bearer {server.tokens.admin}"}
+            await _on_stage(Stage(clock, InProcessTransport(server, headers=headers)), scenario)
+
+    asyncio.run(main())
 
 
 def play_on_real(cluster: RealCluster, scenario: Scenario, *, by: Controllers = Controllers.PLAYED) -> None:

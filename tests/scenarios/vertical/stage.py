@@ -8,7 +8,7 @@ import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,22 +17,20 @@ from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
+from tests.scenarios.vertical.webhooks import BROKEN_BACKENDS, Broken, backend, standing_in
 from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.fence import Fence
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Request, Transport
-from trimtab.lab.outbound import Backend, Outbound
-from trimtab.lab.request import Response
+from trimtab.cluster.transport import Transport
+from trimtab.lab.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.component import Admission
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
 from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
@@ -112,6 +110,7 @@ class Stage:
         self.own_namespace = f"{self.namespace}-own"
         self.workloads = make_workloads(controlled, clock, Client(clock, transport, seed=3), self.namespace)
         self._serving: asyncio.Future[None] | None = None
+        self._standing_in = AsyncExitStack()
 
     async def open(self) -> None:
         for crd in all_crds():
@@ -159,7 +158,7 @@ class Stage:
         """Our webhooks, reachable from the API server: in its process, or over TLS on a socket."""
         admission = make_admission(actor.site)
         if self.outbound is not None:
-            self.outbound.register(self.own_namespace, "trimtab-webhook", _backend(admission.app))
+            self.outbound.register(self.own_namespace, "trimtab-webhook", backend(admission.app))
             await admission.refresh()
             yield admission
             return
@@ -170,19 +169,25 @@ class Stage:
         finally:
             await self.break_webhook(admission)
 
-    async def break_webhook(self, admission: Admission) -> None:
-        """The webhook dies without a word."""
+    async def break_webhook(self, admission: Admission, how: Broken = Broken.DEAD) -> None:
+        """The webhook dies without a word, or something else takes its place."""
         if self.outbound is not None:
-            self.outbound.register(self.own_namespace, "trimtab-webhook", _dead)
-        elif self._serving is not None:
+            self.outbound.register(self.own_namespace, "trimtab-webhook", BROKEN_BACKENDS[how])
+            return
+        await self._standing_in.aclose()
+        if self._serving is not None:
             self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)
+        if how is not Broken.DEAD:
+            assert admission.port is not None
+            await self._standing_in.enter_async_context(standing_in(how, admission.port, admission.app))
 
     async def mend_webhook(self, actor: Actor, admission: Admission) -> None:
         """The webhook is back."""
         if self.outbound is not None:
-            self.outbound.register(self.own_namespace, "trimtab-webhook", _backend(admission.app))
+            self.outbound.register(self.own_namespace, "trimtab-webhook", backend(admission.app))
         else:
+            await self._standing_in.aclose()
             self._serving = asyncio.ensure_future(admission.run())
         await self.wait_for(lambda: self._is_admitting(actor))
 
@@ -445,21 +450,6 @@ def pod_spec(requests: Json | None) -> Json:
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "app", "image": "none", "resources": resources}],
     }
-
-
-def _backend(app: AdmissionApp) -> Backend:
-    """Let the lab call our application without a socket."""
-    transport = AsgiTransport(app)
-
-    async def answer(method: str, path: str, headers: Any, body: bytes) -> Response:
-        found = await transport.request(Request(method, path.partition("?")[0], headers=headers, body=body))
-        return Response(found.status, found.body)
-
-    return answer
-
-
-async def _dead(method: str, path: str, headers: Any, body: bytes) -> Response:
-    return Response(503, b"nobody is here")
 
 
 def free_port() -> int:

@@ -2,7 +2,10 @@
 
 import pytest
 
+from tests.scenarios.vertical.conftest import Scenario
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
+from tests.scenarios.vertical.webhooks import Broken
+from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.resources import LEASES
 from trimtab.operator.vertical.admission.registration import MUTATING, NAME, VALIDATING
@@ -122,7 +125,16 @@ def test_an_absent_update_policy_gets_its_default(play):
     play(scenario)
 
 
-def test_f55_without_the_webhook_pods_are_created_as_they_are_and_nothing_is_evicted(play):
+@pytest.mark.parametrize("how", [Broken.DEAD, Broken.HANGING], ids=lambda how: how.value)
+def test_f55_without_the_webhook_pods_are_created_as_they_are_and_nothing_is_evicted(play, how):
+    play(_without_the_webhook(how))
+
+
+def test_f55_a_webhook_of_an_unknown_authority_is_as_good_as_none(play_on_sockets):
+    play_on_sockets(_without_the_webhook(Broken.DISTRUSTED))
+
+
+def _without_the_webhook(how: Broken) -> Scenario:
     async def scenario(stage: Stage) -> None:
         await stage.statefulset("db", 3)
         await stage.vpa("base", "db", mode="Recreate")
@@ -132,11 +144,13 @@ def test_f55_without_the_webhook_pods_are_created_as_they_are_and_nothing_is_evi
             actor.prove_by(probe.problem)
             async with stage.admitting(actor) as admission:
                 await stage.recommend(actor, 2)
-                await stage.break_webhook(admission)
+                await stage.break_webhook(admission, how)
                 began = stage.clock.monotonic()
                 await stage.delete_pod("db-2")
                 await stage.heal("db")
-                assert stage.clock.monotonic() - began <= 3.5, "a dead webhook delays nobody"
+                # On a real server the three seconds are real ones, of a machine that may be busy.
+                longest = 3.5 if isinstance(stage.clock, VirtualClock) else 9.0
+                assert stage.clock.monotonic() - began <= longest, "a broken webhook delays nobody"
                 assert await stage.memory("db-2") == "50Mi"
                 await stage.update(actor, 3)
                 assert not actor.wrote("/eviction")
@@ -147,7 +161,7 @@ def test_f55_without_the_webhook_pods_are_created_as_they_are_and_nothing_is_evi
                 await stage.heal("db")
                 assert FOLLOWER_TARGET in [await stage.memory(f"db-{index}") for index in range(3)]
 
-    play(scenario)
+    return scenario
 
 
 def test_s5_the_configurations_are_narrow_and_come_back_when_somebody_breaks_them(play):
