@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 
 from prometheus_client import CollectorRegistry
 
@@ -26,15 +26,15 @@ from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS, handed
 from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
-from trimtab.operator.horizontal.lookout import Lookout
+from trimtab.operator.horizontal.loop import Loop
 from trimtab.operator.horizontal.observe import Observer, Rules
 from trimtab.operator.horizontal.owners import Owners
+from trimtab.operator.horizontal.pace import Pace
 from trimtab.operator.horizontal.pods import PodBook
 from trimtab.operator.horizontal.questions import Questions
 from trimtab.operator.horizontal.round import Round
 from trimtab.operator.horizontal.targets import Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.horizontal.turns import Turns
 from trimtab.operator.horizontal.usage import WholeList
 from trimtab.operator.horizontal.writes import Writer
 from trimtab.operator.ownership import Ownership, Shared, Sole
@@ -66,84 +66,81 @@ class HorizontalAutoscaler:
         instance: str = "trimtab",
     ) -> None:
         self._clock = clock
+        self._client = client
         self._settings = settings
+        self._rules = rules
         fence = fence or NoFence()
         self._shared = Shared(client, fence) if isinstance(fence, Shards) else None
         self.ownership: Ownership = self._shared or Sole(client, fence)
-        writing = client.fenced(fence)
-        self._telemetry = Telemetry(registry or CollectorRegistry())
-        if isinstance(fence, Shards):
-            self._telemetry.shards.set_function(lambda: len(fence.held()))
-            fence.serve(self)
+        self._recorder = EventRecorder(client.fenced(fence), "horizontal-pod-autoscaler", instance)
         self._caches = Caches(client, settings.watch_namespaces)
         self._discovery = Discovery(client)
-        self._recorder = EventRecorder(writing, "horizontal-pod-autoscaler", instance)
-        self._reader = MetricsReader(
-            clock,
-            client,
-            deadline=settings.metrics_deadline.total_seconds(),
-            max_bytes=settings.metrics_max_bytes,
-            versions_believed_for=settings.sync_period.total_seconds(),
-        )
+        self._targets = Targets(client, self._discovery, self._caches)
         self._pods = PodBook()
-        reader = PodReader(pod_level_resources=rules.gates.enabled("PodLevelResources"))
-        self._kept_pods = PODS.into(SlimPod).kept_as(reader)
         self.autoscalers = Autoscalers(
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
-        self._targets = Targets(client, self._discovery, self._caches)
-        whole = WholeList(clock, self._caches, is_allowed=not settings.watch_namespaces)
-        questions = Questions(
-            self._reader, self._discovery, whole, is_strict=rules.compat.refuse_absurd_samples
-        )
-        owners = Owners(
-            clock,
-            client,
-            self._discovery,
-            self._caches,
-            ttl=settings.owner_cache_ttl.total_seconds(),
-            gone_ttl=settings.sync_period.total_seconds(),
-            count=self._telemetry.owner_looked_up,
-        )
-        self._observer = Observer(rules, self.autoscalers, self._pods, owners, questions)
-        writer = Writer(
-            self.ownership.client_for,
-            self._targets,
-            self.autoscalers,
-            self._recorder,
-            dry_run=settings.dry_run,
+        self._telemetry = Telemetry(registry or CollectorRegistry())
+        self._reader = self._make_reader()
+        self._observer = Observer(
+            rules, self.autoscalers, self._pods, self._make_owners(), self._make_questions()
         )
         self._round = Round(
             clock,
             self._targets,
             self._observer,
-            questions,
-            writer,
+            self._make_writer(),
             self._telemetry,
             writers=settings.concurrent_writes,
         )
-        self._news = asyncio.Event()
-        self._lookout = self._make_lookout(questions)
+        self._loop = Loop(clock, self.autoscalers, self.ownership, self._round, _pace_of(settings))
         self._wanted: dict[str, Resource[HorizontalPodAutoscaler]] = {}
-        self._urgent: set[str] = set()
         self._missing: dict[str, str] = {}
         self._is_started = False
+        self._telemetry.autoscalers.set_function(self._count_owned)
+        if isinstance(fence, Shards):
+            self._telemetry.shards.set_function(lambda: len(fence.held()))
+            fence.serve(self)
 
-    def _make_lookout(self, questions: Questions) -> Lookout:
+    def _make_reader(self) -> MetricsReader:
         settings = self._settings
-        return Lookout(
+        return MetricsReader(
             self._clock,
-            self._round,
-            questions,
-            self.ownership.owns,
-            self._news.set,
-            period=0.0 if settings.compat else settings.look_period.total_seconds(),
-            sync_period=settings.sync_period.total_seconds(),
+            self._client,
+            deadline=settings.metrics_deadline.total_seconds(),
+            max_bytes=settings.metrics_max_bytes,
+            versions_believed_for=settings.sync_period.total_seconds(),
+        )
+
+    def _make_questions(self) -> Questions:
+        whole = WholeList(self._clock, self._caches, is_allowed=not self._settings.watch_namespaces)
+        is_strict = self._rules.compat.refuse_absurd_samples
+        return Questions(self._reader, self._discovery, whole, is_strict=is_strict)
+
+    def _make_owners(self) -> Owners:
+        return Owners(
+            self._clock,
+            self._client,
+            self._discovery,
+            self._caches,
+            ttl=self._settings.owner_cache_ttl.total_seconds(),
+            gone_ttl=self._settings.sync_period.total_seconds(),
+            count=self._telemetry.owner_looked_up,
+        )
+
+    def _make_writer(self) -> Writer:
+        return Writer(
+            self.ownership.client_for,
+            self._targets,
+            self.autoscalers,
+            self._recorder,
+            dry_run=self._settings.dry_run,
         )
 
     async def start(self) -> None:
         """Begin to watch, and return once everything is known that a first round needs."""
-        pods = self._caches.want(self._kept_pods)
+        reader = PodReader(pod_level_resources=self._rules.gates.enabled("PodLevelResources"))
+        pods = self._caches.want(PODS.into(SlimPod).kept_as(reader))
         pods.subscribe(self._pods.take)
         if self._settings.own_hpas:
             self._wanted["own"] = OWN_HPAS
@@ -162,7 +159,7 @@ class HorizontalAutoscaler:
 
     async def step(self) -> None:
         """Go one whole round, writes included, and return; for tests and for a look on the spot."""
-        self._begin_round(self._owned())
+        self._loop.begin_round(self._loop.all_owned())
         await self._round.settle()
         await self._recorder.flush()
 
@@ -186,7 +183,7 @@ class HorizontalAutoscaler:
         try:
             await self.start()
             garbage.spare_what_is_known()
-            await self._rounds()
+            await self._loop.run(self._may_decide, self._seek)
         finally:
             writing_events.cancel()
             await self.close()
@@ -206,15 +203,15 @@ class HorizontalAutoscaler:
         """Begin to lead: take up what is stored, as of when somebody last decided."""
         self.autoscalers.start_over()
         self._round.last_alive = last_alive
-        self._news.set()
+        self._loop.hurry()
 
     def shard_gained(self, shard: int, last_alive: float | None) -> None:
         """Begin to decide about a shard: take up what is stored, and at once."""
-        for one in self._of_shard(shard):
+        gained = self._of_shard(shard)
+        for one in gained:
             one.is_resumed = False
             one.last_alive = last_alive
-            self._urgent.add(one.uid)
-        self._news.set()
+        self._loop.hurry(*(one.uid for one in gained))
 
     def shard_lost(self, shard: int) -> None:
         """Stop: from now on what is stored counts, and not what we remember."""
@@ -239,66 +236,11 @@ class HorizontalAutoscaler:
         problems |= self._unlisted() | self._stale_caches()
         return problems
 
-    async def _rounds(self) -> None:
-        period = self._settings.sync_period.total_seconds()
-        turns = Turns(period, self._lookout.period, self._clock.monotonic())
-        while True:
-            now = self._clock.monotonic()
-            if not self.ownership.may_write() or self._stale_caches():
-                turns.start_over(now + min(period, 1.0))
-                self._lookout.rest()
-            elif now >= turns.next_at:
-                self._begin_turn(turns, now)
-                self._begin_urgent()
-            elif self._urgent:
-                self._begin_urgent()
-            elif now >= self._lookout.next_at:
-                self._look()
-            await self._wait(min(turns.next_at, self._lookout.next_at) - self._clock.monotonic())
+    def _count_owned(self) -> int:
+        return sum(self.ownership.owns(one.key) for one in self.autoscalers)
 
-    def _begin_turn(self, turns: Turns, now: float) -> None:
-        due = turns.take(self._owned(), now)
-        self._urgent.difference_update(one.uid for one in due)
-        if not turns.is_divided:
-            self._begin_round(due)
-            self._lookout.rest()
-            return
-        # What those in turn ask for is asked once, for those as well who are only looked at.
-        is_look_due = self._lookout.is_nearly_due()
-        self._begin_round(self._lookout.not_too_soon(due), self.autoscalers if is_look_due else ())
-        if is_look_due:
-            self._look()
-
-    def _begin_round(self, due: Iterable[Autoscaler], beside: Iterable[Autoscaler] = ()) -> None:
-        now = self._clock.monotonic()
-        self._round.begin((one for one in due if one.not_before <= now), beside)
-
-    def _begin_urgent(self) -> None:
-        changed = [self.autoscalers.get(uid) for uid in sorted(self._urgent)]
-        self._urgent.clear()
-        self._round.begin(one for one in changed if one is not None and self.ownership.owns(one.key))
-
-    def _look(self) -> None:
-        self._round.begin(self._lookout.waited(self.autoscalers))
-        self._lookout.begin(self.autoscalers)
-
-    def _owned(self) -> list[Autoscaler]:
-        """Return those that we decide about, and take notice of where the others aim."""
-        owned = [one for one in self.autoscalers if self.ownership.owns(one.key)]
-        if len(owned) < len(self.autoscalers):
-            mine = {one.uid for one in owned}
-            self._round.notice(one for one in self.autoscalers if one.uid not in mine)
-        self._telemetry.autoscalers.set(len(owned))
-        return owned
-
-    async def _wait(self, seconds: float) -> None:
-        self._news.clear()
-        await self._seek()
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await self._news.wait()
-        except TimeoutError:
-            return
+    def _may_decide(self) -> bool:
+        return self.ownership.may_write() and not self._stale_caches()
 
     async def _seek(self) -> None:
         """Look again for kinds of HPAs that were not served before."""
@@ -350,8 +292,7 @@ class HorizontalAutoscaler:
 
     def _changed(self, autoscaler: Autoscaler) -> None:
         self._targets.watch(autoscaler.hpa.spec.scale_target_ref)
-        self._urgent.add(autoscaler.uid)
-        self._news.set()
+        self._loop.hurry(autoscaler.uid)
 
     def _deleted(self, autoscaler: Autoscaler) -> None:
         self._observer.forget(autoscaler)
@@ -359,6 +300,12 @@ class HorizontalAutoscaler:
             self._shared.forget(autoscaler.key)
         meta = autoscaler.hpa.metadata
         self._telemetry.forget(meta.namespace, meta.name)
+
+
+def _pace_of(settings: Settings) -> Pace:
+    # Upstream looks at nothing between two syncs.
+    look = 0.0 if settings.compat else settings.look_period.total_seconds()
+    return Pace(settings.sync_period.total_seconds(), look)
 
 
 def rules_of(settings: Settings) -> Rules:

@@ -15,8 +15,9 @@ from trimtab.decide.horizontal import Failed
 from trimtab.decide.horizontal.bands import bands_of
 from trimtab.metrics.queries import PodUsage, Query
 from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.pace import Pace
 from trimtab.operator.horizontal.plans import Plan, namespaces_of
-from trimtab.operator.horizontal.questions import Questions, usage_in
+from trimtab.operator.horizontal.questions import usage_in
 from trimtab.operator.horizontal.round import AT_ONCE, Answers, Round
 from trimtab.operator.horizontal.usage import EVERYWHERE, NamespaceUsage
 
@@ -28,35 +29,25 @@ SECONDS_PER_REQUEST = 0.25
 
 
 class Lookout:
-    """Looks every `period` seconds at most, and never again within `sync_period` at one that was just scaled."""
+    """Looks as often as `pace` says at most, and never again within a sync at one that was just scaled."""
 
     def __init__(
-        self,
-        clock: Clock,
-        round_: Round,
-        questions: Questions,
-        owns: Callable[[str], bool],
-        wake: Callable[[], None],
-        *,
-        period: float,
-        sync_period: float,
+        self, clock: Clock, round_: Round, owns: Callable[[str], bool], wake: Callable[[], None], pace: Pace
     ) -> None:
         self._clock = clock
         self._round = round_
-        self._questions = questions
+        self._questions = round_.questions
         self._owns = owns
         self._wake = wake
-        self.period = 0.0 if period >= sync_period else period
-        """How often usage is looked at, in seconds; 0 if rounds are enough."""
-        self._sync_period = sync_period
-        self._rest = period
+        self._pace = pace
+        self._rest = pace.look
         self._is_looking = False
         self.next_at = inf
         """When to look next, on the monotonic clock; whoever waits for it is woken when it moves."""
 
     def rest(self) -> None:
         """Look again after a pause: a round has just looked at everything."""
-        if self.period and not self._is_looking:
+        if self._pace.has_looks and not self._is_looking:
             self.next_at = self._clock.monotonic() + self._rest
 
     def waited(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
@@ -68,15 +59,15 @@ class Lookout:
         """Return whether to look now, with a round, rather than a moment later."""
         if self.next_at == inf:
             return not self._is_looking
-        return self.next_at - self._clock.monotonic() <= self.period / 2
+        return self.next_at - self._clock.monotonic() <= self._pace.look / 2
 
     def not_too_soon(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
         """Leave out those that were just scaled, by a round of all or by a look: their turn is a sync period after that."""
-        recent = self._clock.monotonic() - self._sync_period + self.period
+        recent = self._clock.monotonic() - self._pace.sync + self._pace.look
         kept: list[Autoscaler] = []
         for one in autoscalers:
             if one.scaled_at > recent and one.hpa.spec.behavior is None:
-                one.not_before = one.scaled_at + self._sync_period
+                one.not_before = one.scaled_at + self._pace.sync
             else:
                 kept.append(one)
         return kept
@@ -91,7 +82,7 @@ class Lookout:
         try:
             requests = await self._look_at(autoscalers, started)
             taken = self._clock.monotonic() - started
-            self._rest = max(self.period, taken / MOST_SHARE, requests * SECONDS_PER_REQUEST)
+            self._rest = max(self._pace.look, taken / MOST_SHARE, requests * SECONDS_PER_REQUEST)
         finally:
             self._is_looking = False
             self.rest()
@@ -114,7 +105,7 @@ class Lookout:
             ):
                 self._round.scale_early(one, plan, answers)
                 if one.is_busy and one.hpa.spec.behavior is None:
-                    one.not_before = self._clock.monotonic() + self._sync_period
+                    one.not_before = self._clock.monotonic() + self._pace.sync
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
         return len(answers)
@@ -125,7 +116,7 @@ class Lookout:
             and not one.is_busy
             and not one.is_gone
             # Policies limit how much changes in how many seconds; without any, what limits is the sync.
-            and (one.hpa.spec.behavior is not None or now - one.scaled_at >= self._sync_period)
+            and (one.hpa.spec.behavior is not None or now - one.scaled_at >= self._pace.sync)
             and self._owns(one.key)
         )
 

@@ -45,7 +45,7 @@ class Observer:
         self._autoscalers = autoscalers
         self._pods = pods
         self._owners = owners
-        self._questions = questions
+        self.questions = questions
         self._targets: dict[str, Target] = {}
         self._sights: dict[str, tuple[int, Sight]] = {}
 
@@ -106,7 +106,7 @@ class Observer:
         hpa, selector = autoscaler.hpa, aim.scale.status.selector
         found = tuple(
             [
-                await self._questions.of_metric(spec, hpa.metadata.namespace, selector)
+                await self.questions.of_metric(spec, hpa.metadata.namespace, selector)
                 for spec in hpa.spec.metrics
             ]
         )

@@ -26,7 +26,7 @@ from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.observe import Observer, Sight
 from trimtab.operator.horizontal.owners import Found
 from trimtab.operator.horizontal.plans import Plan, Wanted, namespaces_of, plan_of
-from trimtab.operator.horizontal.questions import Answer, Questions
+from trimtab.operator.horizontal.questions import Answer
 from trimtab.operator.horizontal.queueing import WriteQueue
 from trimtab.operator.horizontal.targets import Aim, Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
@@ -75,7 +75,6 @@ class Round:
         clock: Clock,
         targets: Targets,
         observer: Observer,
-        questions: Questions,
         writer: Writer,
         telemetry: Telemetry,
         *,
@@ -84,10 +83,10 @@ class Round:
         self._clock = clock
         self._targets = targets
         self._observer = observer
-        self._questions = questions
+        self.questions = observer.questions
         self._writer = writer
         self._telemetry = telemetry
-        self._whole = questions.whole
+        self._whole = observer.questions.whole
         self._tasks: set[asyncio.Task[None]] = set()
         self._writes = WriteQueue(self._write, self._start, writers=writers)
         self.last_alive: float | None = None
@@ -192,7 +191,7 @@ class Round:
         ]
         distinct = list(dict.fromkeys(questions))
         return dict(
-            zip(distinct, await asyncio.gather(*(self._questions.ask(one) for one in distinct)), strict=True)
+            zip(distinct, await asyncio.gather(*(self.questions.ask(one) for one in distinct)), strict=True)
         )
 
     async def _seen(self, autoscaler: Autoscaler, aim: Aim, answers: dict[Query, Answer]) -> Observation:
@@ -236,7 +235,7 @@ class Round:
     async def _decide_group(self, questions: Wanted, group: list[Due]) -> None:
         ordered = list(questions)
         answers = dict(
-            zip(ordered, await asyncio.gather(*(self._questions.ask(one) for one in ordered)), strict=True)
+            zip(ordered, await asyncio.gather(*(self.questions.ask(one) for one in ordered)), strict=True)
         )
         everywhere = answers.get(EVERYWHERE)
         if isinstance(everywhere, Failed):

@@ -10,17 +10,18 @@ from math import ceil
 from zlib import crc32
 
 from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.pace import Pace
 
 FEW = 200
 """So many are decided and written in a fraction of a second: they need no turns."""
 
 
 class Turns:
-    """Divides a period into turns that are at most `pace` seconds long; without a pace there is only one."""
+    """Divides the sync period into turns no longer than the time between two looks; without looks there is one."""
 
-    def __init__(self, period: float, pace: float, now: float) -> None:
-        self._period = period
-        self._count = ceil(period / pace) if 0 < pace < period else 1
+    def __init__(self, pace: Pace, now: float) -> None:
+        self._period = pace.sync
+        self._count = ceil(pace.sync / pace.look) if pace.has_looks else 1
         self._turn = 0
         self._is_divided = False
         self.next_at = now
