@@ -30,6 +30,18 @@ from trimtab.lab.columns_workloads import (
 from trimtab.lab.registry import Column
 
 _WORKLOAD = ("Containers*", "Images*")
+_EVENTS = columns(
+    "Last Seen",
+    "Type",
+    "Reason",
+    "Object",
+    "Subobject*",
+    "Source*",
+    "Message",
+    "First Seen*",
+    "Count*",
+    "Name*",
+)
 _REPLICAS = columns("Name", "Desired#", "Current#", "Ready#", "Age", *_WORKLOAD, "Selector*")
 
 BUILTIN: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
@@ -74,36 +86,8 @@ BUILTIN: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("", "resourcequotas"): (columns("Name", "Request", "Limit", "Age"), quota_cells),
     ("apps", "controllerrevisions"): (columns("Name", "Controller", "Revision", "Age"), revision_cells),
     ("", "replicationcontrollers"): (_REPLICAS, replica_set_cells),
-    ("", "events"): (
-        columns(
-            "Last Seen",
-            "Type",
-            "Reason",
-            "Object",
-            "Subobject*",
-            "Source*",
-            "Message",
-            "First Seen*",
-            "Count*",
-            "Name*",
-        ),
-        event_cells,
-    ),
-    ("events.k8s.io", "events"): (
-        columns(
-            "Last Seen",
-            "Type",
-            "Reason",
-            "Object",
-            "Subobject*",
-            "Source*",
-            "Message",
-            "First Seen*",
-            "Count*",
-            "Name*",
-        ),
-        event_cells,
-    ),
+    ("", "events"): (_EVENTS, event_cells),
+    ("events.k8s.io", "events"): (_EVENTS, event_cells),
     ("apps", "deployments"): (
         columns("Name", "Ready", "Up-to-date", "Available", "Age", *_WORKLOAD, "Selector*"),
         deployment_cells,

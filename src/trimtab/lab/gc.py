@@ -104,16 +104,15 @@ class GarbageCollector:
                 self._cut(where, dependent, uid)
             self._remove_finalizer(resource, uid, ORPHAN)
         elif FOREGROUND in finalizers:
-            blocking = [pair for pair in self._store.dependents(uid) if _blocks(pair[1], uid)]
-            for where, dependent in self._store.dependents(uid):
-                if not dependent.is_deleting:
-                    await self._delete(
-                        where,
-                        dependent,
-                        "Foreground" if self._store.dependents(dependent.uid) else "Background",
-                    )
-            if not blocking or not any(_blocks(one, uid) for _, one in self._store.dependents(uid)):
+            await self._delete_dependents(uid)
+            if not any(_blocks(one, uid) for _, one in self._store.dependents(uid)):
                 self._remove_finalizer(resource, uid, FOREGROUND)
+
+    async def _delete_dependents(self, uid: str) -> None:
+        for where, dependent in self._store.dependents(uid):
+            if not dependent.is_deleting:
+                policy = "Foreground" if self._store.dependents(dependent.uid) else "Background"
+                await self._delete(where, dependent, policy)
 
     def _cut(self, storage: str, entry: Entry, uid: str) -> None:
         obj = entry.decoded()

@@ -112,29 +112,26 @@ def _is_subject(subject: JsonObject, user: User, namespace: str) -> bool:
 
 
 def _covers(rule: JsonObject, question: Question) -> bool:
-    verbs, groups = rule.get("verbs") or (), rule.get("apiGroups") or ()
-    if question.verb not in verbs and "*" not in verbs:
-        return False
-    if question.group not in groups and "*" not in groups:
-        return False
-    resources = rule.get("resources") or ()
-    wanted = question.full_resource
-    any_with = f"*/{question.subresource}"
-    if (
-        "*" not in resources
-        and wanted not in resources
-        and not (question.subresource and any_with in resources)
-    ):
-        return False
+    resources = [question.full_resource]
+    if question.subresource:
+        resources.append(f"*/{question.subresource}")
     names = rule.get("resourceNames") or ()
-    return not names or question.name in names
+    return (
+        _allows(rule, "verbs", question.verb)
+        and _allows(rule, "apiGroups", question.group)
+        and _allows(rule, "resources", *resources)
+        and (not names or question.name in names)
+    )
+
+
+def _allows(rule: JsonObject, field: str, *wanted: str) -> bool:
+    """Tell whether a list of a rule has one of these words, or the star that stands for every word."""
+    allowed = rule.get(field) or ()
+    return "*" in allowed or any(one in allowed for one in wanted)
 
 
 def _covers_path(rule: JsonObject, question: Question) -> bool:
-    verbs = rule.get("verbs") or ()
-    if question.verb not in verbs and "*" not in verbs:
-        return False
-    return any(
+    return _allows(rule, "verbs", question.verb) and any(
         one in ("*", question.path) or (one.endswith("*") and question.path.startswith(one[:-1]))
         for one in rule.get("nonResourceURLs") or ()
     )

@@ -108,17 +108,19 @@ def _walk(value: Any, schema: JsonObject, old: Any, path: str) -> Iterator[Field
         # Below an unchanged value only transition rules could apply, and those compare equals.
         return
     if isinstance(value, dict):
-        properties = schema.get("properties") or {}
-        additional = schema.get("additionalProperties")
-        for name, child in value.items():
-            inner = properties.get(name, additional)
-            if isinstance(inner, dict):
-                before = old.get(name, MISSING) if isinstance(old, dict) else MISSING
-                yield from _walk(child, inner, before, f"{path}.{name}" if path else name)
+        yield from _walk_fields(value, schema, old if isinstance(old, dict) else {}, path)
     elif isinstance(value, list):
         partner = _partners(schema, old)
         for index, child in enumerate(value):
             yield from _walk(child, schema.get("items") or {}, partner(child), f"{path}[{index}]")
+
+
+def _walk_fields(value: JsonObject, schema: JsonObject, old: JsonObject, path: str) -> Iterator[FieldError]:
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name, child in value.items():
+        inner = properties.get(name, additional)
+        if isinstance(inner, dict):
+            yield from _walk(child, inner, old.get(name, MISSING), f"{path}.{name}" if path else name)
 
 
 def _partners(schema: JsonObject, old: Any) -> Any:
@@ -191,16 +193,7 @@ def to_cel(value: Any, schema: JsonObject) -> Any:
     if isinstance(value, bool):
         return celtypes.BoolType(value)
     if isinstance(value, dict):
-        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-        inner = additional if isinstance(additional, dict) else {}
-        return celtypes.MapType(
-            {
-                celtypes.StringType(_escape(name) if name in properties else name): to_cel(
-                    child, properties.get(name, inner)
-                )
-                for name, child in value.items()
-            }
-        )
+        return _map_to_cel(value, schema)
     if isinstance(value, list):
         return celtypes.ListType([to_cel(child, schema.get("items") or {}) for child in value])
     if isinstance(value, str):
@@ -208,6 +201,16 @@ def to_cel(value: Any, schema: JsonObject) -> Any:
     if schema.get("type") == "number" or isinstance(value, float):
         return celtypes.DoubleType(value)
     return celtypes.IntType(value)
+
+
+def _map_to_cel(value: JsonObject, schema: JsonObject) -> Any:
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    inner = additional if isinstance(additional, dict) else {}
+    found = celtypes.MapType()
+    for name, child in value.items():
+        key = celtypes.StringType(_escape(name) if name in properties else name)
+        found[key] = to_cel(child, properties.get(name, inner))
+    return found
 
 
 def _text_to_cel(value: str, schema: JsonObject) -> Any:
