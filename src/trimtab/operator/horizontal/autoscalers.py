@@ -36,6 +36,18 @@ MODE_ANNOTATION = "autoscaling.trimtab.dev/mode"
 """`DryRun` makes one HPA decide and tell without writing the scale."""
 
 
+_FIELDS = tuple(
+    (name, said)
+    for name, said in zip(
+        HorizontalPodAutoscalerStatus.__struct_fields__,
+        HorizontalPodAutoscalerStatus.__struct_encode_fields__,
+        strict=True,
+    )
+    if name != "memory"
+)
+"""The fields of a status, by our name and the API's; the memory is written on its own."""
+
+
 @dataclass(slots=True, eq=False)
 class Autoscaler:
     """One HPA as the loop knows it."""
@@ -182,9 +194,8 @@ class Autoscalers:
         )
         spec = before.spec if same else self._defaulted(autoscaler, seen)
         if not is_new and spec == before.spec:
-            spec = (
-                before.spec
-            )  # native HPAs have no generation: only the content tells whether the spec changed
+            # Native HPAs have no generation: only the content tells whether the spec changed.
+            spec = before.spec
         return msgspec.structs.replace(
             seen,
             metadata=metadata_after(before.metadata, seen.metadata),
@@ -261,19 +272,9 @@ def status_patch(
 ) -> dict[str, Any]:
     """Return the merge patch that turns the known status into `new`, with the memory beside it."""
     old = autoscaler.hpa.status
-    changed = {
-        name: _plain(getattr(new, name))
-        for name in HorizontalPodAutoscalerStatus.__struct_fields__
-        if name != "memory" and getattr(new, name) != getattr(old, name)
+    status: dict[str, Any] = {
+        said: _merged(value) for name, said in _FIELDS if (value := getattr(new, name)) != getattr(old, name)
     }
-    fields = dict(
-        zip(
-            HorizontalPodAutoscalerStatus.__struct_fields__,
-            HorizontalPodAutoscalerStatus.__struct_encode_fields__,
-            strict=True,
-        )
-    )
-    status: dict[str, Any] = {fields[name]: value for name, value in changed.items()}
     text = memories.dumps(memory).decode()
     if autoscaler.is_native:
         return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
@@ -283,6 +284,6 @@ def status_patch(
     return {"status": status}
 
 
-def _plain(value: Any) -> Any:
-    """Return a field as JSON; an empty list is removed by null, a number is always said."""
-    return None if value is None or value == () else wire.to_builtins(value)
+def _merged(value: Any) -> Any:
+    """Return a field for a merge patch: an empty list is removed by null, a number is always said."""
+    return None if value == () else value
