@@ -100,7 +100,7 @@ class Lookout:
             # Much may have happened while the answer came: a round, a change of the spec, the end of the object.
             if (
                 self._is_due(one, started)
-                and one.hpa is plan.hpa
+                and plan.is_for(one.hpa, plan.aim)
                 and not self._is_content(one, plan, answers)
             ):
                 self._round.scale_early(one, plan, answers)

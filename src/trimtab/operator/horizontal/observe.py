@@ -89,7 +89,7 @@ class Observer:
     def plan(self, autoscaler: Autoscaler, aim: Aim) -> Plan | None:
         """Return what to ask for an autoscaler; None if that has to be looked up."""
         known = autoscaler.plan
-        if known is not None and known.aim is aim and known.hpa is autoscaler.hpa:
+        if known is not None and known.is_for(autoscaler.hpa, aim):
             return known
         self.aimed(autoscaler, aim)
         questions = self.known_questions(autoscaler, aim)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from trimtab.decide.horizontal import Failed
 from trimtab.metrics.queries import PodUsage, Query
-from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
+from trimtab.model.meta import Condition
 from trimtab.operator.horizontal.targets import Aim
 from trimtab.operator.horizontal.usage import EVERYWHERE
 
@@ -18,7 +19,8 @@ _ONLY_USAGE: Wanted = frozenset({EVERYWHERE})
 class Plan:
     """The answers that one decision waits for."""
 
-    hpa: HorizontalPodAutoscaler
+    spec: HorizontalPodAutoscalerSpec
+    conditions: tuple[Condition, ...]
     aim: Aim
     wanted: Wanted
     """The questions, with the usage of the pods of its namespace."""
@@ -26,6 +28,10 @@ class Plan:
     """The same, with the usage of all pods instead."""
     usage: PodUsage | None
     """The question for the usage of the pods of its namespace; None if it is not wanted."""
+
+    def is_for(self, hpa: HorizontalPodAutoscaler, aim: Aim) -> bool:
+        """Return whether it would be made again just so: no more of an object than this goes into it."""
+        return self.aim is aim and self.spec is hpa.spec and self.conditions is hpa.status.conditions
 
     @property
     def is_only_usage(self) -> bool:
@@ -41,7 +47,7 @@ def plan_of(hpa: HorizontalPodAutoscaler, aim: Aim, questions: Iterable[Query | 
     if usage is not None:
         # Nearly all plans are this one set; sharing it makes them quick to compare.
         whole = _ONLY_USAGE if len(wanted) == 1 else wanted - {usage} | _ONLY_USAGE
-    return Plan(hpa, aim, wanted, whole, usage)
+    return Plan(hpa.spec, hpa.status.conditions, aim, wanted, whole, usage)
 
 
 def namespaces_of(plans: Iterable[Plan]) -> set[str]:
