@@ -99,4 +99,5 @@ $(UV): .tools/.python-ok
 
 .venv/.dev: requirements/dev.lock .venv/.run
 	@echo "setting up: what the tests need"
-	@$(UV) pip install --python $(BIN)/python --require-hashes -r requirements/dev.lock && touch $@
+	@$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/dev.lock || { $(OFFLINE); }
+	@touch $@
