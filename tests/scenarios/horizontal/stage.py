@@ -16,6 +16,7 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, pod_spec
 from tests.scenarios.horizontal.workloads import Controllers, Played, make_workloads
 from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
+from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
@@ -128,11 +129,7 @@ class Stage:
             await actor.operator.close()
 
     async def wait_for(self, condition: Any, seconds: float = 20) -> None:
-        for _ in range(int(seconds / 0.05)):
-            if await condition():
-                return
-            await self.clock.sleep(0.05)
-        raise AssertionError(f"{condition} did not come true")
+        await wait_for(self.clock, condition, seconds)
 
     async def _is_served(self) -> bool:
         try:
@@ -207,16 +204,7 @@ class Stage:
 
     async def caught_up(self, operator: HorizontalAutoscaler) -> None:
         """Wait until the operator's caches equal the server."""
-
-        async def equal() -> bool:
-            for cache in list(operator._caches):
-                listed = await self.client.list(cache.resource, Selection(self.namespace))
-                there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
-                if there != {one.metadata.name: one.metadata.resource_version for one in cache}:
-                    return False
-            return True
-
-        await self.wait_for(equal)
+        await self.wait_for(lambda: equal_the_server(operator._caches, self.client, self.namespace))
 
     async def deployment(
         self,

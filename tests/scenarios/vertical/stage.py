@@ -19,6 +19,7 @@ from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from tests.scenarios.vertical.webhooks import BROKEN_BACKENDS, Broken, backend, standing_in
 from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
+from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
@@ -198,11 +199,7 @@ class Stage:
         return await AdmissionProbe(self.clock, actor.site.client, self.own_namespace).problem() is None
 
     async def wait_for(self, condition: Any, seconds: float = 20) -> None:
-        for _ in range(int(seconds / 0.05)):
-            if await condition():
-                return
-            await self.clock.sleep(0.05)
-        raise AssertionError(f"{condition} did not come true")
+        await wait_for(self.clock, condition, seconds)
 
     async def _is_served(self) -> bool:
         try:
@@ -223,17 +220,11 @@ class Stage:
 
     async def caught_up(self, actor: Actor) -> None:
         """Wait until the caches equal the server."""
-
-        async def equal() -> bool:
-            for cache in list(actor.site.caches):
-                listed = await self.client.list(cache.resource, Selection(self.namespace))
-                there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
-                if there != {one.metadata.name: one.metadata.resource_version for one in cache}:
-                    return False
-            return True
-
         # A watch that fell silent during a jump backs off before it resumes; virtual waiting costs nothing.
-        await self.wait_for(equal, 20 if self.outbound is None else 300)
+        patience = 20 if self.outbound is None else 300
+        await self.wait_for(
+            lambda: equal_the_server(actor.site.caches, self.client, self.namespace), patience
+        )
 
     async def recommend(self, actor: Actor, times: int = 1, *, after: float = MINUTE) -> None:
         """Let time pass, let the caches catch up, and recommend; some times."""

@@ -1,0 +1,29 @@
+"""Waiting for what others do: on the lab in virtual time, on a real server for as long as it takes."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client, Selection
+from trimtab.operator.caches import KindCache
+
+LOOK_SECONDS = 0.05
+
+
+async def wait_for(clock: Clock, condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
+    """Look again and again until a condition is true."""
+    for _ in range(int(seconds / LOOK_SECONDS)):
+        if await condition():
+            return
+        await clock.sleep(LOOK_SECONDS)
+    raise AssertionError(f"{condition} did not come true")
+
+
+async def equal_the_server(caches: Iterable[KindCache[Any]], client: Client, namespace: str) -> bool:
+    """Return whether caches hold what the server has in a namespace, each object in its last version."""
+    for cache in list(caches):
+        listed = await client.list(cache.resource, Selection(namespace))
+        there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
+        if there != {one.metadata.name: one.metadata.resource_version for one in cache}:
+            return False
+    return True
