@@ -52,6 +52,8 @@ class Compat:
     """A VPA whose selector changes and comes back has its loaded history again; upstream forgets it."""
     windows_survive_restarts: bool = True
     """A restarted recommender goes on with running memory windows; upstream forgets the peaks of up to a day."""
+    small_moves_wait: bool = True
+    """A status whose bounds alone moved, by less than a hundredth, is not written; upstream writes every move."""
 
 
 DEFAULT = Compat()
@@ -77,4 +79,5 @@ VPA_1_8 = Compat(
     recommends_from_samples=False,
     history_survives_selectors=False,
     windows_survive_restarts=False,
+    small_moves_wait=False,
 )

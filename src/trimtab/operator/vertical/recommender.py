@@ -322,7 +322,7 @@ class Recommender:
         return changes
 
     def _change(self, state: VPAState, now_ns: int) -> StatusChange | None:
-        change = change_of(state)
+        change = change_of(state, self._view.compat)
         created = state.vpa.metadata.creation_timestamp
         is_first = state.vpa.status.recommendation is None and state.has_recommendation
         if change is not None and is_first and created is not None:

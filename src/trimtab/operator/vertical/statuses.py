@@ -9,6 +9,8 @@ import msgspec
 
 from trimtab.cluster import errors
 from trimtab.cluster.patching import PatchType, Preconditions
+from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.moves import is_small_move
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import wire
 from trimtab.model.selector import NOTHING
@@ -31,12 +33,14 @@ class StatusChange:
     status: VerticalPodAutoscalerStatus
 
 
-def change_of(state: VPAState) -> StatusChange | None:
-    """Return the status of a VPA that was recommended for, if it differs from the stored one."""
+def change_of(state: VPAState, compat: Compat = DEFAULT) -> StatusChange | None:
+    """Return the status of a VPA that was recommended for, if it differs from the stored one by more than a little."""
     for kind in (UNSUPPORTED, VPAConditionType.CONFIG_DEPRECATED, VPAConditionType.FETCHING_HISTORY):
         state.conditions.pop(kind, None)
-    status = state.status()
-    return StatusChange(state.vpa, status) if status != state.vpa.status else None
+    status, stored = state.status(), state.vpa.status
+    if status == stored or (compat.small_moves_wait and is_small_move(stored, status)):
+        return None
+    return StatusChange(state.vpa, status)
 
 
 def inert_change(vpa: VerticalPodAutoscaler, why: Unusable, now_ns: int) -> StatusChange | None:
