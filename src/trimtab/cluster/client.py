@@ -10,6 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.codec import Page, decode_answer
@@ -110,12 +112,14 @@ class Client:
     ) -> AsyncGenerator[Page[T], None]:
         """Return the pages of a list; 0 as `limit` asks for everything in one."""
         act = f"listing {resource.describe(selection.namespace, None)}"
-        send = self.sender.send if retry else self.sender.send_in_turn
         query = selection.query() + ([("limit", str(limit))] if limit else [])
 
-        def ask(token: str) -> Coroutine[Any, Any, Response]:
+        def ask(token: str, into: Callable[[bytes], None]) -> Coroutine[Any, Any, Response]:
             more = [("continue", token)] if token else []
-            return send(act, Request("GET", resource.path(selection.namespace), [*query, *more]))
+            request = Request("GET", resource.path(selection.namespace), [*query, *more])
+            if retry:
+                return self.sender.send(act, request)  # whole: what is sent twice is not taken in twice
+            return self.sender.send_in_turn(act, msgspec.structs.replace(request, into=into))
 
         return read_pages(act, resource.struct, ask)
 

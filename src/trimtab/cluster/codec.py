@@ -94,10 +94,6 @@ class _Head(wire.Wire, frozen=True):
     metadata: ListMeta = ListMeta()
 
 
-_LONGEST_HEAD = 8192
-"""Bytes before the first item; a continue token is a few hundred."""
-
-
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
     """One line of a watch: what happened and to which object."""
@@ -139,15 +135,12 @@ def decode_page(act: str, body: bytes, kind: type[T]) -> Page[T]:
     return Page(listing.items or (), listing.metadata.resource_version, listing.metadata.continue_)
 
 
-def read_token(body: bytes) -> str:
-    """Return the continue token of a page from its beginning, where API servers write it; empty if it is not there."""
-    items = body.find(b'"items":[', 0, _LONGEST_HEAD)
-    if items < 0:
-        return ""
+def read_head(text: bytes) -> ListMeta | None:
+    """Return what a list says about itself before its items, of which `text` is the beginning; None if it is no JSON."""
     try:
-        return wire.decode(body[:items].rstrip(b", \n") + b"}", _Head).metadata.continue_
+        return wire.decode(text.rstrip(b", \r\n\t") + b"}", _Head).metadata
     except wire.WireError:
-        return ""
+        return None
 
 
 def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> Page[T]:

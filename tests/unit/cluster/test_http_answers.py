@@ -1,5 +1,7 @@
 """Reading answers from bytes: framing, interim answers, limits, and what is no answer at all."""
 
+import weakref
+
 import pytest
 
 from trimtab.cluster.http.answers import AnswerParser
@@ -69,6 +71,22 @@ def test_a_body_may_be_taken_while_it_arrives(head, taken, left):
         parser.feed(piece)
     assert parser.is_complete
     assert (pieces, parser.take_body()) == (taken, left)
+
+
+def test_who_took_a_body_is_forgotten_when_it_is_whole():
+    """An idle connection held the usage of all pods until it was used again."""
+    parser = AnswerParser()
+    pieces = Pieces()
+    held = weakref.ref(pieces)
+    parser.expect(with_body=True, max_body=2, into=pieces.append)
+    parser.feed(OK + b"Content-Length: 2\r\n\r\n{}")
+    assert pieces == [b"{}"]
+    del pieces
+    assert held() is None
+
+
+class Pieces(list[bytes]):
+    """A list that can be referred to weakly."""
 
 
 def test_a_body_that_is_taken_has_its_limit_too():

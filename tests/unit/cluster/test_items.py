@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.cluster import items as items_module
+from trimtab.cluster.codec import decode_page
 from trimtab.cluster.errors import ApiError
 from trimtab.cluster.items import SLICE, Items
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
@@ -72,6 +73,39 @@ def _small_slices(monkeypatch):
 @pytest.mark.parametrize("size", [1, 7, 700, 10**6])
 def test_the_items_are_those_of_the_whole_list(name, size):
     assert tuple(fed(LISTS[name], size)) == decode(LISTS[name], PodMetricsList).items
+
+
+ODD = {
+    "with one that cannot be read": listed([*USUAL[:20], pod(20, window=15), *USUAL[21:]]),
+    "with a token": msgspec.json.encode(
+        {"metadata": {"resourceVersion": "7", "continue": "abc"}, "items": USUAL}
+    ),
+}
+
+
+@pytest.mark.usefixtures("_small_slices")
+@pytest.mark.parametrize("name", [*LISTS, *ODD])
+@pytest.mark.parametrize("size", [7, 700, 10**6])
+def test_the_page_is_that_of_the_whole_list(name, size):
+    text = (LISTS | ODD)[name]
+    items = Items(PodMetrics)
+    for piece in pieces(text, size):
+        items.feed(piece)
+    page, want = items.finish_page("listing"), decode_page("listing", text, PodMetrics)
+    assert list(page.items) == list(want.items)
+    assert page.unreadable == want.unreadable
+    assert (page.resource_version, page.continue_token) == (want.resource_version, want.continue_token)
+
+
+def test_the_head_is_told_as_soon_as_it_is_there():
+    heads: list[str] = []
+    items = Items(PodMetrics, lambda head: heads.append(head.continue_))
+    text = ODD["with a token"]
+    begin = text.index(b"[") + 1
+    items.feed(text[: begin - 1])
+    assert heads == []
+    items.feed(text[begin - 1 : begin])
+    assert heads == ["abc"]
 
 
 @settings(max_examples=20)

@@ -165,4 +165,5 @@ class AnswerParser:
         """Learn that the answer is whole."""
         if self.status and not self.is_complete:
             self.is_complete = True
+            self._into = None  # a connection may be idle for long, and is not to hold on to what it brought
             self.keeps_alive = self._parser.should_keep_alive()
