@@ -223,8 +223,8 @@ async def compare(stage: Stage, cluster: RealCluster, usage: Usage) -> None:
 async def exchange(stage: Stage, cluster: RealCluster, usage: Usage, before: dict[str, Any]) -> None:
     """Let each recommender start anew with nothing but the other's checkpoints.
 
-    Memory of windows that still run is not saved, by either of them, so that memory falls to the floor: the sign that
-    the newcomer wrote.
+    Memory of windows that still run is nothing that they tell each other, so that memory falls to the floor: the sign
+    that the newcomer wrote.
     """
     usage.is_silent = True
     with upstream(cluster, stage.namespace, "--recommender-name=trimtab"):
