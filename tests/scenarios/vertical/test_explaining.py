@@ -45,6 +45,6 @@ def test_a_pod_and_a_vpa_are_explained(play):
         assert f"  recommends for app: cpu 126m, memory {LEADER_TARGET}" in vpa.lines
         saved = (await stage.checkpoints())["lead-app"]["status"]["lastUpdateTime"]
         assert vpa.data.saved_at == saved
-        assert any(f"saved at {saved}, without the memory peaks" in line for line in vpa.lines)
+        assert any(f"by its history as saved at {saved}:" in line for line in vpa.lines)
 
     play(scenario)

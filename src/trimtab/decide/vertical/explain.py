@@ -222,9 +222,7 @@ def vpa_lines(found: VPAExplanation) -> list[str]:
         f"  recommends for {name}: {_amounts_text(target)}" for name, target in found.recommends.items()
     ]
     if found.saved_at:
-        lines.append(
-            f"  by its history as saved at {found.saved_at}, without the memory peaks of days that still run:"
-        )
+        lines.append(f"  by its history as saved at {found.saved_at}:")
     lines += [f"  {entry.container} {entry.bound} {entry.resource}: {entry.text}" for entry in found.amounts]
     lines += [f"  {cut}" for cut in found.cuts]
     return lines
