@@ -4,6 +4,7 @@
 """
 
 import copy
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -197,14 +198,23 @@ def _assign(values: dict[str, Any], path: str, text: str) -> None:
     except (KeyError, TypeError):
         parent = path.rpartition(".")[0]
         if not _is_open_map(values, parent):
-            known = ", ".join(setting.path for setting in SETTINGS)
-            raise ValueProblem(f"--set {path}: there is no such value; known are: {known}") from None
+            raise ValueProblem(f"--set {path}: there is no such value; {_hint(path)}") from None
         before = None
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueProblem(f"--set {path}: {text!r} is not YAML: {error}") from error
     _put(values, path, _like(before, value, text, path))
+
+
+def _hint(path: str) -> str:
+    known = [setting.path for setting in SETTINGS]
+    near = difflib.get_close_matches(path, known, 3, 0.7)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    group = path.partition(".")[0]
+    inside = [one for one in known if one.startswith(f"{group}.")]
+    return f"known are: {', '.join(inside or known)}"
 
 
 def _like(before: Any, value: Any, text: str, path: str) -> Any:

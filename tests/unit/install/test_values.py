@@ -32,7 +32,13 @@ def test_a_value_is_set(assignment, path, want):
     [
         pytest.param("replicas", "expected KEY=VALUE", id="no value"),
         pytest.param(
-            "replica=3", "there is no such value; known are: namespace.create", id="a name that is not known"
+            "nonsense=3", "there is no such value; known are: namespace.create", id="a name that is not known"
+        ),
+        pytest.param("replica=3", "there is no such value; did you mean replicas?", id="a name nearly known"),
+        pytest.param(
+            "adapter.colour=blue",
+            "there is no such value; known are: adapter.enabled",
+            id="a group that is known",
         ),
         pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
         pytest.param("replicas=three", "must be a whole number", id="no number"),
