@@ -209,9 +209,9 @@ def _assign(values: dict[str, Any], path: str, text: str) -> None:
 
 def _hint(path: str) -> str:
     known = [setting.path for setting in SETTINGS]
-    near = difflib.get_close_matches(path, known, 3, 0.7)
+    near = difflib.get_close_matches(path, known, 1, 0.75)
     if near:
-        return f"did you mean {' or '.join(near)}?"
+        return f"did you mean {near[0]}?"
     group = path.partition(".")[0]
     inside = [one for one in known if one.startswith(f"{group}.")]
     return f"known are: {', '.join(inside or known)}"
