@@ -8,6 +8,7 @@ from tests.scenarios.vertical.test_history import database, loader
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
 from trimtab.cluster.sharding import shard_of
 from trimtab.decide.vertical.roles import LEASE_ANNOTATION
+from trimtab.model.times import format_time
 from trimtab.operator.vertical.assembly import make_roles
 from trimtab.operator.vertical.updater import UPDATING_SHARD
 
@@ -222,5 +223,21 @@ def test_a_role_is_kept_by_one_copy_and_moves_on_when_that_one_is_gone(play_lab)
             for _ in range(5):
                 await hold(stage, leader)
                 await troupe.pass_time(5, ["base"])
+
+    with_troupe(play_lab, act)
+
+
+def test_a_kill_for_memory_while_nobody_recommends_is_not_lost(play_lab):
+    async def act(troupe: Troupe) -> None:
+        stage = troupe.stage
+        await workloads(stage, ["db-0"])
+        copies = [troupe.add(name, recommender_interval=timedelta(seconds=LOOP)) for name in ("one", "two")]
+        await troupe.pass_time(6 * LOOP, ["db-0"])
+        before = number(await stage.target("db-0"))
+        next(copy for copy in copies if copy.owns("db-0")).crash()
+        # Its loops go on, and see the kill, before the share is theirs.
+        await stage.run_pod("db-0-0", restarts=1, oom_at=format_time(stage.clock.now()))
+        await troupe.pass_time(LEASE + 3 * LOOK + LOOP, ["db-0"], step=2.5)
+        assert number(await stage.target("db-0")) >= 1.1 * before
 
     with_troupe(play_lab, act)

@@ -53,6 +53,8 @@ from trimtab.operator.vertical.usage import Bounds, UsageFeed, take_usage
 
 log = logging.getLogger(__name__)
 _GC_NS = 3600 * times.SECOND_NS
+_HAND_OVER_NS = 120 * times.SECOND_NS
+"""How long kills of pods that are not ours are kept: a dead copy's share is taken up well within that."""
 COLLISION_REASON = "CheckpointCollision"
 STAND_BY_SECONDS = 1.0
 """How often a copy that does not lead looks whether it does."""
@@ -281,10 +283,12 @@ class Recommender:
     def _take_ooms(self, waiting: frozenset[str], expected: Mapping[int, Expectations], now_ns: int) -> None:
         capacities = self._view.capacities()
         taken = self._ooms.take()
-        self._ooms.put_back(tuple(oom for oom in taken if oom.namespace in waiting))
+        # What was before it comes first.
+        later = {oom for oom in taken if oom.namespace in waiting or self._may_become_ours(oom, now_ns)}
+        self._ooms.put_back(tuple(oom for oom in taken if oom in later))
         for oom in taken:
-            if oom.namespace in waiting:
-                continue  # what was before it comes first
+            if oom in later:
+                continue
             pod = PodId(oom.namespace, oom.pod)
             capacity = capacities.get(self._follower.node_of(pod))
             for share in self._follower.shares_of(pod):
@@ -293,6 +297,14 @@ class Recommender:
                     log.info("out-of-memory kill is not counted: %s", refusal)
                 else:
                     self._judge_oom(self._models[share], expected[share], oom)
+
+    def _may_become_ours(self, oom: OOM, now_ns: int) -> bool:
+        """Return whether a kill is of a pod that another copy learns from, or nobody while its share changes hands.
+
+        If that copy counted it, it does not count twice: the peak is in the window that goes along.
+        """
+        is_elsewhere = not self._follower.shares_of(PodId(oom.namespace, oom.pod))
+        return not self._models.is_whole and is_elsewhere and now_ns - oom.time_ns < _HAND_OVER_NS
 
     def _judge_oom(self, model: ClusterState, expected: Expectations, oom: OOM) -> None:
         container = ContainerId(PodId(oom.namespace, oom.pod), oom.container)
