@@ -12,15 +12,17 @@ from trimtab.operator.assembly import Operator
 from trimtab.operator.settings import Settings
 
 
-def start(*components: str, shards: int = 6) -> None:
+def start(*components: str, shards: int = 6) -> int:
+    """Make a process of these components; return by how many shards it takes part."""
     clock = VirtualClock()
 
-    async def main() -> None:
+    async def main() -> int:
         async with Server(clock, seed=1) as server:
             client = Client(clock, InProcessTransport(server), seed=1)
-            Operator(clock, client, replace(Settings(), components=components, shards=shards))
+            made = Operator(clock, client, replace(Settings(), components=components, shards=shards))
+            return made._shards.count if made._shards is not None else 1
 
-    clock.run(main())
+    return clock.run(main())
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,8 @@ def start(*components: str, shards: int = 6) -> None:
     [("horizontal",), ("recommender",), ("roles",), ("recommender", "updater", "admission", "roles")],
 )
 def test_loops_that_can_be_shared_may_be_run_with_others(components):
-    start(*components)
+    assert start(*components) == 6
+    assert start(*components, shards=1) == 1
 
 
 @pytest.mark.parametrize("components", [("updater",), ("admission",), ("updater", "admission")])
