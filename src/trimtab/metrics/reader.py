@@ -101,7 +101,7 @@ class MetricsReader:
                 deadlines=self._deadlines,
                 max_body=self._max_bytes,
             )
-            if kind is PodMetricsList:
+            if isinstance(query, PodUsage) and query.namespace is None:
                 usage: Any = PodMetricsList(items=tuple(await self._list(query, request)))
                 return usage  # type: ignore[no-any-return]  # `kind` is the one that was asked for
             answer = await self._client.sender.send_once(_act(query), request)
@@ -112,7 +112,11 @@ class MetricsReader:
             raise MetricsError(str(error)) from error
 
     async def _list(self, query: Query, request: Request) -> list[PodMetrics]:
-        """Read a list that may be long: of all pods of a cluster."""
+        """Read the list of all pods while it arrives.
+
+        Lists of one namespace are short and many arrive at once: each is better read when it is whole, and decided on
+        and gone before the next, than all of them bit by bit beside each other.
+        """
         items = Items(PodMetrics)
         request = msgspec.structs.replace(request, into=items.feed)
         answer = await self._client.sender.send_once(_act(query), request)
