@@ -14,7 +14,8 @@ import pytest
 from tests.inputs.count import Count, Outcome
 
 INPUTS = "tests/inputs/test_doors.py"
-PLACES = ("tests/faults", "tests/unit", "tests/scenarios", INPUTS)
+CLASSES = "tests/real/test_status_classes.py"
+PLACES = ("tests/faults", "tests/unit", "tests/scenarios", INPUTS, CLASSES)
 FAULT = re.compile(r"(?<![a-z0-9])f(\d\d)(?![0-9])", re.IGNORECASE)
 GROUPS = (
     ("A transport and watch", range(1, 21)),
@@ -33,6 +34,7 @@ class Scorecard:
     failed: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     plans: int = 0
     inputs: Count = field(default_factory=Count)
+    classes: str = "status class as kube-apiserver's: not compared (--real does)"
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Keep the tests that are about a fault, and those of bad inputs."""
@@ -47,6 +49,8 @@ class Scorecard:
             if name == "inputs" and isinstance(value, dict):
                 for door, outcomes in value.items():
                     self.inputs.add(door, (Outcome(**one) for one in outcomes))
+            elif name == "classes":
+                self.classes = str(value)
         for fault in faults_of(report.nodeid):
             if report.failed:
                 self.failed[fault].append(report.nodeid)
@@ -66,12 +70,12 @@ class Scorecard:
         cases = sum(self.passed.values()) + sum(len(one) for one in self.failed.values())
         lines.append(f"{cases} cases, {self.plans} crash plans that ended as the clean run did")
         lines += [f"  failed: {name}" for names in self.failed.values() for name in names]
-        lines += [str(self.inputs), *(f"  not so: {one}" for one in self.inputs.problems())]
+        lines += [str(self.inputs), *(f"  not so: {one}" for one in self.inputs.problems()), self.classes]
         return "\n".join(lines)
 
 
 def _is_scored(nodeid: str) -> bool:
-    return bool(faults_of(nodeid)) or nodeid.startswith(INPUTS)
+    return bool(faults_of(nodeid)) or nodeid.startswith((INPUTS, CLASSES))
 
 
 def faults_of(nodeid: str) -> list[int]:

@@ -7,6 +7,7 @@ from trimtab.lab.request import Request, Target
 from trimtab.lab.schemas import Shape, shape_of_kind
 from trimtab.lab.schemas.protobuf import decode_protobuf
 from trimtab.lab.schemas.prune import fit
+from trimtab.model.shape import describe
 
 
 def read_object(request: Request, resource: Resource, target: Target) -> JsonObject:
@@ -41,6 +42,9 @@ def accept_object(
         obj, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom
     )
     report_fields(request, resource.kind, target.version, unknown, duplicates)
+    if request.method == "PUT" and not obj["metadata"].get("name"):
+        named = f"the name of the object ({target.name} based on URL)"
+        raise bad_request(f"{named} was undeterminable: name must be provided")
     check_place(obj, resource, target)
     resource.strategy.default(obj)
     if (resource.group, target.version) != (resource.storage_group, resource.storage_version):
@@ -57,6 +61,12 @@ def ordered(obj: JsonObject) -> JsonObject:
 
 def check_type(obj: JsonObject, kind: str, api_version: str) -> None:
     """Refuse an object of another type; a missing type is taken from the path."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(obj.get(name, ""), str | None):
+            shown = describe(obj[name])
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {kind}): {name} must be text, not {shown}"
+            )
     seen = obj.setdefault("apiVersion", api_version) or api_version
     obj["apiVersion"] = seen
     if seen != api_version:

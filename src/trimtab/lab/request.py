@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from trimtab.lab.codec import JsonObject, encode
-from trimtab.lab.errors import ApiError, bad_request, invalid, invalid_value, unsupported_value
+from trimtab.lab.errors import (
+    ApiError,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    unsupported_value,
+)
 from trimtab.model.fielderror import FieldError, FieldPath, too_long
 
 #: Bytes of a body, as kube-apiserver's default limit.
@@ -97,6 +104,8 @@ class Request:
         if not manager.isprintable():
             detail = "should only contain printable characters"
             raise self._wrong_option(invalid_value("fieldManager", manager, detail))
+        if self.method == "PATCH" and self.option("force") and "apply-patch" not in self.content_type:
+            raise self._wrong_option(forbidden_field("force", "may not be specified for non-apply patch"))
 
     def _wrong_option(self, cause: FieldError) -> ApiError:
         kinds = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}

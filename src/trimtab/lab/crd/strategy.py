@@ -27,6 +27,7 @@ class CustomStrategy(Strategy):
     """Custom objects in any of their versions; all versions have one form (conversion None)."""
 
     status_writes_metadata = False
+    needs_version_on_update = True
 
     def __init__(self, schemas: dict[str, JsonObject]) -> None:
         self._schemas = schemas

@@ -346,6 +346,8 @@ class CronJobStrategy(Strategy):
 class BudgetStrategy(Strategy):
     """PodDisruptionBudgets."""
 
+    needs_version_on_update = True
+
     ZEROS = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
     def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
