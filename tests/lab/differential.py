@@ -18,6 +18,7 @@ from tests.lab.spoilt import BUILT_IN, OWN, Spoilt, spoilt_request
 from tests.scenarios.clocks import ShiftedClock
 from tools.peers.cluster import RealCluster
 from trimtab.cluster.config import load_kubeconfig
+from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.transport import Request, Response, Transport
@@ -27,6 +28,8 @@ from trimtab.model.crds import all_crds
 #: What every request carries: nothing is stored, so that both servers stay as they were.
 QUERY = (("dryRun", "All"), ("fieldManager", "suite"))
 FORCE = (("force", "true"),)
+FAILED = 599
+"""In place of a status: kube-apiserver ends the connection where it stumbles over a request."""
 NAMESPACE = "spoilt"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -78,7 +81,8 @@ async def prepare(transport: Transport) -> None:
         await _create(transport, CRDS, crd)
     await _create(transport, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     for path, obj in BUILT_IN + OWN:
-        await _create(transport, path, obj)
+        # An owner that is not there would have the lab's garbage collector take the object away.
+        await _create(transport, path, {**obj, "metadata": {"name": "a"}})
 
 
 async def _create(transport: Transport, path: str, obj: object) -> None:
@@ -93,7 +97,10 @@ async def _create(transport: Transport, path: str, obj: object) -> None:
 
 async def _send(transport: Transport, spoilt: Spoilt) -> Response:
     query = QUERY + FORCE if "apply" in spoilt.media else QUERY
-    return await transport.request(_request(spoilt.method, spoilt.path, spoilt.media, spoilt.body, query))
+    try:
+        return await transport.request(_request(spoilt.method, spoilt.path, spoilt.media, spoilt.body, query))
+    except TransportError as error:
+        return Response(FAILED, {}, str(error).encode())
 
 
 def _request(method: str, path: str, media: str, body: bytes, query: tuple[tuple[str, str], ...]) -> Request:

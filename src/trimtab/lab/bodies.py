@@ -42,7 +42,7 @@ def accept_object(
         obj, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom
     )
     report_fields(request, resource.kind, target.version, unknown, duplicates)
-    if request.method == "PUT" and not obj["metadata"].get("name"):
+    if request.method in ("PUT", "PATCH") and not obj["metadata"].get("name"):
         named = f"the name of the object ({target.name} based on URL)"
         raise bad_request(f"{named} was undeterminable: name must be provided")
     check_place(obj, resource, target)

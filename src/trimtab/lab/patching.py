@@ -77,6 +77,12 @@ class Patching:
             version = old["metadata"]["resourceVersion"]
             obj = self._in_version(resource, target, old)
             changed = edit(obj)
+            named = {"kind": resource.kind, "apiVersion": resource.api_version(target.version)}
+            if media == STRATEGIC_PATCH and all(isinstance(changed.get(one), str) for one in named):
+                # It is read into the type that the path names, whatever type it says it is.
+                changed |= named
+            if not all(changed.get(one) for one in named):
+                raise bad_request("the patch leaves an object without apiVersion or kind")
             if not isinstance(changed.get("metadata"), dict):
                 raise bad_request("the patch leaves no metadata")
             # The version just read is not the client's precondition; one that the patch writes is.
