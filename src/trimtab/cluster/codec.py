@@ -94,8 +94,7 @@ class _Head(wire.Wire, frozen=True):
     metadata: ListMeta = ListMeta()
 
 
-@dataclass(frozen=True, slots=True)
-class Event(Generic[T]):
+class Event(msgspec.Struct, Generic[T], frozen=True):
     """One line of a watch: what happened and to which object."""
 
     type: str

@@ -25,11 +25,14 @@ class KindCache(Generic[T]):
             namespace: Informer(client, what, Selection(namespace=namespace or None))
             for namespace in (namespaces if self.resource.namespaced and namespaces else [""])
         }
+        self._has_synced = False
 
     @property
     def has_synced(self) -> bool:
-        """Return whether every first list is complete."""
-        return all(informer.has_synced for informer in self._informers.values())
+        """Return whether every first list is complete; once it is, it stays so."""
+        if not self._has_synced:
+            self._has_synced = all(informer.has_synced for informer in self._informers.values())
+        return self._has_synced
 
     def staleness(self) -> float:
         """Return the age of the oldest part, in seconds."""

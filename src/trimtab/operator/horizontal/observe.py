@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.needs import needs_metrics
 from trimtab.decide.horizontal.selection import effective_strategy
 from trimtab.metrics.queries import Query
 from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.model.hpa.types import MetricSpec, SelectionStrategy
 from trimtab.model.selector import SelectorError
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.owners import Found, Owners
@@ -187,10 +187,7 @@ class Observer:
             and held.covers_alone(autoscaler.hpa, plan.aim.scale, autoscaler.memory, now)
             and (sight.pods is held.seen.pods or sight.pods == held.seen.pods)
             and held.believes(usage.span, now)
-            and all(
-                usage.values(sight.pods, *measured_by(spec)) == values
-                for spec, values in zip(autoscaler.hpa.spec.metrics, held.values, strict=True)
-            )
+            and _are_values(usage, sight.pods, autoscaler.hpa.spec.metrics, held.values)
         )
 
     def _owner_targets(self, autoscaler: Autoscaler, sight: "Sight") -> list[Target]:
@@ -243,3 +240,17 @@ def _readings(
         question if isinstance(question, Failed) else reading_of(spec, question, answers, pods)
         for spec, question in zip(autoscaler.hpa.spec.metrics, autoscaler.questions, strict=True)
     )
+
+
+def _are_values(
+    usage: NamespaceUsage,
+    pods: tuple[PodFacts, ...],
+    metrics: tuple[MetricSpec, ...],
+    values: tuple[list[int], ...],
+) -> bool:
+    """Return whether each metric says of each pod what it said before."""
+    for spec, before in zip(metrics, values, strict=True):
+        resource, container = measured_by(spec)
+        if usage.values(pods, resource, container) != before:
+            return False
+    return True

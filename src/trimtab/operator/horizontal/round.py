@@ -9,9 +9,10 @@ comes is left out of it.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any
+
+import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -47,8 +48,7 @@ CLOCK_JUMP_SECONDS = 1.0
 """A wall clock that gains or loses more than this between two decisions was set; less is its usual drift."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """An autoscaler that waits for answers; they are of use only while its spec is the one they were asked for."""
 
     autoscaler: Autoscaler
@@ -58,8 +58,7 @@ class Due:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """A decision on its way to the writers."""
 
     due: Due
@@ -310,12 +309,13 @@ class Round:
         autoscaler = due.autoscaler
         self._resume(autoscaler, due.plan.aim)
         now = self._clock.now()
-        self._follow_wall_clock(autoscaler, now.timestamp())
-        if not owners and self._observer.repeats(autoscaler, due.plan, sight, answers, now.timestamp()):
-            return self._repeat(autoscaler, now.timestamp())
+        moment = now.timestamp()
+        self._follow_wall_clock(autoscaler, moment)
+        if not owners and self._observer.repeats(autoscaler, due.plan, sight, answers, moment):
+            return self._repeat(autoscaler, moment)
         seen = self._observer.observe(autoscaler, due.plan.aim, sight, answers, owners)
-        if autoscaler.steady is not None and autoscaler.steady.covers(seen, now.timestamp()):
-            return self._repeat(autoscaler, now.timestamp())
+        if autoscaler.steady is not None and autoscaler.steady.covers(seen, moment):
+            return self._repeat(autoscaler, moment)
         autoscaler.steady = None
         decision = decide(seen, now)
         job = Job(due, seen, self._writer.begin(autoscaler, seen, decision))

@@ -19,6 +19,8 @@ from trimtab.model.scale import Scale
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 
+_TARGETS = (SlimWorkload, SlimController)
+
 
 @dataclass(frozen=True, slots=True)
 class Aim:
@@ -47,8 +49,10 @@ class Targets:
     def cached(self, reference: CrossVersionObjectReference, namespace: str) -> Aim | None:
         """Return the target from a watch; None means that it must be asked for."""
         cache = self._caches.running(reference.group, reference.kind)
-        thing = cache.get(reference.name, namespace) if cache else None
-        if cache is None or not isinstance(thing, SlimWorkload | SlimController):
+        if cache is None:
+            return None
+        thing = cache.get(reference.name, namespace)
+        if not isinstance(thing, _TARGETS):
             return None
         uid = thing.metadata.uid
         made = self._made.get(uid)

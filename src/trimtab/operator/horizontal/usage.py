@@ -61,21 +61,23 @@ class NamespaceUsage:
 class ClusterUsage:
     """CPU and memory of the pods of every namespace."""
 
-    __slots__ = ("_namespaces", "_span")
+    __slots__ = ("_namespaces", "_nothing")
 
     def __init__(self, answer: PodMetricsList) -> None:
-        self._span = span_of(answer.items)
-        self._namespaces: dict[str, dict[str, PodMetrics]] = {}
-        place, last = "", self._namespaces.setdefault("", {})
+        span = span_of(answer.items)
+        namespaces: dict[str, dict[str, PodMetrics]] = {}
+        place, last = "", namespaces.setdefault("", {})
         for item in answer.items:
             meta = item.metadata
             if meta.namespace != place:  # they come in the order of namespaces
-                place, last = meta.namespace, self._namespaces.setdefault(meta.namespace, {})
+                place, last = meta.namespace, namespaces.setdefault(meta.namespace, {})
             last[meta.name] = item
+        self._namespaces = {place: NamespaceUsage(items, span) for place, items in namespaces.items()}
+        self._nothing = NamespaceUsage({}, span)
 
     def within(self, namespace: str | None) -> NamespaceUsage:
         """Return what a list of one namespace would have said."""
-        return NamespaceUsage(self._namespaces.get(namespace or "", {}), self._span)
+        return self._namespaces.get(namespace or "", self._nothing)
 
 
 def namespace_usage(answer: PodMetricsList) -> NamespaceUsage:
