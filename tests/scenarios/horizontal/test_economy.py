@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
 from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resources import DEPLOYMENTS, PODS
 
 EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
 WORKLOADS = ("web", "shop", "mail")
@@ -272,23 +272,41 @@ def test_other_metrics_are_not_asked_between_rounds(play_lab):
     play_lab(scenario)
 
 
+@asynccontextmanager
+async def three_at_work(stage: Stage):
+    """The same three, and an operator that goes its rounds by itself."""
+    async with three_namespaces(stage) as (idle, _):
+        actor = Actor(stage, idle.operator._settings)
+        async with going(actor):
+            yield actor
+
+
+def test_what_was_made_of_a_target_goes_with_it(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage) as actor:
+            assert len(actor.operator._targets._made) == 1
+            await stage.client.delete(DEPLOYMENTS, "web", stage.namespace)
+            await stage.pass_time(PERIOD)
+            assert not actor.operator._targets._made
+
+    play_lab(scenario)
+
+
 def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
     """More HPAs than can be written in a moment: all are decided at the start, then in turns of about a look each."""
     monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 2)
 
     async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (idle, _):
-            actor = Actor(stage, idle.operator._settings)
-            async with going(actor):
-                await stage.pass_time(1)
-                assert sorted(len(one.records) for one in actor.operator.autoscalers) == [1, 1, 1]
-                await stage.pass_time(2 * PERIOD)
-                total, _ = decided(actor)
-                asked(stage)
-                await stage.pass_time(4 * PERIOD)
-                assert decided(actor)[0] - total == 4 * len(WORKLOADS)
-                # Eight turns to a period of fifteen seconds, or as many looks of two seconds where a turn is nobody's.
-                assert 28 <= len(asked(stage)) <= 36
+        async with three_at_work(stage) as actor:
+            await stage.pass_time(1)
+            assert sorted(len(one.records) for one in actor.operator.autoscalers) == [1, 1, 1]
+            await stage.pass_time(2 * PERIOD)
+            total, _ = decided(actor)
+            asked(stage)
+            await stage.pass_time(4 * PERIOD)
+            assert decided(actor)[0] - total == 4 * len(WORKLOADS)
+            # Eight turns to a period of fifteen seconds, or as many looks of two seconds where a turn is nobody's.
+            assert 28 <= len(asked(stage)) <= 36
 
     play_lab(scenario)
 
@@ -297,12 +315,10 @@ def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab, monkeypatch):
     monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 2)
 
     async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (idle, _):
-            actor = Actor(stage, idle.operator._settings)
-            async with going(actor):
-                await stage.pass_time(2 * PERIOD + 1)
-                stage.use_cpu(web="100m")
-                assert await until_scaled(stage, "web", 4) <= 3
+        async with three_at_work(stage):
+            await stage.pass_time(2 * PERIOD + 1)
+            stage.use_cpu(web="100m")
+            assert await until_scaled(stage, "web", 4) <= 3
 
     play_lab(scenario)
 

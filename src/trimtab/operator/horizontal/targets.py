@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.cluster import errors
+from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.patching import Preconditions
@@ -39,12 +40,17 @@ class Targets:
         self._discovery = discovery
         self._caches = caches
         self._made: dict[str, tuple[SlimWorkload | SlimController, Aim]] = {}
+        self._followed: set[str] = set()
 
     def watch(self, reference: CrossVersionObjectReference) -> None:
         """Begin to watch the kind of a target, if it is one that we know the scale of."""
         resource = CACHED_TARGETS.get((reference.group, reference.kind))
-        if resource is not None:
-            self._caches.want(resource)
+        if resource is None:
+            return
+        cache = self._caches.want(resource)
+        if resource.kind not in self._followed:
+            self._followed.add(resource.kind)
+            cache.subscribe(self._take)
 
     def cached(self, reference: CrossVersionObjectReference, namespace: str) -> Aim | None:
         """Return the target from a watch; None means that it must be asked for."""
@@ -60,9 +66,10 @@ class Targets:
             made = self._made[uid] = thing, Aim(served=_served(cache.resource), scale=scale_of(thing))
         return made[1]
 
-    def forget(self, uid: str) -> None:
+    def _take(self, delta: Delta[SlimWorkload | SlimController]) -> None:
         """Drop what was made of a target that is gone."""
-        self._made.pop(uid, None)
+        if delta.change is Change.DELETED and delta.old is not None:
+            self._made.pop(delta.old.metadata.uid, None)
 
     async def read(self, reference: CrossVersionObjectReference, namespace: str) -> Aim:
         """Ask the API server for the target's scale."""
