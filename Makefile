@@ -7,7 +7,7 @@ VECTORS ?= ../shared/vectors/hpa
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs first-scale test test-real check format lint types layers conformance scorecard bench build lock clean
+.PHONY: help up docs first-scale test test-real check format lint types layers conformance hand-overs scorecard bench build lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ layers: .venv/.dev ## imports point down only
 
 conformance: .venv/.dev ## run recorded upstream answers: make conformance VECTORS=DIR
 	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+hand-overs: .venv/.dev ## ten thousand random sequences of lost leases, lagging watches and wrong clocks; SCHEDULES=20 for a few
+	@$(BIN)/python -m tests.faults.horizontal.hand_overs --schedules $(or $(SCHEDULES),1000) $(ARGS)
 
 scorecard: .venv/.dev ## faults survived / tried, by group; ARGS=--real for the real server too
 	@$(BIN)/python -m tests.scorecard $(ARGS)

@@ -1,10 +1,13 @@
-"""Write the Helm chart anew from its source: `python -m tools.chart` (a test says when it is due)."""
+"""Write the Helm chart and the monitoring files anew: `python -m tools.chart` (a test says when it is due)."""
 
 from pathlib import Path
 
 from trimtab.install import chart_files
+from trimtab.install.state_metrics import config_text
 
-CHART = Path(__file__).parents[1] / "charts" / "trimtab"
+ROOT = Path(__file__).parents[1]
+CHART = ROOT / "charts" / "trimtab"
+STATE_METRICS = ROOT / "examples" / "monitoring" / "kube-state-metrics.yaml"
 
 
 def main() -> None:
@@ -17,6 +20,8 @@ def main() -> None:
     for path in CHART.rglob("*"):
         if path.is_file() and str(path.relative_to(CHART)) not in files:
             path.unlink()
+    STATE_METRICS.parent.mkdir(parents=True, exist_ok=True)
+    STATE_METRICS.write_text(config_text())
     print(
         f"{len(files)} files in {CHART.relative_to(Path.cwd()) if CHART.is_relative_to(Path.cwd()) else CHART}"
     )

@@ -41,6 +41,11 @@ HORIZONTAL = {
         "The message is the API server's; usually rights or a webhook.",
     ),
     "DryRun": Reason(_ABLE, "A dry run: this would have been written."),
+    "UnknownAnnotation": Reason(
+        _ABLE,
+        "An annotation of ours has a value that is not known; nothing is scaled.",
+        "Correct or remove it; `trimtab validate` names it, too.",
+    ),
     "ValidMetricFound": Reason(_ACTIVE, "At least one metric could be read."),
     "ScalingDisabled": Reason(
         _ACTIVE,
@@ -112,6 +117,11 @@ HORIZONTAL |= {
         "The annotation autoscaling.trimtab.dev/on-loss cannot be used, so a lost metric holds.",
         "`trimtab validate` on the manifest says what is wrong with it.",
     ),
+    "InvalidMaxAge": Reason(
+        _WARNING,
+        "The annotation autoscaling.trimtab.dev/max-age-seconds cannot be used, so the operator's limits hold.",
+        "`trimtab validate` on the manifest says what is wrong with it.",
+    ),
 }
 
 HORIZONTAL["PodSelectionFallback"] = Reason(
@@ -120,6 +130,18 @@ HORIZONTAL["PodSelectionFallback"] = Reason(
     "The message names the owner; usually a right is missing, see `scalable` in install.md.",
 )
 
+HORIZONTAL["OwnersUnreadable"] = Reason(
+    "condition PodSelectionFallback",
+    "All matching pods are counted instead of those that the target owns, because an owner cannot be read. It goes away "
+    "by itself once the owner can be read.",
+    "The message names the owner and, where one is missing, the right; see `scalable` in install.md.",
+)
+
+HORIZONTAL["FeatureGateDisabled"] = Reason(
+    "condition FieldsIgnored",
+    "A field of the spec has no effect, because the operator's feature gate for it is off; the message names both.",
+    "Turn the gate on with --feature-gates, or remove the field.",
+)
 HORIZONTAL["SelectorOverlap"] = Reason(
     "condition SelectorMatchesExtraPods",
     "The target's selector matches more active pods than the target has, and the usage of all of them is averaged. Advice "
@@ -141,6 +163,11 @@ VERTICAL = {
     "ScopeNotFound": Reason(_UNSUPPORTED, "vpaScope names a VPAScope that is not in the namespace."),
     "ScopeInvalid": Reason(_UNSUPPORTED, "The VPAScope's selectors cannot be used."),
     "ScopeDisabled": Reason(_UNSUPPORTED, "vpaScope is set, but the gate VPASelectorRefinement is off."),
+    "NamespaceExcluded": Reason(
+        _UNSUPPORTED,
+        "The VPA recommends only: Trimtab changes no pods in its own namespace and in kube-system.",
+        "For kube-system set --include-kube-system; else set updateMode Off.",
+    ),
     "TooManyRecommenders": Reason(_UNSUPPORTED, "More than one recommender is named; one is allowed."),
     "VPAScopeConflict": Reason(
         _WARNING, "Two VPAs claim one pod; the message says which won.", "Make the scopes disjoint."
@@ -158,8 +185,21 @@ VERTICAL = {
     ),
     "EvictedPod": Reason(_NORMAL, "A pod of the VPA was evicted to get its new size."),
     "EvictedByVPA": Reason(_NORMAL, "The same, on the pod."),
+    "InPlaceResizeRequested": Reason(_NORMAL, "A resize of the pod was requested, or taken back."),
+    "InPlaceResizeDeferred": Reason(
+        _NORMAL, "The node has no room for the resize now; the message is the kubelet's."
+    ),
+    "InPlaceResizeRefused": Reason(
+        _NORMAL,
+        "The kubelet cannot carry out the resize; the message is its own.",
+        "A memory limit that is in use is lowered later, without an eviction.",
+    ),
+    "InPlaceResizedByVPA": Reason(_NORMAL, "The pod is Ready at its new size."),
     "InPlaceResizeSkipped": Reason(_NORMAL, "The new size does not fit on the pod's node."),
-    "RoleNotAssigned": Reason(_WARNING, "The annotation that binds a role to a Lease cannot be used."),
+    "RoleNotAssigned": Reason(
+        _WARNING,
+        "The annotation that binds a role to a Lease cannot be used, or the holder of the Lease is no pod.",
+    ),
 }
 
 VERDICTS = {
@@ -182,6 +222,7 @@ VERDICTS = {
     "DirectionUnsureBecauseOfGaps": "Pods without samples could turn the direction around.",
     "NoReadyPods": "No pod is ready, so nothing can be measured.",
     "IdleAtZero": "At zero, and no metric asks for more.",
+    "ScalesUpToEarlierRecommendation": "The metrics ask for no more now; more was recommended within the window.",
     "AsManyAsNeeded": "Usage is off target, and the same number comes out after rounding up.",
     "HeldByScaleDownWindow": "A higher recommendation is inside the scale-down window.",
     "HeldByScaleUpWindow": "A lower recommendation is inside the scale-up window.",

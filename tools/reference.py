@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
+from tools.upstream_flags import upstream_page
 from trimtab.cli.run import _shown
 from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
@@ -31,6 +32,7 @@ def pages() -> dict[str, str]:
         "events-and-conditions.md": _reasons(),
         "metrics.md": _metrics(),
         "api.md": _api(),
+        "upstream-vpa-flags.md": upstream_page(),
     }
 
 

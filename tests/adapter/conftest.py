@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -121,12 +121,16 @@ def source_of(adapter: Adapter, position: int = 0) -> Any:
 
 @asynccontextmanager
 async def running(
-    cluster: InProcessServer, configuration: Path, client: Client | None = None
+    cluster: InProcessServer,
+    configuration: Path,
+    client: Client | None = None,
+    namespaces: Sequence[str] = (),
 ) -> AsyncIterator[Adapter]:
     """Run an adapter until the trust is read, and stop it in the end."""
     clock = SystemClock()
     client = client or Client(clock, InProcessTransport(cluster))
-    async with serve(clock, client, load_configuration(configuration), configuration.parent) as adapter:
+    read = load_configuration(configuration)
+    async with serve(clock, client, read, configuration.parent, namespaces) as adapter:
         await until(lambda: adapter.trust.current is not None)
         yield adapter
 

@@ -46,7 +46,7 @@ class FakeCluster:
         if plural == "subjectaccessreviews":
             return self._access_review(json.loads(body))
         if plural in self.objects:
-            return self._collection(plural, dict(parse_qsl(query)))
+            return self._collection(plural, _namespace(path), dict(parse_qsl(query)))
         return Answered(404, status(404, "NotFound"))
 
     def _token_review(self, review: Json) -> "Answered":
@@ -63,22 +63,32 @@ class FakeCluster:
             return Answered(503, status(503, "etcd is away"))
         return Answered(201, {"kind": "SubjectAccessReview", "status": {"allowed": self.may(review["spec"])}})
 
-    def _collection(self, plural: str, query: Json) -> "Answered":
+    def _collection(self, plural: str, namespace: str, query: Json) -> "Answered":
         if query.get("watch"):
-            return Answered(200, stream=self._watch(plural, int(query["resourceVersion"])))
-        items = list(self.objects[plural].values())
+            return Answered(200, stream=self._watch(plural, namespace, int(query["resourceVersion"])))
+        items = [one for one in self.objects[plural].values() if _is_in(one, namespace)]
         return Answered(
             200, {"kind": "List", "metadata": {"resourceVersion": str(self._version)}, "items": items}
         )
 
-    async def _watch(self, plural: str, seen: int) -> AsyncIterator[bytes]:
+    async def _watch(self, plural: str, namespace: str, seen: int) -> AsyncIterator[bytes]:
         while True:
             for version, kind, event in self._log:
-                if version > seen and kind == plural:
+                if version > seen and kind == plural and _is_in(event["object"], namespace):
                     seen = version
                     yield json.dumps(event).encode() + b"\n"
             async with self._changed:
                 await self._changed.wait()
+
+
+def _namespace(path: str) -> str:
+    """Return the namespace of a collection's path; empty if it is the whole cluster's."""
+    parts = path.split("/")
+    return parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
+
+
+def _is_in(thing: Json, namespace: str) -> bool:
+    return not namespace or thing["metadata"]["namespace"] == namespace
 
 
 class Answered:

@@ -131,7 +131,7 @@ async def test_probes_need_nobody(stranger):
     assert await stranger.get("/livez") == (200, "ok")
     assert await stranger.get("/readyz") == (200, "ok")
     _, text = await stranger.get("/readyz?verbose")
-    assert "[+]front-proxy-trust ok\n[+]source by-hand ok\nreadyz check passed\n" in text
+    assert "[+]front-proxy-trust ok\n[+]pods ok\n[+]source by-hand ok\nreadyz check passed\n" in text
 
 
 async def test_the_metrics_tell_requests_and_health(proxy):

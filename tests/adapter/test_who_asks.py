@@ -35,6 +35,27 @@ async def test_a_certificate_that_is_not_the_front_proxys_lets_no_header_speak(a
     await caller.close()
 
 
+async def test_a_front_proxy_below_an_intermediate_authority_is_believed(adapter, front, cluster):
+    """RH-L5: the cluster publishes the root alone, and the front proxy sends what leads to it, as Go expects."""
+    intermediate = front.authority.create_child_ca()
+    caller = Caller(adapter, intermediate.issue_cert(common_name="front-proxy-client"))
+    assert (await caller.get(QUEUE, HPA))[0] == 200
+    assert cluster.access_reviews[-1]["user"] == "hpa"
+    await caller.close()
+
+
+@pytest.mark.parametrize(
+    "sends", ["the users' intermediate", "the users' intermediate and the front proxy's root"]
+)
+async def test_an_intermediate_of_another_authority_lets_no_header_speak(adapter, front, sends):
+    leaf = front.users.create_child_ca().issue_cert(common_name="front-proxy-client")
+    if "root" in sends:
+        leaf.cert_chain_pems.append(front.authority.cert_pem)
+    caller = Caller(adapter, leaf)
+    assert (await caller.get(QUEUE, ADMIN))[0] == 401
+    await caller.close()
+
+
 async def test_the_front_proxy_says_who_asks(proxy, cluster):
     headers = {**HPA, "X-Remote-Extra-Scopes%2Fa": "read"}
     assert (await proxy.get(QUEUE, headers))[0] == 200

@@ -23,10 +23,14 @@ def wanted(args, behavior=None):
 
 
 def behavior_of(args):
-    return HorizontalPodAutoscalerBehavior(
-        scale_up=wire.convert(args["scaleUp"], HPAScalingRules),
-        scale_down=wire.convert(args["scaleDown"], HPAScalingRules),
-    )
+    rules = {name: args[name] for name in ("scaleUp", "scaleDown") if args.get(name) is not None}
+    return wire.convert(rules, HorizontalPodAutoscalerBehavior)
+
+
+def given_behavior(fields):
+    """Return the behavior that a spec or arguments give; absent and null are none, which is not an empty one."""
+    behavior = fields.get("behavior")
+    return None if behavior is None else wire.convert(behavior, HorizontalPodAutoscalerBehavior)
 
 
 def limited_answer(limited):
@@ -119,11 +123,13 @@ def change_per_period(case):
 @checks("function", "storeScaleEvent")
 def store_scale_event(case):
     args, memory = case["args"], history_of(case["state"])
-    behavior = (
-        wire.convert(args["behavior"], HorizontalPodAutoscalerBehavior) if args.get("behavior") else None
-    )
     up, down = rates.scale_events(
-        memory, behavior, args["prevReplicas"], args["newReplicas"], moment(case["now"]), compact=False
+        memory,
+        given_behavior(args),
+        args["prevReplicas"],
+        args["newReplicas"],
+        moment(case["now"]),
+        compact=False,
     )
     return compared(case, {"state": history(memory, scale_up=up, scale_down=down)})
 
@@ -141,7 +147,7 @@ def sequence(case):
 
 def one_step(step, spec, memory, settings):
     now, current = moment(step["now"]), step["currentReplicas"]
-    behavior = spec["behavior"] and wire.convert(spec["behavior"], HorizontalPodAutoscalerBehavior)
+    behavior = given_behavior(spec)
     memory = seeded(memory, current, now)
     result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, KUBERNETES_1_36)
     up, down = memory.scale_up, memory.scale_down

@@ -58,6 +58,7 @@ def scene_of(case):
         settings=settings_of(case["settings"]),
         compat=KUBERNETES_1_36,
         limits=ANYTHING_GOES,
+        averages_strays=True,
     )
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
+from tests import reasons
 from tests.conformance.differences import differences
 from tests.conformance.hpa_readings import reading_of
 from tests.conformance.hpa_values import history, history_of, read_by_go, settings_of
 from tests.conformance.registry import checks
 from trimtab.decide.horizontal.ambiguity import Rival, parsed
-from trimtab.decide.horizontal.compat import KUBERNETES_1_36
-from trimtab.decide.horizontal.deciding import decide
+from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.outcome import after_scale, after_status
@@ -130,7 +130,10 @@ def run(world, step, write_back):
         world.selectors.pop(key, None)
         return {**nothing_done(), "deleted": True, "state": history(EMPTY)}
     seen = observe(world, key, step)
-    decision = decide(seen, parse_time(step["now"]))
+    now = parse_time(step["now"])
+    decision = reasons.checked(seen, now)
+    # The same world by our own rules: another decision perhaps, and just as true a reason.
+    reasons.checked(msgspec.structs.replace(seen, compat=DEFAULT), now)
     remember_selector(world, key, seen, decision)
     updates, error = [], None
     if decision.scale_to is not None:

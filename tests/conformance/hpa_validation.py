@@ -12,10 +12,10 @@ from trimtab.model.hpa.canonical import canonical_as
 from trimtab.model.hpa.conversion import v2_to_v1
 from trimtab.model.hpa.defaults import (
     default,
-    default_behavior,
     default_scale_down,
     default_scale_up,
     default_v1,
+    with_default_behavior,
 )
 from trimtab.model.hpa.reference_validation import ReferenceOptions
 from trimtab.model.hpa.types import HPAScalingRules
@@ -63,8 +63,7 @@ def check_default(case: Any) -> Any:
 
 @checks("function", "defaultBehavior", stem=_STEM)
 def check_default_behavior(case: Any) -> Any:
-    spec = case["input"]["spec"]
-    filled = {**case["input"], "spec": {**spec, "behavior": default_behavior(spec["behavior"])}}
+    filled = {**case["input"], "spec": with_default_behavior(case["input"]["spec"])}
     return differences(case["expect"]["output"], canonical(filled))
 
 

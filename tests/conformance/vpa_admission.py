@@ -17,7 +17,8 @@ from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.control import VPAIndex, controlling_vpa, index_vpas
 from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners
 from trimtab.decide.vertical.observed_containers import ObservedContainersError, parse_observed
-from trimtab.decide.vertical.sizing import ContainerResources, Sizing, size_by, size_pod
+from trimtab.decide.vertical.sizes import ContainerResources
+from trimtab.decide.vertical.sizing import Sizing, size_by, size_pod
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.model.pod import Pod
@@ -151,7 +152,7 @@ def calculate_patches(case):
             pod,
             wire.convert(given["vpa"], VerticalPodAutoscaler),
             sizing,
-            existing_resources(given["pod"], pod),
+            existing_resources(given["pod"], pod, VPA_1_8),
             context,
         )
     except BoostError as error:

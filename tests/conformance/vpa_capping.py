@@ -4,10 +4,11 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.decide.vertical.cap import LimitRanges, cap_by_policy, cap_for_pod
+from trimtab.decide.vertical.cap import cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.integer_cpu import round_to_whole_cores
 from trimtab.decide.vertical.limitranges import Bound, fit_pod_amount, merge_limit_ranges
+from trimtab.decide.vertical.podrules import LimitRanges
 from trimtab.decide.vertical.proportional import (
     Rounding,
     boundary_request,

@@ -35,7 +35,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscaler
 @checks("kind", "oomPodUpdate", stem="model")
 def oom_pod_update(case):
     old, new = (wire.convert(case["input"][name] or {}, Pod) for name in ("oldPod", "newPod"))
-    return differences(case["expect"], {"ooms": [_oom(oom) for oom in ooms_of_update(old, new)]})
+    return differences(case["expect"], {"ooms": [_oom(oom) for oom in ooms_of_update(old, new, VPA_1_8)]})
 
 
 @checks("kind", "oomEvent", stem="model")

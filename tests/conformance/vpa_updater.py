@@ -27,8 +27,9 @@ from trimtab.decide.vertical.eligibility import (
 )
 from trimtab.decide.vertical.inplace import InPlaceRequest, Standing, can_evict, decide_in_place
 from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
+from trimtab.decide.vertical.patches import add_annotation, add_empty_annotations
 from trimtab.decide.vertical.priority import Priority, update_priority
-from trimtab.decide.vertical.resize import resize_operations
+from trimtab.decide.vertical.resize import plan_resize
 from trimtab.decide.vertical.update import drive, update_loop
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model import wire
@@ -252,14 +253,14 @@ def _text(want: str | None, got: Any) -> str | None:
 @checks("kind", "inPlacePatches", stem="updater")
 def in_place_patches(case):
     given = case["input"]
-    operations = resize_operations(
+    plan = plan_resize(
         wire.convert(given["pod"], Pod),
         wire.convert(given["vpa"], VerticalPodAutoscaler),
         container_resources(given["containersResources"]),
         parse_time(given["now"]),
         VPA_1_8,
     )
-    return differences(case["expect"], {"patches": operations, "error": None})
+    return differences(case["expect"], {"patches": list(plan.operations), "error": None})
 
 
 @checks("kind", "runOnce", stem="updater")
@@ -349,7 +350,17 @@ class _Cluster:
         )
         if refusal:
             return Outcome.INFEASIBLE if refusal == "infeasible" else Outcome.FAILED
-        self.lists["annotationPatches"].append({"pod": key, "patch": list(action.annotations)})
+        # Upstream sends a JSON patch, ours is a merge patch: both say the same.
+        is_bare = not action.pod.metadata.annotations
+        patch = [
+            *([add_empty_annotations()] if is_bare else []),
+            *(
+                add_annotation(name, value)
+                for name, value in action.plan.annotations.items()
+                if value is not None
+            ),
+        ]
+        self.lists["annotationPatches"].append({"pod": key, "patch": patch})
         return Outcome.DONE
 
     def shown(self, result) -> dict[str, Any]:

@@ -40,10 +40,10 @@ def autoscaler(name="web", namespace="shop", *, hpa=None, native=False, records=
 
 def decided(one, replicas, *readings, at=given.T, memory=None, **fields):
     """Let one decision be made about an autoscaler; return the replicas that come of it."""
-    seen = given.observe(one.hpa, replicas, *readings, **({"memory": memory or one.memory} | fields))
+    seen = given.observe(one.hpa, replicas, *readings, **({"memory": memory or one.memory.own} | fields))
     decision = after_scale(seen, decide(seen, datetime.fromtimestamp(at, UTC)), None)
     one.records.append(Record(observation=seen, decision=decision))
-    one.memory = decision.memory
+    one.memory.own = decision.memory
     one.hpa = msgspec.structs.replace(one.hpa, status=decision.status)
     return decision.desired
 
@@ -77,7 +77,7 @@ def wave(source=None, *, one=None, steps=120, until=given.T):
         )
         queue = Series(samples=(Sample(round(load * 70), at - 10, 0.0),))
         replicas = decided(
-            one, replicas, cpu, queue, at=at, pods=(*owned, job), owners=_owners(), memory=one.memory
+            one, replicas, cpu, queue, at=at, pods=(*owned, job), owners=_owners(), memory=one.memory.own
         )
         if source is not None:
             source.take()

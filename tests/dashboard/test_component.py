@@ -15,12 +15,15 @@ from tests.scenarios.horizontal.bodies import external_metric
 from trimtab.certificates import issue, make_authority
 from trimtab.clock import SystemClock
 from trimtab.cluster.fence import ClosedFence
+from trimtab.dashboard import component
 from trimtab.dashboard.certificate import FileCertificate
 from trimtab.dashboard.component import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.assembly import Operator, Parts
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.kinds import OWN_HPAS
+from trimtab.operator.process import elector_of
 from trimtab.operator.settings import Settings
 
 ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
@@ -113,6 +116,116 @@ async def test_alone_it_decides_for_the_page_and_writes_nothing():
         assert (row["current"], row["desired"], row["state"], row["isDryRun"]) == (3, 6, "scaling", False)
         assert found["notices"][0]["text"].startswith("This page only looks.")
         assert await cluster.replicas("web", "default") == 3
+
+
+async def test_alone_it_goes_by_the_settings_of_the_operator_that_acts():
+    """N6 and N12: it decided by its own flags, and told a dry run as if it were carried out."""
+    async with cluster_with_an_hpa() as cluster:
+        acting = replace(ALONE, components=("horizontal",), dry_run=True, tolerance=0.5)
+        elector = elector_of(cluster.client, acting, "the-operator", lambda _leads: None)
+        await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
+        await elector.step()
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            found = await overview_when(await announced.get(), is_decided)
+        (row,) = found["horizontal"]
+        assert (row["desired"], row["isDryRun"]) == (6, True)
+        text = found["notices"][0]["text"]
+        assert "HPAs: settings: of the operator that holds Lease trimtab/trimtab-horizontal" in text
+        assert "VPAs: settings: assumed" in text
+
+
+async def page_when(address, name, holds):
+    """Return the page of an HPA as soon as it is as wanted."""
+    base, _, token = address.partition("#token=")
+    headers = {"authorization": f"Bearer {token}"}
+    async with asyncio.timeout(60), aiohttp.ClientSession(headers=headers) as session:
+        while True:
+            async with session.get(f"{base}api/hpa", params={"id": name}) as answer:
+                found = await answer.json()
+            if holds(found):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def lead(cluster, **settings):
+    """Let an operator take its Lease and publish its settings, as its first step."""
+    acting = replace(ALONE, components=("horizontal",), **settings)
+    await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
+    await elector_of(cluster.client, acting, "the-operator", lambda _leads: None).step()
+    return acting
+
+
+async def native_rival(cluster, namespace="default"):
+    spec = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "maxReplicas": 9,
+        "metrics": [external_metric("load", average="100")],
+    }
+    meta = {"name": "rival", "namespace": namespace}
+    await cluster.apply(
+        {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": spec}
+    )
+
+
+async def test_alone_it_watches_the_kinds_that_the_operator_acts_on():
+    """A native rival was not watched, so the page said Steady where the operator said AmbiguousSelector."""
+    async with cluster_with_an_hpa() as cluster:
+        await native_rival(cluster)
+        await lead(cluster, native_hpas=True)
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            found = await overview_when(
+                await announced.get(),
+                lambda found: len(found["horizontal"]) == 2 and all(row["at"] for row in found["horizontal"]),
+            )
+        assert {row["verdict"] for row in found["horizontal"]} == {"Ambiguous"}
+
+
+async def test_alone_it_leaves_out_what_the_operator_leaves_alone():
+    async with cluster_with_an_hpa() as cluster:
+        await native_rival(cluster)
+        await lead(cluster, native_hpas=True, own_hpas=False, watch_namespaces=("default",))
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            found = await overview_when(await announced.get(), is_decided)
+        assert [row["name"] for row in found["horizontal"]] == ["rival"]
+        text = found["notices"][0]["text"]
+        assert "the operator runs with --no-own-hpas" in text
+        assert "The operator acts on HPAs in default only." in text
+
+
+async def test_alone_it_takes_up_settings_that_change_while_it_runs(monkeypatch):
+    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    async with cluster_with_an_hpa() as cluster:
+        await native_rival(cluster)
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            address = await announced.get()
+            assert len((await overview_when(address, is_decided))["horizontal"]) == 1
+            await lead(cluster, native_hpas=True)
+            await overview_when(address, lambda found: len(found["horizontal"]) == 2 and is_decided(found))
+
+
+async def test_alone_it_shows_the_conditions_that_the_operator_stored():
+    """It showed the conditions of its own decision, which nobody ever stored."""
+    async with cluster_with_an_hpa() as cluster:
+        acting = await lead(cluster)
+        operator = HorizontalAutoscaler(cluster.clock, cluster.client, acting, rules=rules_of(acting))
+        await operator.start()
+        await operator.step()
+        await operator.close()
+        cluster.set_external("load", "10000", namespace="default")  # by now the page decides otherwise
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            address = await announced.get()
+            await overview_when(address, is_decided)
+            shown = await page_when(address, "hpa/default/web", lambda page: page["story"])
+        stored = await cluster.client.get(OWN_HPAS, "web", "default")
+        assert [(one["type"], one["reason"]) for one in shown["conditions"]] == [
+            (one.type, one.reason) for one in stored.status.conditions
+        ]
+        assert "TooManyReplicas" not in {one["reason"] for one in shown["conditions"]}
 
 
 async def test_beside_an_operator_it_says_who_decides():

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from tests.dashboard import stage
@@ -14,7 +15,7 @@ from trimtab.dashboard.history import History
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.http import encoded
 from trimtab.dashboard.source import Sources
-from trimtab.decide.horizontal import Verdict
+from trimtab.decide.horizontal import Failed, Owner, Verdict
 from trimtab.decide.horizontal.steady import continued, steady
 from trimtab.decide.horizontal.wording import SUMMARIES
 
@@ -42,7 +43,7 @@ def test_an_own_and_a_native_hpa_of_one_name_have_their_own_pages():
     own, native = stage.steady(), stage.steady(native=True)
     source = OperatorHorizontal([own, native])
     assert [row.id for row in source.rows()] == ["hpa/shop/web", "native/shop/web"]
-    assert source.record("native/shop/web") is native.records[-1]
+    assert asyncio.run(source.record("native/shop/web")) is native.records[-1]
 
 
 def test_an_autoscaler_without_a_decision_waits():
@@ -74,6 +75,25 @@ def test_a_round_about_thousands_is_told_in_several_looks(monkeypatch):
     for one in ones:
         stage.decided(one, 3, given.usage_of(given.pods(3), 90), at=given.T + 15)
     assert [sum(row.desired == 6 for row in source.rows()) for _ in range(3)] == [2, 4, 5]
+
+
+def test_a_foreign_pod_that_counts_comes_first_and_is_marked():
+    """W5: it was a plain row among the others."""
+    one = stage.autoscaler(hpa=given.hpa(given.cpu()))
+    both = (given.pod("web-1", owners=(given.REPLICA_SET,)), given.pod("scrape-1", owners=(given.JOB,)))
+    owners = {
+        given.REPLICA_SET.uid: Owner(uid=given.REPLICA_SET.uid, owners=(given.DEPLOYMENT,)),
+        given.JOB.uid: Owner(uid=given.JOB.uid),
+    }
+    stage.decided(one, 1, given.samples({"web-1": 50, "scrape-1": 900}), pods=both, owners=owners)
+    first, second = page_of(one).pods
+    assert (first.name, first.is_foreign, first.is_counted, first.why) == (
+        "scrape-1",
+        True,
+        True,
+        "it belongs to Job/scrape",
+    )
+    assert not second.is_foreign
 
 
 def test_pods_left_out_come_first_with_the_reason_and_their_samples():
@@ -117,7 +137,7 @@ async def test_history_outlives_the_ring_of_records_and_keeps_events():
     assert track.at == tuple(given.T + 15 * step for step in range(10))
     assert track.metrics[0].value[0] == 95.0
     assert track.metrics[0].up[0] == pytest.approx(55)
-    assert track.metrics[0].down[0] == pytest.approx(45)
+    assert track.metrics[0].down[0] == pytest.approx(33)
     assert "SuccessfulRescale" in {event.reason for event in page.events}
 
 
@@ -128,7 +148,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     one.steady = steady(last.observation, last.decision)
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
-        one.memory = continued(one.memory, given.T + 15 * step)
+        one.memory.own = continued(one.memory.own, given.T + 15 * step)
         source.take()
     page = await source.page("hpa/shop/web")
     assert page is not None
@@ -217,3 +237,19 @@ async def test_a_failing_source_is_a_500_without_its_secrets(caplog):
     assert answer.status == 500
     assert b"secret" not in answer.body
     assert len(caplog.records) == 1
+
+
+async def test_a_dashboard_that_may_not_read_a_metric_shows_the_operators_decision():
+    """It called a healthy HPA a problem; an operator that may not read it has one."""
+    one = stage.steady()
+    refused = Failed(message="pods.metrics.k8s.io is forbidden", is_forbidden=True)
+    stage.decided(one, 3, refused)
+    one.hpa = msgspec.structs.replace(one.hpa, status=one.records[0].decision.status)
+    row = OperatorHorizontal([one], looks=lambda: True).rows()[0]
+    assert (row.state, row.verdict, row.current, row.desired) == ("waiting", "NotAllowed", 3, 3)
+    page = await OperatorHorizontal([one], looks=lambda: True).page("hpa/shop/web")
+    assert page is not None
+    assert page.story is None
+    assert "you may not read a metric" in page.notice
+    assert "3 replicas, 3 desired" in page.notice
+    assert OperatorHorizontal([one]).rows()[0].verdict == "MetricsFailed"

@@ -17,6 +17,7 @@ def test_the_role_its_histogram_and_its_numbers_are_shown():
         heaviest = max(memory.histogram, key=lambda bar: bar.weight)
         assert heaviest.start <= 8e9 <= heaviest.end
         assert any(text.startswith("target: ") for text in memory.reasons)
+        assert (memory.upper, memory.upper_text) == (None, f"no bound yet: {memory.samples} samples")
         assert memory.requests[0][0] == "db-0"
         assert encoded(page)
 

@@ -10,8 +10,9 @@ from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.whatif import Edits, MetricEdit, RefusedEditsError, edited, what_if
-from trimtab.decide.horizontal import decide, explain
+from trimtab.decide.horizontal import Owner, Record, decide, explain
 from trimtab.decide.horizontal.record import dumps
+from trimtab.model.gates import FeatureGates
 
 
 def record_of(*readings, replicas=3, hpa=None, **fields):
@@ -50,8 +51,8 @@ def test_it_equals_decide_on_the_edited_observation(edits):
     record = record_of()
     decision = decision_of(record, edits)
     story = what_if(record, edits)
-    assert story == story_of(edited(record, edits), decision)
-    told = explain(decision)
+    assert story == story_of(Record(observation=edited(record, edits), decision=decision))
+    told = explain(Record(observation=edited(record, edits), decision=decision))
     assert (story.verdict, story.desired, story.asked) == (
         told.verdict,
         decision.desired,
@@ -161,3 +162,32 @@ async def test_a_refused_edit_is_told_over_http():
 async def test_nothing_is_decided_about_an_unknown_autoscaler(identity):
     browser = await entered(app_of(stage.steady()))
     assert (await browser.post("/api/whatif", {"id": identity})).status == 404
+
+
+class TestCountingByOwner:
+    """W2: pods in a cluster have owners; a record that lacks them cannot be counted by owner."""
+
+    OWN = given.pods(2, owners=(given.REPLICA_SET,))
+    FOREIGN = given.pod("scrape-1", owners=(given.JOB,))
+    OWNERS = {
+        given.REPLICA_SET.uid: Owner(uid=given.REPLICA_SET.uid, owners=(given.DEPLOYMENT,)),
+        given.JOB.uid: Owner(uid=given.JOB.uid),
+    }
+    READING = given.samples({"web-1": 50, "web-2": 50, "scrape-1": 900})
+
+    def test_with_owners_it_answers_what_the_switch_would_bring(self):
+        record = record_of(self.READING, replicas=2, pods=(*self.OWN, self.FOREIGN), owners=self.OWNERS)
+        story = what_if(record, Edits(selection_strategy="OwnerReference", forgets=True))
+        assert (story.verdict, story.asked, story.counted) == ("WithinTolerance", 2, 2)
+
+    def test_without_them_it_says_why_it_cannot(self):
+        record = record_of(given.usage_of(self.OWN, 50), replicas=2, pods=self.OWN)
+        with pytest.raises(
+            RefusedEditsError, match="selectionStrategy: the owners of these pods are not known"
+        ):
+            what_if(record, Edits(selection_strategy="OwnerReference"))
+
+    def test_with_the_gate_off_it_names_the_gate(self):
+        record = record_of(self.READING, replicas=2, pods=self.OWN, owners=self.OWNERS, gates=FeatureGates())
+        with pytest.raises(RefusedEditsError, match="feature gate HPASelectionStrategy is off"):
+            what_if(record, Edits(selection_strategy="OwnerReference"))

@@ -93,6 +93,32 @@ def test_zero_replicas_need_a_metric_that_is_there_without_pods(server):
     assert "created" not in create(server, bad)
 
 
+@pytest.mark.parametrize("spelling", ["selectionStrategy", "SelectionStrategy"])
+def test_kubectl_shows_the_strategy_in_either_spelling(server, spelling):
+    spec = {name: value for name, value in HPA["spec"].items() if name != "selectionStrategy"}
+    server.kubectl(
+        "create", "-f", "-", stdin=json.dumps({**HPA, "spec": spec | {spelling: "OwnerReference"}})
+    )
+    shown = server.kubectl("get", "thpa", "web", "-o", "wide")
+    server.kubectl("delete", "thpa", "web")
+    assert shown.splitlines()[1].split().count("OwnerReference") == 1
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "words"),
+    [
+        ("-0.05", "tolerance in body should match '^(?P<must_not_be_negative>[^-]|$)'"),
+        (-0.05, "tolerance in body should be greater than or equal to 0"),
+    ],
+)
+def test_a_negative_tolerance_is_refused_with_words(server, tolerance, words):
+    """CEL sees no field without a type, so the name of a group has to be the message."""
+    answer = create(server, changed(HPA, "spec.behavior.scaleUp.tolerance", tolerance))
+    assert "is invalid" in answer
+    assert words in answer
+    assert "KMGTPE" not in answer
+
+
 def test_two_spellings_with_two_values_are_refused(server):
     bad = changed(HPA, "spec.SelectionStrategy", "LabelSelector")
     assert "is given in two spellings" in create(server, bad)
@@ -119,3 +145,13 @@ def test_status_is_written_apart_and_an_empty_metric_in_it_is_kept(server):
     assert seen["status"] == status
     assert seen["spec"]["maxReplicas"] == 5
     assert row[:8] == ["web", "Deployment", "web", "7", "1", "5", "1", "2"]
+
+
+def test_kubectl_shows_a_dry_run(server):
+    """W8, on both servers: the column reads an annotation."""
+    annotated = changed(HPA, "metadata.annotations", {"autoscaling.trimtab.dev/mode": "DryRun"})
+    server.kubectl("create", "-f", "-", stdin=json.dumps(annotated))
+    head, row = server.kubectl("get", "thpa", "web").splitlines()
+    server.kubectl("delete", "thpa", "web")
+    assert "MODE" in head.split()
+    assert row[head.index("MODE") :].split()[0] == "DryRun"

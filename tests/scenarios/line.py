@@ -72,6 +72,10 @@ class Line:
         """Called for every watch and every line of it: a silent one stays open and says nothing."""
         self.is_hanging: Callable[[Request], bool] = lambda _: False
         """Called for every request: one that hangs is given up by its own deadline."""
+        self.loses_answer: Callable[[Request], bool] = lambda _: False
+        """Called for every request that was answered, Leases and events included: a lost answer never arrives."""
+        self.answers_after: Callable[[Request], float] = lambda _: 0.0
+        """Called for every request: the seconds that the answer takes, after the server has done its part."""
         self.crashed = asyncio.Event()
         self._dropped = asyncio.Event()
         self._number = 0
@@ -87,6 +91,14 @@ class Line:
         if self.is_hanging(request):
             await asyncio.sleep(request.deadlines.total)
             raise TransportError(f"{request}: not answered within {request.deadlines.total:g} s")
+        answer = await self._passed_on(request)
+        if (seconds := self.answers_after(request)) > 0:
+            await asyncio.sleep(seconds)
+        if self.loses_answer(request):
+            raise TransportError(f"{request}: the answer got lost")
+        return answer
+
+    async def _passed_on(self, request: Request) -> Response:
         if not _is_counted(request):
             return await self._inner.request(request)
         number, self._number = self._number, self._number + 1

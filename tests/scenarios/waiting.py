@@ -5,7 +5,7 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, Selection
-from trimtab.operator.caches import KindCache
+from trimtab.cluster.kind_cache import KindCache
 
 LOOK_SECONDS = 0.05
 
@@ -24,6 +24,10 @@ async def equal_the_server(caches: Iterable[KindCache[Any]], client: Client, nam
     for cache in list(caches):
         listed = await client.list(cache.resource, Selection(namespace))
         there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
-        if there != {one.metadata.name: one.metadata.resource_version for one in cache}:
+        if there != {
+            one.metadata.name: one.metadata.resource_version
+            for one in cache
+            if one.metadata.namespace in ("", namespace)
+        }:
             return False
     return True

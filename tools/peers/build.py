@@ -20,6 +20,7 @@ KUBERNETES = "v1.36.3"
 ETCD = "v3.6.7"
 VPA = "v1.8.1"
 HELM = "v3.22.0"
+KUBE_STATE_METRICS = "v2.18.0"
 
 
 class Program(NamedTuple):
@@ -45,7 +46,12 @@ PROGRAMS = {
     },
 }
 
-OPTIONAL = {"helm": Program("helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm", HELM)}
+_STATE_MODULE = "k8s.io/kube-state-metrics/v2"
+
+OPTIONAL = {
+    "helm": Program("helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm", HELM),
+    "kube-state-metrics": Program(_STATE_MODULE, _STATE_MODULE, KUBE_STATE_METRICS),
+}
 """Programs that a few tests use; where one is missing, those tests say so and are skipped."""
 
 

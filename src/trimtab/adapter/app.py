@@ -16,7 +16,7 @@ from trimtab.adapter.router import Router
 from trimtab.adapter.routes import is_metrics_path, route, split_path, versions_of
 from trimtab.adapter.telemetry import CONTENT_TYPE, Telemetry
 from trimtab.clock import Clock
-from trimtab.serving import CERTIFICATE
+from trimtab.serving import CERTIFICATES
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class App:
         if probe in _PROBES:
             return self._probe(probe, is_verbose=b"verbose" in scope["query_string"])
         headers = _headers(scope)
-        user = await self._gates.authenticator.authenticate(scope["state"].get(CERTIFICATE), headers)
+        user = await self._gates.authenticator.authenticate(scope["state"].get(CERTIFICATES, ()), headers)
         if scope["method"] != "GET":
             raise NotAllowed(f"{scope['method']} is not served; metrics are read only")
         parts = split_path(raw_path)
@@ -121,10 +121,11 @@ class App:
     def _probe(self, name: str, *, is_verbose: bool) -> Answer:
         """Answer a probe: alive is who answers; ready is who can tell the front proxy from others.
 
-        A source or rule that fails does not make the adapter unready: that would take the other metrics away too.
+        A source, rule or watch that fails does not make the adapter unready: that would take the other metrics away too.
         """
         problem = self._gates.problem() if name == "readyz" else ""
         states = [Health("front-proxy-trust", State.FAILING if problem else State.OK)]
+        states += self._objects.health()
         states += [health for source in self._router.sources for health in source.health()]
         lines = _lines(states) if name == "readyz" and (is_verbose or problem) else []
         verdict = f"{name} check failed" if problem else "ok" if not is_verbose else f"{name} check passed"

@@ -17,6 +17,8 @@ from trimtab.cluster.client import Client
 from trimtab.model.wire import Wire
 
 Headers = Mapping[str, Sequence[str]]
+Chain = tuple[bytes, ...]
+"""The certificates that a client sent (DER), its own first; empty without any."""
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 AUTHENTICATED = "system:authenticated"
@@ -58,12 +60,12 @@ class Authenticator:
         self._client = client
         self._trust = trust
         self._tokens: ReviewCache[bytes, User | None] = ReviewCache(clock, cache_seconds)
-        self._vouched: tuple[Trust | None, dict[bytes, tuple[float, bool]]] = (None, {})
+        self._vouched: tuple[Trust | None, dict[Chain, tuple[float, bool]]] = (None, {})
 
-    async def authenticate(self, certificate: bytes | None, headers: Headers) -> User:
+    async def authenticate(self, certificates: Chain, headers: Headers) -> User:
         """Return the user of a request."""
         trust = self._trust.current
-        if trust is not None and certificate is not None and self._is_front_proxy(trust, certificate):
+        if trust is not None and certificates and self._is_front_proxy(trust, certificates):
             user = remote_user(trust, headers)
             if user is not None:
                 return known(user)
@@ -72,17 +74,17 @@ class Authenticator:
             raise Unauthorized("Unauthorized")
         return known(user)
 
-    def _is_front_proxy(self, trust: Trust, certificate: bytes) -> bool:
+    def _is_front_proxy(self, trust: Trust, certificates: Chain) -> bool:
         if self._vouched[0] is not trust:
             self._vouched = (trust, {})
         known = self._vouched[1]
-        found = known.get(certificate)
+        found = known.get(certificates)
         now = self._clock.monotonic()
         # A signature costs more than the rest of a request; the same proxy comes hundreds of times a second.
         if found is None or now >= found[0]:
             if len(known) > 100:
                 known.clear()
-            found = known[certificate] = (now + 10.0, trust.vouches_for(certificate, self._clock.now()))
+            found = known[certificates] = (now + 10.0, trust.vouches_for(certificates, self._clock.now()))
         return found[1]
 
     async def _bearer(self, headers: Headers) -> User | None:

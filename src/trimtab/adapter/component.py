@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class AdapterComponent:
 
     name = "adapter"
 
-    def __init__(self, clock: Clock, client: Client, file: str) -> None:
+    def __init__(self, clock: Clock, client: Client, file: str, *, namespaces: Sequence[str] = ()) -> None:
         """Read the configuration, so that a mistake in it ends the program before anything is started."""
         if not file:
             raise ConfigurationError("the component adapter needs --adapter-config, its configuration file")
@@ -28,6 +29,7 @@ class AdapterComponent:
             raise ConfigurationError(f"--adapter-config: there is no file {file}")
         self._clock = clock
         self._client = client
+        self._namespaces = namespaces
         self._configuration = load_configuration(path)
         self._root = path.absolute().parent
         self._running: Adapter | None = None
@@ -48,7 +50,7 @@ class AdapterComponent:
     async def _serve(self, stack: AsyncExitStack) -> Adapter:
         try:
             return await stack.enter_async_context(
-                serve(self._clock, self._client, self._configuration, self._root)
+                serve(self._clock, self._client, self._configuration, self._root, self._namespaces)
             )
         except OSError as error:
             where = f"{self._configuration.listen.address}:{self._configuration.listen.port}"

@@ -1,18 +1,21 @@
 """What the adapter has to know of the cluster's objects: which ones a label query means, and what their kind is.
 
-Pods are asked for by every HPA in every period, so they are followed by a watch, which starts with the first such
-question. Other objects are listed when asked for.
+Pods are asked for by every HPA in every period, so they are followed by a watch per namespace of `--watch-namespaces`,
+or by one for all. It starts with the first such question. Other objects are listed when asked for.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from trimtab import tasks
 from trimtab.adapter.errors import NotFound, Unavailable
+from trimtab.adapter.health import Health, State
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.errors import ClusterError
 from trimtab.cluster.informer import Informer
+from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.selector import Selector
@@ -68,14 +71,18 @@ class Objects(Protocol):
         """Return the apiVersion and kind of a resource."""
         ...
 
+    def health(self) -> Iterable[Health]:
+        """Return the state of each watch."""
+        ...
+
 
 class ClusterObjects:
     """Objects as the API server knows them."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, namespaces: Sequence[str]) -> None:
         self._client = client
         self._discovery = Discovery(client)
-        self._pods: Informer[Named] = Informer(client, PODS)
+        self._pods: KindCache[Named] = KindCache(client, PODS, namespaces)
         self._following: asyncio.Task[None] | None = None
 
     async def names(self, resource: str, namespace: str, selector: Selector) -> frozenset[str]:
@@ -110,22 +117,24 @@ class ClusterObjects:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
 
+    def health(self) -> Iterator[Health]:
+        """Yield the state of each watch of pods, with the reason where it fails."""
+        for namespace, watch in self._pods.watches():
+            reason = (watch.last_error or "") if self._following is not None else ""
+            where = f"pods in namespace {namespace}" if namespace else "pods"
+            yield Health(where, State.FAILING if reason else State.OK, reason)
+
     async def _pod_names(self, namespace: str, selector: Selector) -> frozenset[str]:
+        watch = self._pods.watch_of(namespace)
+        if watch is None:
+            raise NotFound(f"namespace {namespace} is not among those of --watch-namespaces")
         if self._following is None:
-            self._following = asyncio.ensure_future(self._pods.run())
-        try:
-            async with asyncio.timeout(SYNC_SECONDS):
-                await self._pods.wait_synced()
-        except TimeoutError:
-            raise Unavailable(
-                f"the pods cannot be listed: {self._pods.last_error or 'no answer yet'}"
-            ) from None
-        if self._pods.staleness() > STALE_SECONDS and self._pods.last_error:
+            self._following = tasks.keep_running("the watch of pods", self._pods.run)
+        await _wait_for(watch)
+        if watch.staleness() > STALE_SECONDS and watch.last_error:
             # Values for pods that are gone, and none for new ones, would scale the wrong way.
-            raise Unavailable(
-                f"the list of pods is {self._pods.staleness():.0f} s old: {self._pods.last_error}"
-            )
-        pods = self._pods.store.in_namespace(namespace)
+            raise Unavailable(f"the list of pods is {watch.staleness():.0f} s old: {watch.last_error}")
+        pods = watch.store.in_namespace(namespace)
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.metadata.labels))
 
     async def _served(self, resource: str) -> Served:
@@ -138,3 +147,11 @@ class ClusterObjects:
         if served is None:
             raise NotFound(f"the cluster serves no {resource}")
         return served
+
+
+async def _wait_for(watch: Informer[Named]) -> None:
+    try:
+        async with asyncio.timeout(SYNC_SECONDS):
+            await watch.wait_synced()
+    except TimeoutError:
+        raise Unavailable(f"the pods cannot be listed: {watch.last_error or 'no answer yet'}") from None

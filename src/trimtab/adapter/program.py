@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,12 +54,19 @@ class Adapter:
 
 @asynccontextmanager
 async def serve(
-    clock: Clock, client: Client, configuration: AdapterConfiguration, root: Path
+    clock: Clock,
+    client: Client,
+    configuration: AdapterConfiguration,
+    root: Path,
+    namespaces: Sequence[str] = (),
 ) -> AsyncIterator[Adapter]:
-    """Serve the metrics APIs while the context lasts; `root` is the directory of the configuration's files."""
+    """Serve the metrics APIs while the context lasts; `root` is the directory of the configuration's files.
+
+    Pods are followed in `namespaces`; none means all.
+    """
     cache_seconds = seconds(configuration.review_cache, "reviewCache")
     async with AsyncExitStack() as stack:
-        objects = ClusterObjects(client)
+        objects = ClusterObjects(client, namespaces)
         stack.push_async_callback(objects.close)
         sources = [_source(clock, objects, settings, root) for settings in configuration.sources]
         router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
@@ -71,7 +78,7 @@ async def serve(
             Authorizer(clock, client, cache_seconds),
             lambda: trust.problem,
         )
-        app = App(clock, gates, router, objects, Telemetry(sources))
+        app = App(clock, gates, router, objects, Telemetry(sources, objects))
         server = HttpServer(app, handshakes.base, limits=_LIMITS)
         adapter = Adapter(router, server, handshakes, trust)
         await _run_beside(stack, [trust.run(), handshakes.run(), *(source.run() for source in sources)])

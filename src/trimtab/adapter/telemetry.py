@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from trimtab.adapter.health import Health, State
+from trimtab.adapter.objects import Objects
 from trimtab.adapter.source import Source
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,7 +17,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 class Telemetry:
     """Counts requests and shows the health of sources and rules."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "trimtab_adapter_requests",
@@ -31,7 +32,7 @@ class Telemetry:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._registry.register(_HealthCollector(sources))
+        self._registry.register(_HealthCollector(sources, objects))
 
     def count(self, group: str, code: int, seconds: float) -> None:
         """Take note of one request."""
@@ -44,20 +45,22 @@ class Telemetry:
 
 
 class _HealthCollector(Collector):
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
         self._sources = sources
+        self._objects = objects
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the states as they are at this moment."""
         family = GaugeMetricFamily(
             "trimtab_adapter_source_health",
-            "1 for the state that a source or a rule is in.",
+            "1 for the state that a source, a rule or a watch of pods (source `cluster`) is in.",
             labels=["source", "what", "state"],
         )
-        for source in self._sources:
-            for health in source.health():
-                for state in State:
-                    family.add_metric([source.name, health.name, state.value], _is_in(health, state))
+        parts = [(source.name, health) for source in self._sources for health in source.health()]
+        parts += [("cluster", health) for health in self._objects.health()]
+        for name, health in parts:
+            for state in State:
+                family.add_metric([name, health.name, state.value], _is_in(health, state))
         yield family
 
 

@@ -5,17 +5,17 @@ proxy, which names that proxy may have, and in which headers it says who asks.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from trimtab.adapter.chains import MOST_CERTIFICATES, is_client_of
 from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.informer import Informer
@@ -61,21 +61,19 @@ class Trust:
             for one in (*self.authorities, *self.client_authorities)
         )
 
-    def vouches_for(self, certificate_der: bytes, now: datetime) -> bool:
-        """Return whether a client certificate is the front proxy's.
+    def vouches_for(self, chain_der: Sequence[bytes], now: datetime) -> bool:
+        """Return whether a client's certificates are the front proxy's: its own, and those that lead to a root.
 
         The handshake has already verified the chain against some authority; which one, and whether it is still
         believed, is checked here on every request, because connections live longer than the trust.
         """
         try:
-            certificate = x509.load_der_x509_certificate(certificate_der)
+            chain = [x509.load_der_x509_certificate(der) for der in chain_der[:MOST_CERTIFICATES]]
         except ValueError:
             return False
-        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        if not chain or (self.allowed_names and not self.allowed_names & set(_common_names(chain[0]))):
             return False
-        if self.allowed_names and not self.allowed_names & set(_common_names(certificate)):
-            return False
-        return any(_is_issued_by(certificate, authority) for authority in self.authorities)
+        return is_client_of(chain, self.authorities, now)
 
 
 def read_trust(data: Mapping[str, str]) -> Trust:
@@ -146,11 +144,3 @@ def _texts(data: Mapping[str, str], key: str) -> tuple[str, ...]:
 def _common_names(certificate: x509.Certificate) -> "Iterator[str]":
     for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
         yield str(attribute.value)
-
-
-def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import trimtab
-from trimtab.cli.errors import DEFECT, INTERRUPTED, one_line
+from trimtab.cli.errors import CANNOT_READ, DEFECT, INTERRUPTED, one_line
 
 
 class Lazy(NamedTuple):
@@ -67,6 +67,17 @@ COMMANDS = {
     "up": Lazy(
         "trimtab.cli.up:up",
         "Try Trimtab: a cluster in this process, five small stories, and kubectl to look at them.",
+    ),
+    "vpa-admission-controller": Lazy(
+        "trimtab.cli.vpa_programs:admission_controller",
+        "Run in the place of upstream's vpa-admission-controller, with its flags.",
+    ),
+    "vpa-recommender": Lazy(
+        "trimtab.cli.vpa_programs:recommender",
+        "Run in the place of upstream's vpa-recommender, with its flags.",
+    ),
+    "vpa-updater": Lazy(
+        "trimtab.cli.vpa_programs:updater", "Run in the place of upstream's vpa-updater, with its flags."
     ),
     "validate": Lazy(
         "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."
@@ -128,7 +139,8 @@ def answer(arguments: list[str]) -> int:
         code = _show_usage_error(error)
     except click.ClickException as error:
         click.echo(one_line(error.format_message(), getattr(error, "hint", "")), err=True)
-        code = error.exit_code
+        # A file that cannot be opened is an input we cannot use; click's own code would mean "something was found".
+        code = CANNOT_READ if isinstance(error, click.FileError) else error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo(one_line("interrupted"), err=True)
         code = INTERRUPTED

@@ -1,7 +1,6 @@
 """`trimtab adapter`: serve custom and external metrics; `trimtab adapter test`: try rules before they are served."""
 
 import asyncio
-import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -17,12 +16,14 @@ from trimtab.adapter.prometheus.rules import Rules, read_rules
 from trimtab.adapter.prometheus.trial import Tried, try_rules
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.run import client_of, options_of
 from trimtab.clock import SystemClock
-from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_connection
 from trimtab.cluster.errors import ConfigError
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
+from trimtab.operator import logs
+from trimtab.operator.settings import Settings, with_values
 
 
 @click.group(invoke_without_command=True)
@@ -35,7 +36,7 @@ from trimtab.metrics.prometheus import PrometheusClient
 @kubeconfig_option
 @context_option
 @click.pass_context
-def adapter(ctx: click.Context, config: Path | None, kubeconfig: str, context: str) -> None:
+def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context: str, **values: Any) -> None:
     """Serve custom and external metrics to autoscalers.
 
     Serves custom.metrics.k8s.io and external.metrics.k8s.io to the API server's aggregation layer. Values come from the sources of the configuration file: set by hand, rules over Prometheus, other adapters. Stops
@@ -45,14 +46,18 @@ def adapter(ctx: click.Context, config: Path | None, kubeconfig: str, context: s
         return
     if config is None:
         raise click.UsageError("Missing option '--config'.", ctx)
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    settings = with_values({**values, "kubeconfig": kubeconfig, "context": context})
+    logs.set_up(settings.log_format)
     try:
         configuration = load_configuration(config)
-        _run(_serve(configuration, config.absolute().parent, kubeconfig, context))
+        _run(_serve(configuration, config.absolute().parent, settings))
     except (ConfigurationError, ConfigError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"cannot listen: {error.strerror or error}", "is the port taken?") from error
+
+
+adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst", "log_format")
 
 
 @adapter.command("test")
@@ -79,14 +84,15 @@ def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
     ctx.exit(FOUND if read.refused or any(one.problem for one in tried) else 0)
 
 
-async def _serve(configuration: AdapterConfiguration, root: Path, kubeconfig: str, context: str) -> None:
+async def _serve(configuration: AdapterConfiguration, root: Path, settings: Settings) -> None:
     clock = SystemClock()
-    client = Client(clock, HttpTransport(clock, load_connection(clock, kubeconfig or None, context or None)))
+    connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
+    client = client_of(clock, connection, settings)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     try:
-        async with serve(clock, client, configuration, root) as running:
+        async with serve(clock, client, configuration, root, settings.watch_namespaces) as running:
             _announce(running, configuration)
             await stopped.wait()
     finally:

@@ -4,22 +4,29 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.nodes import Document
-from trimtab.cli.validate import gates_of
-from trimtab.decide.horizontal.compat import NAMED, Compat
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa import own_metric_fields, selection_strategy
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.manifest import read_manifest
+from trimtab.model.meta import group_of
+from trimtab.operator.horizontal.component import rules_of
+from trimtab.operator.settings import Settings
 from trimtab.simulate import Candidate
 
 
-def candidates_of(documents: Sequence[Document], feature_gates: str, compat: str) -> list[Candidate]:
+def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
     """Return a candidate for each HPA; raise CommandError for one that an API server would refuse."""
-    gates, rules = gates_of(feature_gates), _compat(compat)
-    found = [(document, hpa) for document in documents if (hpa := _hpa(document, gates)) is not None]
+    try:
+        rules = rules_of(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    found = [(document, hpa) for document in documents if (hpa := _hpa(document, rules.gates)) is not None]
     if not found:
         raise CommandError("there is no HorizontalPodAutoscaler in the input", "name a file that holds one")
     per_file = Counter(document.source for document, _ in found)
@@ -27,8 +34,9 @@ def candidates_of(documents: Sequence[Document], feature_gates: str, compat: str
         Candidate(
             Path(document.source).name if per_file[document.source] == 1 else hpa.key,
             hpa,
-            gates=gates,
-            compat=rules,
+            rules.settings,
+            rules.gates,
+            rules.compat,
         )
         for document, hpa in found
     ]
@@ -45,12 +53,15 @@ def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | N
         )
     if not isinstance(manifest.object, HorizontalPodAutoscaler):
         return None
-    return wire.convert(hpa_rules.default(manifest.object), HorizontalPodAutoscaler)
+    return wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
 
 
-def _compat(name: str) -> Compat:
-    rules = NAMED.get(name or "trimtab")
-    if rules is None:
-        known = ", ".join(sorted(set(NAMED) - {"trimtab"}))
-        raise CommandError(f"--compat: {name!r} is not known; known are: {known}")
-    return rules
+def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+    """Return a native HPA with what its annotations say, as the operator reads it."""
+    if group_of(hpa.api_version) != selection_strategy.NATIVE_GROUP:
+        return hpa
+    annotations = hpa.metadata.annotations
+    spec = own_metric_fields.with_annotations(
+        selection_strategy.with_annotation(hpa.spec, annotations), annotations
+    )
+    return msgspec.structs.replace(hpa, spec=spec)

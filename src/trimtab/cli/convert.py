@@ -10,11 +10,10 @@ from trimtab.cli.documents import read_documents
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.findings import ERROR, Finding
 from trimtab.cli.nodes import Document, DocumentError
-from trimtab.cli.output import to_json, to_yaml
+from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model import hpa
-from trimtab.model.crds.hpa import GROUP
-from trimtab.model.hpa.conversion import V2
-from trimtab.model.hpa.loss import ANNOTATION, LossAnnotationError, from_annotation, into_annotation
+from trimtab.model.hpa.metric_annotation import MetricAnnotationError
+from trimtab.model.hpa.versions import WRITERS
 from trimtab.model.nulls import without_nulls
 
 KIND = "HorizontalPodAutoscaler"
@@ -27,9 +26,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--to", "version", type=click.Choice(["v1", "v2", "trimtab"]), required=True, help="Version to write."
-)
+@click.option("--to", "version", type=click.Choice(list(WRITERS)), required=True, help="Version to write.")
 @click.option(
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format."
 )
@@ -37,9 +34,10 @@ def convert(file: str, version: str, output: str) -> None:
     """Convert HorizontalPodAutoscaler manifests between versions.
 
     Reads every version (autoscaling/v1, v2, v2beta1, v2beta2, autoscaling.trimtab.dev/v2) from FILE, `-` for standard
-    input, and writes autoscaling/v1, autoscaling/v2, or with `--to trimtab` autoscaling.trimtab.dev/v2. What v1 has no
-    field for is kept in annotations, so converting back gives the same object. Between autoscaling and
-    autoscaling.trimtab.dev the result is a new object, ready to be applied: status, uid and the like are left out.
+    input, and writes autoscaling/v1, autoscaling/v2, or with `--to trimtab` autoscaling.trimtab.dev/v2. What a version
+    has no field for is kept in annotations, so nothing is lost on the way back. v1 needs the defaults of `behavior`
+    written out. Between autoscaling and autoscaling.trimtab.dev the result is a new object, ready to be applied: status,
+    uid and the like are left out.
     Other kinds pass unchanged; comments are not kept.
 
     Exit codes: 0 converted, 1 an object cannot be converted, 2 the file cannot be read.
@@ -52,7 +50,7 @@ def convert(file: str, version: str, output: str) -> None:
         raise CommandError(f"{file}: holds no documents")
     converted = [_converted(document, version) for document in documents]
     if output == "yaml":
-        click.echo(to_yaml(converted), nl=False)
+        click.echo(to_yaml_stream(converted), nl=False)
     else:
         whole = (
             converted[0] if len(converted) == 1 else {"apiVersion": "v1", "kind": "List", "items": converted}
@@ -80,10 +78,10 @@ def _converted(document: Document, version: str) -> Any:
             exit_code=FOUND,
         )
     try:
-        converted = _in_version(data, version)
-    except LossAnnotationError as error:
+        converted = WRITERS[version](data)
+    except MetricAnnotationError as error:
         raise CommandError(
-            f"{document.place_of()}: {KIND} {_name_of(data)}: annotation {ANNOTATION} {error}",
+            f"{document.place_of()}: {KIND} {_name_of(data)}: annotation {error.annotation} {error}",
             hint="nothing was written; correct the annotation or remove it",
             exit_code=FOUND,
         ) from error
@@ -106,13 +104,6 @@ def _as_new(data: Mapping[str, Any]) -> dict[str, Any]:
     if mine := {name: value for name, value in annotations.items() if name != _LAST_APPLIED}:
         kept["annotations"] = mine
     return {**{name: value for name, value in data.items() if name != "status"}, "metadata": kept}
-
-
-def _in_version(data: Mapping[str, Any], version: str) -> dict[str, Any]:
-    if version == "trimtab":
-        return {**from_annotation(hpa.to_v2(data)), "apiVersion": f"{GROUP}/v2"}
-    native = into_annotation(hpa.to_v2(data)) if _group_of(data) == GROUP else dict(data)
-    return hpa.to_v1(native) if version == "v1" else {**hpa.to_v2(native), "apiVersion": V2}
 
 
 def _ordered(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import click
 
-from trimtab.cli.output import to_json, to_yaml
+from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model.crds import all_crds
 
 
@@ -17,6 +17,6 @@ def crds(output: str) -> None:
     """
     definitions = all_crds()
     if output == "yaml":
-        click.echo(to_yaml(definitions), nl=False)
+        click.echo(to_yaml_stream(definitions), nl=False)
     else:
         click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": definitions}), nl=False)

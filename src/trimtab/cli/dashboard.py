@@ -4,7 +4,7 @@ import click
 
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import CommandError
-from trimtab.cli.explain import GATES
+from trimtab.cli.operator_settings import GATES, operator_namespace_option
 from trimtab.cli.run import start
 from trimtab.operator.settings import Settings
 
@@ -20,26 +20,34 @@ from trimtab.operator.settings import Settings
     "--native-hpas", is_flag=True, help="Show autoscaling/v2 objects too, as Trimtab would decide on them."
 )
 @click.option(
-    "--feature-gates", default=GATES, show_default=True, help="Gates to decide with; use the operator's."
+    "--feature-gates",
+    default=GATES,
+    show_default=True,
+    help="Gates to decide with where the operator's cannot be read.",
 )
+@click.option(
+    "--compat", default="", help="Decide as upstream does where the operator's settings cannot be read."
+)
+@operator_namespace_option
 @kubeconfig_option
 @context_option
 def dashboard(
     namespaces: tuple[str, ...],
     port: int,
     native_hpas: bool,
-    feature_gates: str,
-    kubeconfig: str,
-    context: str,
+    operator_namespace: str,
+    **options: str,
 ) -> None:
     """Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written."""
     settings = Settings(
         components=("dashboard",),
         watch_namespaces=namespaces,
-        feature_gates=feature_gates,
+        feature_gates=options["feature_gates"],
+        compat=options["compat"],
         native_hpas=native_hpas,
-        kubeconfig=kubeconfig,
-        context=context,
+        kubeconfig=options["kubeconfig"],
+        context=options["context"],
+        leader_elect_resource_namespace=operator_namespace,
         port=0,
         dashboard_port=port,
         dashboard_login="token",

@@ -1,30 +1,48 @@
 """`trimtab explain`: why an autoscaler did what it did, or would do."""
 
+import os
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
 from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
 from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
+from trimtab.cluster.errors import NotFound
 from trimtab.cluster.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.record import WELL, decided, loads
+from trimtab.decide.horizontal.viewing import forbidden_metric, told_by_status
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.published import Found
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.assembly import compat_of
-from trimtab.operator.vertical.explaining import Explained, Explainer, NotFoundError
+from trimtab.operator.vertical.explaining import CannotLookError, Explained, Explainer, NotFoundError
+from trimtab.operator.vertical.follow import DEFAULT_RECOMMENDER
+from trimtab.operator.vertical.kinds import VPAS
 
-GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
+HORIZONTAL = "horizontal"
+
+
+class Told(NamedTuple):
+    """A decision to explain."""
+
+    record: Record
+    notes: Sequence[str] = ()
+    """What to say about the settings that it was made by."""
+    is_dry_run: bool = False
+    """Whether the operator that acts on the HPA writes nothing."""
 
 
 @click.command("explain")
@@ -36,15 +54,17 @@ GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=tru
     default="",
     help="Address of a running operator's port, as http://127.0.0.1:8080, for HPAs; without it the decision is made on the spot.",
 )
+@operator_namespace_option
 @click.option(
     "--feature-gates",
     default="",
-    show_default=GATES,
+    show_default="the operator's",
     help="Gates to decide with; the operator's last decision is made again with them.",
 )
 @click.option(
     "--compat",
     default="",
+    show_default="the operator's",
     help="Decide as upstream does: kubernetes-1.36; the operator's last decision is made again so.",
 )
 @click.option(
@@ -63,43 +83,83 @@ def command(what: str, namespace: str, operator: str, output: str, **options: st
     if operator and not options["compat"] and not options["feature_gates"]:
         _show(_from_operator(operator, namespace or "default", name, output), output)
         return
-    record = (
-        _ruled(operator, namespace, name, options) if operator else _on_the_spot(name, namespace, options)
+    told = (
+        Told(_ruled(operator, namespace, name, options))
+        if operator
+        else _on_the_spot(name, namespace, options)
     )
+    record = told.record
     if output == "record":
         click.echo(wire.encode(record).decode())
         return
-    story = explain(record.decision)
-    key = record.observation.hpa.key
-    _show({"about": key, "text": str(story), "explanation": wire.to_builtins(story)}, output)
+    # What an operator saw was forbidden to the operator; what was looked up here, to this user.
+    why = "" if operator else forbidden_metric(record.observation)
+    hpa = record.observation.hpa
+    story = told_by_status(hpa, why) if why else explain(record, dry_run=told.is_dry_run)
+    text = "\n".join([str(story), *told.notes])
+    _show(
+        {"about": hpa.key, "text": text, "notes": told.notes, "explanation": wire.to_builtins(story)}, output
+    )
 
 
 def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, str]) -> None:
     if output == "record":
         raise CommandError("only decisions about HPAs are kept as records", "use -o json")
 
-    async def look(client: Client, context_namespace: str) -> Explained:
-        explainer = Explainer(
-            client.clock,
-            client,
-            namespace or context_namespace,
-            gates=FeatureGates.parse(options["feature_gates"] or GATES),
-            settings=Settings(),
-            compat=compat_of(options["compat"]),
-        )
-        try:
-            return await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
-        finally:
-            await explainer.close()
+    choice = _choice(options)
+
+    async def look(client: Client, context_namespace: str) -> tuple[Explained, list[str]]:
+        return await explain_size(client, kind, namespace or context_namespace, name, choice)
 
     try:
-        found = with_client(options["kubeconfig"], options["context"], look)
+        explained, notes = with_client(options["kubeconfig"], options["context"], look)
     except NotFoundError as error:
         raise CommandError(str(error), "look with: kubectl get vpa,pods", FOUND) from error
-    except ValueError as error:
+    except (ValueError, CannotLookError) as error:
         raise CommandError(str(error)) from error
-    text = "\n".join(found.lines)
-    _show({"about": f"{kind}/{name}", "text": text, "explanation": wire.to_builtins(found.data)}, output)
+    text = "\n".join([*explained.lines, *notes])
+    data = wire.to_builtins(explained.data)
+    _show({"about": f"{kind}/{name}", "text": text, "notes": notes, "explanation": data}, output)
+
+
+async def explain_size(
+    client: Client, kind: str, namespace: str, name: str, choice: Choice
+) -> tuple[Explained, list[str]]:
+    """Explain a VPA or a pod by the operator's settings; return what to note about them, too."""
+    recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
+    found = await vertical_settings(client, choice, recommender)
+    settings = found.settings
+    explainer = Explainer(
+        client.clock,
+        client,
+        namespace,
+        gates=FeatureGates.parse(settings.feature_gates),
+        settings=settings,
+        compat=compat_of(settings.compat),
+        sees_all_pods=not settings.watch_namespaces,
+    )
+    try:
+        explained = await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
+    finally:
+        await explainer.close()
+    return explained, [*_dry_run(found), *_unwatched(found, namespace), found.line]
+
+
+def _choice(options: dict[str, str]) -> Choice:
+    return Choice(options["operator_namespace"], options["feature_gates"], options["compat"])
+
+
+async def _recommender_of(client: Client, namespace: str, name: str) -> str:
+    """Return the name of the recommender that a VPA asks for; one that is not there is told of later."""
+    try:
+        vpa = await client.get(VPAS, name, namespace)
+    except NotFound:
+        return ""
+    return vpa.spec.recommenders[0].name if vpa.spec.recommenders else DEFAULT_RECOMMENDER
+
+
+def _dry_run(found: Found) -> list[str]:
+    return ["dry run: the operator runs with --dry-run and changes nothing"] if found.settings.dry_run else []
 
 
 def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) -> Record:
@@ -121,31 +181,57 @@ def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) ->
     return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
 
 
-def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Record:
-    async def look(client: Client, context_namespace: str) -> Record | None:
-        where = namespace or context_namespace
-        gates = options["feature_gates"] or GATES
-        settings = Settings(watch_namespaces=(where,), feature_gates=gates, compat=options["compat"])
-        found = None
-        for native in (False, True):
-            chosen = replace(settings, own_hpas=not native, native_hpas=native)
-            component = HorizontalAutoscaler(
-                client.clock, client, chosen, rules=rules_of(chosen), fence=ClosedFence()
-            )
-            try:
-                await component.start()
-                found = found or await component.glance(where, name)
-            finally:
-                await component.close()
-        return found
+def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Told:
+    choice = _choice(options)
+
+    async def look(client: Client, context_namespace: str) -> Told | None:
+        return await explain_replicas(client, namespace or context_namespace, name, choice)
 
     try:
-        record = with_client(options["kubeconfig"], options["context"], look)
+        found = with_client(options["kubeconfig"], options["context"], look)
     except ValueError as error:
         raise CommandError(str(error)) from error
-    if record is None:
+    if found is None:
         raise _no_such_hpa(name, namespace or "of the context")
-    return record
+    return found
+
+
+async def explain_replicas(client: Client, namespace: str, name: str, choice: Choice) -> Told | None:
+    """Decide about an HPA by the operator's settings; return what to note about them, too."""
+    found = await settings_for(client, HORIZONTAL, choice)
+    notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
+    settings = replace(found.settings, watch_namespaces=(namespace,))
+    record = await _glance(client, settings, namespace, name)
+    if record is not None:
+        return Told(record, notes, is_dry_run=found.settings.dry_run)
+    # The operator leaves such HPAs alone. What it would decide is shown all the same.
+    both = replace(settings, own_hpas=True, native_hpas=True)
+    record = await _glance(client, both, namespace, name)
+    return None if record is None else Told(record, [_not_acted_on(found), *notes])
+
+
+async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
+    component = HorizontalAutoscaler(
+        client.clock, client, settings, rules=rules_of(settings), fence=ClosedFence()
+    )
+    try:
+        await component.start()
+        return await component.glance(namespace, name)
+    finally:
+        await component.close()
+
+
+def _not_acted_on(found: Found) -> str:
+    flag = "--no-own-hpas" if not found.settings.own_hpas else "no --native-hpas"
+    who = "the operator" if found.is_published else "an operator with default settings"
+    return f"not acted on: {who} runs with {flag}; this is what it would decide otherwise"
+
+
+def _unwatched(found: Found, namespace: str) -> list[str]:
+    watched = found.settings.watch_namespaces
+    if not watched or namespace in watched:
+        return []
+    return [f"not acted on: the operator watches {', '.join(watched)} and not {namespace}"]
 
 
 def _no_such_hpa(name: str, namespace: str) -> CommandError:
@@ -160,7 +246,8 @@ def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"{operator!r} is not an http address")
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the scheme is checked above
+        asked = urllib.request.Request(url, headers=_credentials())  # noqa: S310 - the scheme is checked above
+        with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310
             body = answer.read()
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
@@ -175,6 +262,11 @@ def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any
             "start it, correct --operator, or leave it out to compute the answer from the cluster",
         ) from error
     return body.decode() if output == "record" else msgspec.json.decode(body)
+
+
+def _credentials() -> dict[str, str]:
+    token = os.environ.get("TRIMTAB_TOKEN", "")
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _show(found: Any, output: str) -> None:

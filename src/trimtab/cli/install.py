@@ -3,7 +3,7 @@
 import click
 
 from trimtab.cli.errors import CommandError
-from trimtab.cli.output import to_json, to_yaml
+from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.install import ValueProblem, manifests, set_values
 
 
@@ -30,6 +30,6 @@ def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
     except ValueProblem as problem:
         raise CommandError(str(problem)) from problem
     if output == "yaml":
-        click.echo(to_yaml(objects), nl=False)
+        click.echo(to_yaml_stream(objects), nl=False)
     else:
         click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": objects}), nl=False)

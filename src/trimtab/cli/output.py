@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from trimtab.cli.errors import CommandError
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which of the two is known at run time
@@ -15,8 +18,13 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return True
 
 
-def to_yaml(documents: Sequence[Any]) -> str:
-    """Return the documents as YAML, their keys in the order they have."""
+def to_yaml(data: Any) -> str:
+    """Return one document as YAML, its keys in the order they have."""
+    return to_yaml_stream([data])
+
+
+def to_yaml_stream(documents: Sequence[Any]) -> str:
+    """Return several documents as YAML, separated by `---`."""
     return str(
         yaml.dump_all(
             documents,
@@ -32,3 +40,13 @@ def to_yaml(documents: Sequence[Any]) -> str:
 def to_json(data: Any) -> str:
     """Return data as indented JSON with a final newline."""
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that an option names; raise CommandError if it cannot be written."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise CommandError(
+            f"cannot write {path}: {error.strerror or error}", "name a file in a directory that exists"
+        ) from error

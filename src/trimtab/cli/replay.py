@@ -28,7 +28,7 @@ def replay(records: BinaryIO, quiet: bool) -> None:
             different += 1
             _show_difference(record, again)
         if not quiet:
-            click.echo(f"{record.observation.hpa.key}: {explain(again.decision).summary}")
+            click.echo(f"{record.observation.hpa.key}: {explain(again).summary}")
     click.echo(f"{same} decisions came out the same, {different} did not", err=True)
     if different:
         raise click.exceptions.Exit(FOUND)
@@ -42,6 +42,6 @@ def _read(line: bytes, number: int) -> Record:
 
 
 def _show_difference(record: Record, again: Record) -> None:
-    before, after = (str(explain(one.decision)).splitlines() for one in (record, again))
+    before, after = (str(explain(one)).splitlines() for one in (record, again))
     for line in difflib.unified_diff(before, after, "recorded", "decided now", lineterm=""):
         click.echo(line)

@@ -6,15 +6,22 @@ from collections.abc import Callable
 from dataclasses import Field
 from datetime import timedelta
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trimtab.cli.errors import CommandError
+from trimtab.cli.upstream import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.durations import format_duration, parse_duration
 from trimtab.operator import garbage
 from trimtab.operator.flags import Flag
+from trimtab.operator.setting_bounds import refuse_absurd_values
 from trimtab.operator.settings import Settings, declared, with_values
+
+if TYPE_CHECKING:
+    from trimtab.clock import Clock
+    from trimtab.cluster.client import Client
+    from trimtab.cluster.config import Connection
 
 
 class Duration(click.ParamType[timedelta]):
@@ -68,7 +75,7 @@ class _Run(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        return super().parse_args(ctx, [self._switch(argument) for argument in args])
+        return super().parse_args(ctx, [self._switch(as_pflag(argument)) for argument in args])
 
     def _switch(self, argument: str) -> str:
         name, is_given, value = argument.partition("=")
@@ -92,15 +99,17 @@ def _ungrouped(field: Field[Any], flag: Flag) -> _Setting:
     default = field.default
     shown = _shown(default)
     words = f"{flag.help} [default: {shown}; env: {flag.environment}]"
+    variables = [flag.environment, *flag.variables]
     if isinstance(default, bool):
         off = flag.name.replace("--", "--no-", 1)
-        return _Setting([f"{flag.name}/{off}", field.name], default=None, help=words, envvar=flag.environment)
+        return _Setting([f"{flag.name}/{off}", field.name], default=None, help=words, envvar=variables)
     kind: click.ParamType[Any] | type = type(default)
     if isinstance(default, timedelta):
         kind = Duration()
     elif isinstance(default, tuple):
         kind = Names()
-    return _Setting([flag.name, field.name], type=kind, default=None, help=words, envvar=flag.environment)
+    named = [flag.name, *flag.aliases, field.name]
+    return _Setting(named, type=kind, default=None, help=words, envvar=variables)
 
 
 def _shown(default: Any) -> str:
@@ -111,19 +120,46 @@ def _shown(default: Any) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default) or "none"
 
 
-def _command() -> click.Command:
+def options_of(*names: str) -> list[click.Option]:
+    """Return the options of some settings, for a command that is not the operator but takes them too."""
+    found = {field.name: _option(field, flag) for field, flag in declared() if field.name in names}
+    return [found[name] for name in names]
+
+
+def setting_options() -> list[click.Parameter]:
+    """Return one option per setting."""
     options: list[click.Parameter] = [_option(field, flag) for field, flag in declared()]
     options.append(click.Option(["--sync-period", "sync_period"], type=Duration(), hidden=True, default=None))
-    return _Run(
+    return options
+
+
+def operator_command(
+    name: str, options: list[click.Parameter], callback: Callable[..., None], words: str
+) -> click.Command:
+    """Return a command that runs the operator."""
+    return _Run(name, params=options, callback=callback, help=words)
+
+
+def _command() -> click.Command:
+    return operator_command(
         "run",
-        params=options,
-        callback=_run,
-        help="Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
+        [*setting_options(), *upstream_options()],
+        _run,
+        "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
     )
 
 
 def _run(**values: Any) -> None:
-    settings = with_values(values)
+    try:
+        settings = with_values(with_upstream_flags(values))
+        refuse_absurd_values(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    run_settings(settings)
+
+
+def run_settings(settings: Settings) -> None:
+    """Run an operator until stopped; raise CommandError if its port cannot be used."""
     try:
         start(settings)
     except OSError as error:
@@ -137,16 +173,14 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
     """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
     garbage.look_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
-    from trimtab.cluster.client import Client  # noqa: PLC0415
     from trimtab.cluster.config import load_connection  # noqa: PLC0415
     from trimtab.cluster.errors import ConfigError  # noqa: PLC0415
-    from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
     from trimtab.operator import logs  # noqa: PLC0415
     from trimtab.operator.assembly import Operator, Parts  # noqa: PLC0415
     from trimtab.operator.horizontal.native import RivalControllerError  # noqa: PLC0415
     from trimtab.operator.process import Component  # noqa: PLC0415
 
-    logs.set_up(settings.log_format, quiet=announce is not None)
+    logs.set_up(settings.log_format, verbosity=0 if announce is not None else settings.verbosity)
     clock = SystemClock()
 
     def page(parts: Parts) -> Component:
@@ -157,16 +191,14 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
     def adapter(parts: Parts) -> Component:
         from trimtab.adapter.component import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
 
-        return AdapterComponent(parts.clock, parts.client, parts.settings.adapter_config)
+        settings = parts.settings
+        return AdapterComponent(
+            parts.clock, parts.client, settings.adapter_config, namespaces=settings.watch_namespaces
+        )
 
     async def main() -> None:
         connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
-        client = Client(
-            clock,
-            HttpTransport(clock, connection),
-            qps=settings.kube_api_qps or None,
-            burst=settings.kube_api_burst,
-        )
+        client = client_of(clock, connection, settings)
         try:
             token = os.environ.get("TRIMTAB_TOKEN", "")
             beside = {"dashboard": page, "adapter": adapter}
@@ -179,6 +211,15 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
             runner.run(main())
     except (ConfigError, RivalControllerError, ValueError) as error:
         raise CommandError(str(error), exit_code=2) from error
+
+
+def client_of(clock: "Clock", connection: "Connection", settings: Settings) -> "Client":
+    """Return the client of a program, paced as its settings say."""
+    from trimtab.cluster.client import Client  # noqa: PLC0415 - imported when it runs, so that --help is quick
+    from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
+
+    transport = HttpTransport(clock, connection)
+    return Client(clock, transport, qps=settings.kube_api_qps or None, burst=int(settings.kube_api_burst))
 
 
 def _loop_factory() -> Any:

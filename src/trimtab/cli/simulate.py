@@ -15,7 +15,9 @@ from rich.text import Text
 from trimtab.cli.bundles import read_bundle
 from trimtab.cli.candidates import candidates_of
 from trimtab.cli.errors import CANNOT_READ, CommandError
-from trimtab.cli.output import to_json, to_yaml
+from trimtab.cli.output import to_json, to_yaml, write_file
+from trimtab.cli.run import options_of
+from trimtab.cli.simulated_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.decide.horizontal.record import dumps
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.simulate import (
@@ -94,12 +96,20 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
 @click.option(
     "--sync-period",
     type=click.FloatRange(min=1),
-    default=15.0,
-    show_default=True,
+    show_default="15, or the operator's",
     help="How often the autoscaler decides, in seconds.",
 )
 @click.option(
-    "--feature-gates", default="", metavar="A=true,B=false", help="Gates; Trimtab's own four are on."
+    "--settings",
+    "settings_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The operator's settings: its Lease, as `kubectl get lease -n trimtab -o yaml` prints it.",
+)
+@click.option(
+    "--feature-gates",
+    default="",
+    metavar="A=true,B=false",
+    help="Gates; Trimtab's own four are on unless --settings says otherwise.",
 )
 @click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.36.")
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
@@ -118,13 +128,13 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     files: tuple[str, ...],
     *,
     trace_file: Path,
-    feature_gates: str,
-    compat: str,
+    settings_file: Path | None,
+    sync_period: float | None,
     changes: bool,
     svg: Path | None,
     records: Path | None,
     output: str,
-    **assumptions: Any,
+    **options: Any,
 ) -> None:
     """Try HPAs on recorded load before they meet a cluster, with the production decisions.
 
@@ -137,17 +147,24 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         raise CommandError(
             "nothing was simulated because not every input could be read", exit_code=CANNOT_READ
         )
-    candidates = candidates_of(bundle.documents, feature_gates, compat)
-    trace, model = _trace(trace_file), Model(**assumptions)
+    names = ("feature_gates", "compat", *NUMBERS)
+    settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
+    candidates = candidates_of(bundle.documents, settings)
+    period = settings.sync_period.total_seconds() if sync_period is None else sync_period
+    trace, model = _trace(trace_file), Model(sync_period=period, **options)
     try:
         tallies = _play(candidates, trace, model)
     except ModelError as error:
         raise CommandError(str(error)) from error
     if svg is not None:
-        svg.write_text(draw(candidates, tallies, trace, model), encoding="utf-8")
+        write_file(svg, draw(candidates, tallies, trace, model).encode())
     if records is not None:
-        records.write_bytes(b"".join(dumps(one) + b"\n" for each in tallies for one in each.changes))
+        write_file(records, b"".join(dumps(one) + b"\n" for each in tallies for one in each.changes))
+    click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
     _show(tallies, trace, output, with_changes=changes)
+
+
+simulate.params += options_of(*NUMBERS)
 
 
 def _trace(path: Path) -> Trace:
@@ -175,7 +192,7 @@ def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[T
 def _show(tallies: Sequence[Tally], trace: Trace, output: str, *, with_changes: bool) -> None:
     if output != "table":
         data = [_data(one, with_changes=with_changes) for one in tallies]
-        click.echo(to_json(data) if output == "json" else to_yaml([data]), nl=False)
+        click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
         return
     span = (trace.end - trace.start) / 3600
     click.echo(f"{span:,.1f} hours of load from {_time(trace.start)}, {tallies[0].figures.syncs:,} syncs")

@@ -1,6 +1,7 @@
 """`trimtab trace`: record load out of Prometheus, for `trimtab simulate`."""
 
 import asyncio
+import re
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,9 @@ from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
 from trimtab.model.durations import parse_long_duration
 from trimtab.simulate import Trace, TraceError
 from trimtab.simulate.recorded import the_one_series, trace_of
+
+# A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
+_QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)
 
 
 class _Span(click.ParamType[timedelta]):
@@ -46,8 +50,9 @@ class _Span(click.ParamType[timedelta]):
 def _queries(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for text in texts:
-        column, equals, query = (part.strip() for part in text.partition("="))
-        if not equals or not column or not query or column in found:
+        named = _QUERY.fullmatch(text)
+        column, query = (part.strip() for part in named.groups()) if named else ("", "")
+        if not column or not query or column in found:
             raise click.BadParameter(f"{text!r}: write COLUMN=QUERY, each column once", param=param)
         found[column] = query
     return found

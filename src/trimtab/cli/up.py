@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trimtab.operator.process import Component
 
 _SPEED = re.compile(r"([0-9]+(?:\.[0-9]+)?)x?\Z", re.ASCII)
+_GATES = "AllAlpha=true"
 _KUBECONFIG = Path(".trimtab/kubeconfig")
 
 
@@ -112,12 +113,17 @@ class _Stage:
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
+        from trimtab.operator.publishing import SettingsPublisher  # noqa: PLC0415
         from trimtab.operator.settings import Settings  # noqa: PLC0415
         from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater  # noqa: PLC0415
         from trimtab.serving import served  # noqa: PLC0415
 
-        logs.set_up("text", quiet=True)
-        settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
+        logs.set_up("text", verbosity=0)
+        settings = Settings(
+            components=("horizontal", "recommender", "updater"),
+            feature_gates=_GATES,
+            leader_elect=False,
+        )
         registry = CollectorRegistry()
         horizontal = HorizontalAutoscaler(
             self._clock, cluster.client, settings, rules=rules_of(settings), registry=registry
@@ -126,8 +132,11 @@ class _Stage:
         stack.push_async_callback(site.close)
         recommender, updater = make_recommender(site), make_updater(site)
         components: list[Component] = [horizontal, recommender, updater]
-        for component in components:
-            task = asyncio.ensure_future(component.run())
+        namespace = {"metadata": {"name": settings.leader_elect_resource_namespace}}
+        await cluster.apply({"apiVersion": "v1", "kind": "Namespace", **namespace})
+        publisher = SettingsPublisher(cluster.client, settings, "trimtab-up")
+        for run in (*(component.run for component in components), publisher.run):
+            task = asyncio.ensure_future(run())
             stack.push_async_callback(_stop, task)
         app = HealthApp(components, registry, pages=pages_of(horizontal.autoscalers))
         self._operator = await stack.enter_async_context(served(app, "127.0.0.1", 0))
@@ -138,14 +147,15 @@ class _Stage:
                 site.view,
                 recommender,
                 updater,
-                InTheCluster(self._clock, cluster.client, site.view, settings),
+                InTheCluster(self._clock, cluster.client, site.view, lambda: settings),
             ),
             controls=LabLoads(cluster.load),
+            owners=horizontal.owners_of,
         )
         self._dashboard = page.url(await stack.enter_async_context(serving(page)))
 
     def _tell(self, url: str) -> None:
-        _say(f"\nTrimtab is up: {url}, all four feature gates on, time runs {self._clock.speed:g}x.\n")
+        _say(f"\nTrimtab is up: {url}, every alpha feature gate on, time runs {self._clock.speed:g}x.\n")
         _say(f"  dashboard: {self._dashboard}\n")
         _say(f"  export KUBECONFIG={self._kubeconfig.resolve()}")
         _say(f"  export TRIMTAB_OPERATOR=http://127.0.0.1:{self._operator}")
@@ -163,10 +173,11 @@ class _Stage:
     async def _show(self, client: "Client") -> None:
         """Print a line whenever a workload changes size."""
         from trimtab.cli.top import rows_of  # noqa: PLC0415
+        from trimtab.operator.settings import Settings  # noqa: PLC0415
 
         known: dict[tuple[str, str], int] = {}
         while True:
-            for row in await rows_of(client, ""):
+            for row in await rows_of(client, "", Settings(feature_gates=_GATES)):
                 if row["active"] != "True":
                     continue  # no number is decided yet, so none changed
                 key, now = (row["namespace"], row["name"]), row["desired"]

@@ -112,7 +112,7 @@ def _show(findings: Sequence[Finding], skipped: Sequence[tuple[Document, Manifes
                 for document, manifest in skipped
             ],
         }
-        click.echo(to_json(data) if output == "json" else to_yaml([data]), nl=False)
+        click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
         return
     if output == "table" and findings:
         print_table(findings)

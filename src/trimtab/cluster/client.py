@@ -15,6 +15,7 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.codec import Page, decode_answer
+from trimtab.cluster.dryrun import DryRun
 from trimtab.cluster.fence import Fence
 from trimtab.cluster.pacing import Pacer
 from trimtab.cluster.paging import read_pages
@@ -84,8 +85,20 @@ class Client:
 
     def fenced(self, fence: Fence) -> "Client":
         """Return a client on the same connections whose writes stop when `fence` says so."""
-        other = Client(self.clock, self.sender.transport)
-        other.sender = self.sender.fenced(fence)
+        return self._with(self.sender.fenced(fence))
+
+    def in_dry_run(self, rule: DryRun) -> "Client":
+        """Return a client on the same connections that sends only the writes that a dry run may."""
+        return self._with(self.sender.in_dry_run(rule))
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Return whether writes that others act on are refused."""
+        return self.sender.dry_run is not None
+
+    def _with(self, sender: Sender) -> "Client":
+        other = Client(self.clock, sender.transport)
+        other.sender = sender
         return other
 
     async def close(self) -> None:

@@ -128,14 +128,19 @@ class Discovery:
         return found
 
     async def find_kind(self, api_version: str, kind: str) -> Served:
-        """Return the resource of a kind; raise if it is unknown, or if nobody can tell at the moment."""
+        """Return the resource of a kind, by its group and kind; raise if it is unknown or cannot be told now.
+
+        The version of `api_version` is preferred. References outlive versions, so any other served version of the
+        group will do, as for upstream's mapper.
+        """
         group, _, version = api_version.rpartition("/")
         await self._refresh_if_older(_REFRESH_SECONDS)
         found = self._of_kind(group, version, kind)
         if found is None and await self._refresh_if_older(_MISS_SECONDS):
             found = self._of_kind(group, version, kind)
-        self._complain_if_unavailable(found, group, version, kind)
         if found is None:
+            for unavailable in [each for of, each in self._unavailable if of == group]:
+                self._complain_if_unavailable(found, group, unavailable, kind)
             raise UnknownKindError(
                 f"the cluster serves no kind {kind} in {api_version}; is its CRD installed?"
             )
@@ -218,8 +223,12 @@ class Discovery:
         return list(_join_subresources(group, version, answer.resources))
 
     def _of_kind(self, group: str, version: str, kind: str) -> Served | None:
-        resources = self._served.get((group, version), {}).values()
-        return next((one for one in resources if one.kind == kind), None)
+        """Return a kind in this version of its group, else in the first that has it: preferred versions come first."""
+        for each in (version, *(other for of, other in self._served if of == group)):
+            for resource in self._served.get((group, each), {}).values():
+                if resource.kind == kind:
+                    return resource
+        return None
 
     def _complain_if_unavailable(self, found: Served | None, group: str, version: str, what: str) -> None:
         reason = self._unavailable.get((group, version))

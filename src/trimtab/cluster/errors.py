@@ -3,6 +3,7 @@
 ClusterError
 ├── ConfigError            no usable kubeconfig or in-cluster set-up: the user has to act
 ├── Fenced                 we may no longer be the leader: the write was not sent
+├── DryRunRefused          this process is a dry run: the write was not sent
 ├── TransportError         no answer, half an answer, or one that is not Kubernetes': look again, then decide
 └── ApiError               the server answered with a Status
     ├── BadRequest         400     Unauthorized  401     Forbidden  403     NotFound  404
@@ -33,6 +34,10 @@ class ConfigError(ClusterError):
 
 class Fenced(ClusterError):
     """A write was not sent because the lease that allows writing may be lost."""
+
+
+class DryRunRefused(ClusterError):
+    """A write was not sent because this process only shows what it would do."""
 
 
 class TransportError(ClusterError):

@@ -13,10 +13,13 @@ from trimtab.model.times import format_micro_time, format_time
 _MAX_NOTE = 1024
 _MAX_WORD = 128
 
+Subject = tuple[str, str, str, str, str, str]
+Identity = tuple[Subject, str, str, str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """What is said about which object; two equal ones are one event that happened twice."""
+    """What is said about which object."""
 
     about: ObjectReference
     kind: str
@@ -28,6 +31,17 @@ class Occurrence:
     def namespace(self) -> str:
         """Return where the event is kept: beside its object, or in `default` for a cluster-scoped one."""
         return self.about.namespace or "default"
+
+    @property
+    def subject(self) -> Subject:
+        """Return what tells the object from any other, in whichever version it is, as client-go's keys do."""
+        about = self.about
+        return about.api_version, about.kind, about.namespace, about.name, about.uid, about.field_path
+
+    @property
+    def identity(self) -> Identity:
+        """Return what two occurrences of one event have in common."""
+        return self.subject, self.kind, self.reason, self.note, self.action
 
 
 @dataclass(frozen=True, slots=True)

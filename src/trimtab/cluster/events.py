@@ -13,7 +13,7 @@ from datetime import datetime
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.eventbodies import CORE, EVENTS_V1, EventFormat, Occurrence
+from trimtab.cluster.eventbodies import CORE, EVENTS_V1, EventFormat, Identity, Occurrence, Subject
 from trimtab.model.event import ObjectReference
 
 log = logging.getLogger(__name__)
@@ -68,9 +68,9 @@ class EventRecorder:
         self._controller = controller
         self._instance = instance
         self._limits = limits or EventLimits()
-        self._series: OrderedDict[Occurrence, _Series] = OrderedDict()
-        self._waiting: dict[Occurrence, _Series] = {}
-        self._allowances: OrderedDict[tuple[str, str, str], _Allowance] = OrderedDict()
+        self._series: OrderedDict[Identity, _Series] = OrderedDict()
+        self._waiting: dict[Identity, _Series] = {}
+        self._allowances: OrderedDict[Subject, _Allowance] = OrderedDict()
         self._format: EventFormat = EVENTS_V1
         self._news = asyncio.Event()
         self._number = 0
@@ -79,47 +79,47 @@ class EventRecorder:
         """Take note of an event; `kind` is Normal or Warning. Never waits and never fails."""
         occurrence = Occurrence(about, kind, reason, note, action or reason)
         now = self._clock.monotonic()
-        series = self._series.get(occurrence)
+        identity = occurrence.identity
+        series = self._series.get(identity)
         if series is not None and now - series.last_at <= self._limits.series_gap:
             series.count += 1
             series.last, series.last_at = self._clock.now(), now
-            self._series.move_to_end(occurrence)
+            self._series.move_to_end(identity)
         else:
-            if not self._is_allowed(about, now):
+            if not self._is_allowed(occurrence.subject, now):
                 self.dropped += 1
                 return
             moment = self._clock.now()
-            series = self._series[occurrence] = _Series(occurrence, moment, moment, now)
+            series = self._series[identity] = _Series(occurrence, moment, moment, now)
             self._forget_oldest()
-        self._enqueue(occurrence, series)
+        self._enqueue(identity, series)
 
     async def run(self) -> None:
         """Write what was noted until cancelled."""
         while True:
             due = [series for series in self._waiting.values() if self._due_in(series) <= 0]
             for series in due:
-                self._waiting.pop(series.occurrence, None)
+                self._waiting.pop(series.occurrence.identity, None)
                 await self._write(series)
             await self._wait()
 
     async def flush(self) -> None:
         """Write everything that waits, due or not; for an orderly end."""
         while self._waiting:
-            occurrence, series = next(iter(self._waiting.items()))
-            del self._waiting[occurrence]
+            identity, series = next(iter(self._waiting.items()))
+            del self._waiting[identity]
             await self._write(series)
 
-    def _enqueue(self, occurrence: Occurrence, series: _Series) -> None:
-        if occurrence not in self._waiting and len(self._waiting) >= self._limits.waiting:
+    def _enqueue(self, identity: Identity, series: _Series) -> None:
+        if identity not in self._waiting and len(self._waiting) >= self._limits.waiting:
             self.dropped += 1
             return
-        self._waiting[occurrence] = series
+        self._waiting[identity] = series
         self._news.set()
 
-    def _is_allowed(self, about: ObjectReference, now: float) -> bool:
-        key = (about.kind, about.namespace, about.name)
-        allowance = self._allowances.pop(key, None) or _Allowance(float(self._limits.burst), now)
-        self._allowances[key] = allowance
+    def _is_allowed(self, subject: Subject, now: float) -> bool:
+        allowance = self._allowances.pop(subject, None) or _Allowance(float(self._limits.burst), now)
+        self._allowances[subject] = allowance
         gained = (now - allowance.filled_at) / self._limits.refill
         allowance.tokens = min(allowance.tokens + gained, float(self._limits.burst))
         allowance.filled_at = now

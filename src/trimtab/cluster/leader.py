@@ -10,11 +10,12 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, decide_again
+from trimtab.cluster.epoch import MOST_CLOCKS, ClockReading, Epoch, clock_name
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
 from trimtab.model import wire
@@ -23,6 +24,9 @@ from trimtab.model.times import format_micro_time
 
 log = logging.getLogger(__name__)
 _UNTYPED = LEASES.untyped()
+RELEASED_BY = "autoscaling.trimtab.dev/released-by"
+"""The annotation of a released Lease that says whose clock its last renewTime is by."""
+
 _JITTER = 1.2
 _RELEASE_SECONDS = 2.0
 
@@ -63,19 +67,26 @@ class LeaderElector:
         identity: str,
         *,
         times: LeaseTimes | None = None,
+        annotations: Mapping[str, str] | None = None,
         on_change: Callable[[bool], None] | None = None,
     ) -> None:
         self.holder = ""
         self.transitions = 0
+        self.epoch = Epoch()
+        """The time in which we hold the lease, or last held it."""
         self._client = client
         self._clock = client.clock
         self._namespace = namespace
         self._name = name
         self._identity = identity
         self._times = times or LeaseTimes()
+        self._annotations = annotations or {}
         self._on_change = on_change
         self._seen: Json = {}
         self._seen_at = 0.0
+        self._looked_at: float | None = None
+        self._last_clock = ""
+        self._clocks: dict[str, ClockReading] = {}
         self._renewals: deque[str] = deque(maxlen=8)
         self._write_until: float | None = None
 
@@ -134,7 +145,13 @@ class LeaderElector:
             "leaseDurationSeconds": 1,
             "renewTime": format_micro_time(self._clock.now()),
         }
-        body = {**self._seen, "spec": {**self._seen.get("spec", {}), **nobody}}
+        meta = self._seen.get("metadata", {})
+        annotations = {**meta.get("annotations", {}), RELEASED_BY: self._identity}
+        body = {
+            **self._seen,
+            "metadata": {**meta, "annotations": annotations},
+            "spec": {**self._seen.get("spec", {}), **nobody},
+        }
         await self._client.update(_UNTYPED, self._name, self._namespace, body)
 
     @property
@@ -182,7 +199,14 @@ class LeaderElector:
         self._observe(current)
         if self._is_held_by_another():
             return False
+        if not self._is_ours():
+            # Before the write: should its answer get lost, the next look finds our own renewal, and the epoch goes on.
+            self.epoch = self._next_epoch(_renewed(current))
         return await self._write(current)
+
+    def _next_epoch(self, renewed: float | None) -> Epoch:
+        own = clock_name(self._identity)
+        return Epoch(self._last_clock, renewed, dict(self._clocks), own)
 
     async def _create(self) -> bool:
         # Someone deleted the lease of a leader who may not know yet: give it the time to notice.
@@ -192,17 +216,28 @@ class LeaderElector:
         body = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": self._signed({"name": self._name, "namespace": self._namespace}),
             "spec": self._record(),
         }
+        self.epoch = self._next_epoch(None)
         self._observe(await self._client.create(_UNTYPED, body, self._namespace))
         return True
 
     async def _write(self, current: Json) -> bool:
         """Renew or take over; the resourceVersion goes along, so that of two candidates one gets through."""
-        body = {**current, "spec": {**current.get("spec", {}), **self._record()}}
+        body = {
+            **current,
+            "metadata": self._signed(current.get("metadata", {})),
+            "spec": {**current.get("spec", {}), **self._record()},
+        }
         self._observe(await self._client.update(_UNTYPED, self._name, self._namespace, body))
         return True
+
+    def _signed(self, metadata: Json) -> Json:
+        """Return the metadata with what the holder says of itself; it changes hands together with the lease."""
+        if not self._annotations:
+            return metadata
+        return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self._annotations}}
 
     def _record(self) -> Json:
         now = format_micro_time(self._clock.now())
@@ -220,12 +255,28 @@ class LeaderElector:
 
     def _observe(self, lease: Json) -> None:
         """Take in what the server holds; a change starts the wait anew, whatever times are written in it."""
+        now = self._clock.monotonic()
         if lease.get("spec") != self._seen.get("spec"):
-            self._seen_at = self._clock.monotonic()
-        self._seen = lease
+            self._seen_at = now
+            self._read_clock(lease, now)
+        self._seen, self._looked_at = lease, now
         spec = wire.convert(lease, Lease).spec
         self.holder = spec.holder_identity
         self.transitions = spec.lease_transitions
+
+    def _read_clock(self, lease: Json, now: float) -> None:
+        """Take in what a renewal, or the release by the last holder, shows of that holder's clock."""
+        found = wire.convert(lease, Lease)
+        holder = found.spec.holder_identity or found.metadata.annotations.get(RELEASED_BY, "")
+        self._last_clock = clock_name(holder)
+        said = _renewed(lease)
+        if said is None:
+            return
+        reading = ClockReading.of_renewal(said, self._looked_at, now)
+        known = self._clocks.pop(self._last_clock, None)
+        self._clocks[self._last_clock] = reading if known is None else known.and_then(reading)
+        while len(self._clocks) > MOST_CLOCKS:
+            del self._clocks[next(iter(self._clocks))]
 
     def _is_held_by_another(self) -> bool:
         if not self.holder or self._is_ours():
@@ -246,3 +297,8 @@ class LeaderElector:
             )
             if self._on_change is not None:
                 self._on_change(self.is_leader)
+
+
+def _renewed(lease: Json) -> float | None:
+    renewed = wire.convert(lease, Lease).spec.renew_time
+    return None if renewed is None else renewed.timestamp()

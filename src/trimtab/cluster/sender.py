@@ -13,6 +13,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
+from trimtab.cluster.dryrun import DryRun
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.pacing import Backoff, Pacer
 from trimtab.cluster.transport import Request, Response, Stream, Transport
@@ -47,12 +48,24 @@ class Sender:
         self.counts = RequestCounts()
         self._pacer = pacer
         self._fence: Fence = NoFence()
+        self.dry_run: DryRun | None = None
+        """The rule of a dry run; None if this process may write."""
 
     def fenced(self, fence: Fence) -> "Sender":
         """Return a sender whose writes stop when `fence` says so."""
-        other = Sender(self.clock, self.transport, self._pacer, self.random)
-        other.counts = self.counts
+        other = self._copy()
         other._fence = fence
+        return other
+
+    def in_dry_run(self, rule: DryRun) -> "Sender":
+        """Return a sender that sends only the writes that a dry run may."""
+        other = self._copy()
+        other.dry_run = rule
+        return other
+
+    def _copy(self) -> "Sender":
+        other = Sender(self.clock, self.transport, self._pacer, self.random)
+        other.counts, other._fence, other.dry_run = self.counts, self._fence, self.dry_run
         return other
 
     async def send(self, act: str, request: Request) -> Response:
@@ -139,6 +152,8 @@ class Sender:
 
     def _allowed(self, act: str, request: Request) -> Request:
         """Return the write if it may be sent, ending before the lease may."""
+        if self.dry_run is not None and not self.dry_run.may_send(request):
+            raise errors.DryRunRefused(f"{act}: not sent, this is a dry run")
         if not self._fence.may_write():
             raise errors.Fenced(f"{act}: not sent, the lease may be lost")
         left = self._fence.time_left()

@@ -8,16 +8,16 @@ N: while others share by another number, which a change of the flag brings about
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Protocol
 
+from trimtab import tasks
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.epoch import Epoch
 from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
-from trimtab.model import wire
-from trimtab.model.lease import Lease
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +44,8 @@ def quota(shards: int, members: int, position: int) -> int:
 class ShardUser(Protocol):
     """Whoever works on what the shards hold."""
 
-    def shard_gained(self, shard: int, last_alive: float | None) -> None:
-        """Begin with a shard; `last_alive` is when its last holder was last heard of, in seconds since 1970."""
+    def shard_gained(self, shard: int) -> None:
+        """Begin with a shard."""
         ...
 
     def shard_lost(self, shard: int) -> None:
@@ -64,7 +64,11 @@ class Shard:
         self.number = number
         self.elector = elector
         self.is_closing = False
-        self.last_alive: float | None = None
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """Return the epoch in which we hold it; None if we may not write for it now."""
+        return self.elector.epoch if self.may_write() else None
 
     @property
     def is_held(self) -> bool:
@@ -92,6 +96,7 @@ class Shards:
         count: int,
         *,
         times: LeaseTimes | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         if not 1 < count <= MOST_SHARDS:
             raise ValueError(
@@ -104,6 +109,7 @@ class Shards:
         self._namespace = namespace
         self._name = name
         self._times = times or LeaseTimes()
+        self._annotations = annotations
         self._users: list[ShardUser] = []
         self._looked_at = self._clock.monotonic()
         self._handing_over: dict[int, asyncio.Task[None]] = {}
@@ -189,10 +195,7 @@ class Shards:
         for number, elector in enumerate(self._beyond, self.count):
             elector.observe(found.get(f"{self._name}-shard-{number}"))
         for shard in self._shards:
-            lease = found.get(f"{self._name}-shard-{shard.number}")
-            shard.elector.observe(lease)
-            if not shard.is_held:
-                shard.last_alive = _renewed(lease)
+            shard.elector.observe(found.get(f"{self._name}-shard-{shard.number}"))
         return True
 
     async def _keep_membership(self, can_see: bool) -> int | None:
@@ -216,7 +219,9 @@ class Shards:
             if shard.number not in kept:
                 shard.is_closing = True
                 self._tell_lost(shard)
-                self._handing_over[shard.number] = asyncio.ensure_future(self._release(shard))
+                self._handing_over[shard.number] = tasks.start(
+                    f"the hand-over of shard {shard.number}", self._release(shard)
+                )
 
     def _hand_over_uncounted(self) -> None:
         """Give everything back if all slots are others': they share out among themselves what we still hold."""
@@ -274,6 +279,7 @@ class Shards:
             f"{self._name}-{kind}-{number}",
             self.identity,
             times=self._times,
+            annotations=self._annotations if kind == "shard" else None,
             on_change=(lambda held: self._changed(number, held)) if kind == "shard" else None,
         )
 
@@ -284,15 +290,8 @@ class Shards:
                 self._tell_lost(shard)
             return
         for user in self._users:
-            user.shard_gained(number, shard.last_alive)
+            user.shard_gained(number)
 
     def _tell_lost(self, shard: Shard) -> None:
         for user in self._users:
             user.shard_lost(shard.number)
-
-
-def _renewed(lease: Json | None) -> float | None:
-    if lease is None:
-        return None
-    renewed = wire.convert(lease, Lease).spec.renew_time
-    return None if renewed is None else renewed.timestamp()

@@ -108,6 +108,10 @@ class Watch(Generic[T]):
 
     def _check_length(self, asked: float, lasted: float) -> None:
         self.ran_its_time = lasted >= asked - 1.0
+        if self.ran_its_time:
+            self._proof_was_silent = (
+                False  # the server is heard again, so a short watch proves something again
+            )
         if lasted < self._pace.short and not self._progressed:
             raise WatchBrokenError(
                 f"{self._act}: the server ended the watch after {lasted:.1f} s without an event"

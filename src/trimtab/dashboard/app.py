@@ -215,7 +215,8 @@ class DashboardApp:
         asked = decoded(body, _WhatIf)
         identity = await self._visible(asked.id, session)
         try:
-            return shown(what_if(_found(self._sources.horizontal.record(identity), identity), asked.edits))
+            record = _found(await self._sources.horizontal.record(identity), identity)
+            return shown(what_if(record, asked.edits))
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from trimtab.dashboard.app import DashboardApp
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.source import Controls, NoVertical, Sources
 from trimtab.dashboard.vertical import Elsewhere, OperatorVertical, RecommenderView, UpdaterView
+from trimtab.decide.horizontal import Observation
+from trimtab.decide.horizontal.owners import Found
 from trimtab.lab.serving import write_private
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView
@@ -26,14 +28,16 @@ def dashboard_for(
     access: Access | None = None,
     controls: Controls | None = None,
     hosts: tuple[str, ...] = (),
+    owners: Callable[[Observation], Awaitable[dict[str, Found]]] | None = None,
 ) -> DashboardApp:
     """Return a dashboard of an operator's HPAs (`HorizontalAutoscaler.autoscalers`) and, if given, its VPAs.
 
     Without `access` the app's own random `token` opens it. `hosts` are names besides loopback that it answers for.
+    `owners` (`HorizontalAutoscaler.owners_of`) looks up who owns the pods that a person looks at.
     """
     return DashboardApp(
         clock,
-        Sources(OperatorHorizontal(autoscalers), vertical or NoVertical()),
+        Sources(OperatorHorizontal(autoscalers, owners=owners), vertical or NoVertical()),
         access=access,
         controls=controls,
         hosts=hosts,

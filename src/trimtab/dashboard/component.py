@@ -18,15 +18,18 @@ from trimtab.dashboard.assembly import keep_address, serving
 from trimtab.dashboard.certificate import FileCertificate
 from trimtab.dashboard.elsewhere import InTheCluster
 from trimtab.dashboard.events import ClusterEvents
+from trimtab.dashboard.followed import REFRESH_SECONDS, FollowedSettings
 from trimtab.dashboard.guard import LOOPBACK
 from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.onlooker import Onlooker, started
+from trimtab.dashboard.onlooker import LookingCopy, Onlooker
 from trimtab.dashboard.served_vpas import ServedVPAs
 from trimtab.dashboard.source import Sources
 from trimtab.dashboard.vertical import OperatorVertical
 from trimtab.dashboard.views import EventView, Notice
+from trimtab.decide.horizontal import Observation
+from trimtab.decide.horizontal.owners import Found
 from trimtab.operator.assembly import Parts
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.component import HorizontalAutoscaler
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender import Recommender
@@ -35,9 +38,9 @@ from trimtab.operator.vertical.updater import Updater
 log = logging.getLogger(__name__)
 
 LOGINS: Final = ("cluster", "token")
-_LOOKS_ALONE: Final = Notice(
-    text="This page only looks. It decides for itself, from what the operator stored and with its own feature gates; "
-    "its numbers may be some seconds off, and nothing is written."
+_LOOKS_ALONE: Final = (
+    "This page only looks. It decides for itself, from what the operator stored; its numbers may be some seconds off, "
+    "and nothing is written."
 )
 _LOOKS_ON: Final = Notice(
     text="Another copy of this program leads. What you see is decided here from what that copy stored, and is not written."
@@ -53,19 +56,37 @@ class Dashboard:
         check(parts.settings)
         self._parts = parts
         self._announce = announce
-        self._owned = parts.horizontal is None
+        self._copy = (
+            LookingCopy(parts.clock, parts.client, parts.settings) if parts.horizontal is None else None
+        )
         fence = ClosedFence() if parts.horizontal is None else parts.fence
-        self._horizontal = parts.horizontal or _looking(parts)
         self._onlooker = Onlooker(
             parts.clock, self._horizontal, fence, parts.settings.sync_period.total_seconds()
         )
+        here = [*parts.loops, *(["horizontal"] if parts.horizontal is not None else [])]
+        self._followed = FollowedSettings(parts.client, parts.settings, here)
         self._events = ClusterEvents(parts.client)
-        self._source = OperatorHorizontal(self._horizontal.autoscalers, events=self._told)
+        self._source = OperatorHorizontal(
+            self._copy or self._horizontal.autoscalers,
+            events=self._told,
+            owners=self._owners_of,
+            looks=lambda: self._onlooker.looks,
+        )
         self._vpas = self._vertical()
+
+    @property
+    def _horizontal(self) -> HorizontalAutoscaler:
+        if self._copy is not None:
+            return self._copy.component
+        assert self._parts.horizontal is not None
+        return self._parts.horizontal
+
+    async def _owners_of(self, seen: Observation) -> dict[str, Found]:
+        return await self._horizontal.owners_of(seen)
 
     def health(self) -> dict[str, str]:
         """Return what is wrong, by name; what a component beside says itself is not said twice."""
-        return self._horizontal.health() if self._owned else {}
+        return self._horizontal.health() if self._copy is not None else {}
 
     def notices(self) -> tuple[Notice, ...]:
         """Return what a viewer should know about this program."""
@@ -75,21 +96,43 @@ class Dashboard:
         )
         if not self._onlooker.looks:
             return problems
-        return (_LOOKS_ALONE if self._owned else _LOOKS_ON, *problems)
+        if self._copy is None:
+            return (_LOOKS_ON, *problems)
+        lines = [*self._followed.lines(), *self._followed.left_alone()]
+        return (Notice(text=" ".join([_LOOKS_ALONE, *map(_sentence, lines)])), *problems)
 
     async def run(self) -> None:
         """Serve until cancelled."""
         settings = self._parts.settings
         async with AsyncExitStack() as stack:
-            if self._owned:
-                await stack.enter_async_context(started(self._horizontal))
+            await self._adopt()
+            if self._copy is not None:
+                stack.push_async_callback(self._copy.close)
+                self._copy.start()
             stack.push_async_callback(self._vpas.close)
             app = self._app()
             certificate = _certificate(settings)
             port = await self._serve(stack, app, certificate)
             self._tell(app, port)
-            loops = [self._onlooker.run(), self._vpas.run()]
+            loops = [self._onlooker.run(), self._vpas.run(), self._follow()]
             await asyncio.gather(*loops, *([certificate.run(self._parts.clock)] if certificate else []))
+
+    async def _follow(self) -> None:
+        """Take up the operator's settings whenever they change."""
+        while True:
+            await self._parts.clock.sleep(REFRESH_SECONDS)
+            await self._adopt()
+
+    async def _adopt(self) -> None:
+        await self._followed.refresh()
+        settings = self._followed.looking()
+        try:
+            if self._copy is not None:
+                self._onlooker.horizontal = await self._copy.adopt(settings)
+                self._onlooker.period = settings.sync_period.total_seconds()
+            await self._vpas.adopt()
+        except ValueError as error:
+            log.warning("the operator's settings cannot be used here: %s", error)
 
     async def _serve(
         self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
@@ -145,10 +188,10 @@ class Dashboard:
                 view,
                 recommender if isinstance(recommender, Recommender) else None,
                 updater if isinstance(updater, Updater) else None,
-                InTheCluster(parts.clock, parts.client, view, parts.settings),
+                InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical.settings),
             )
 
-        return ServedVPAs(parts, source)
+        return ServedVPAs(parts, source, lambda: self._followed.vertical.settings)
 
 
 def check(settings: Settings) -> None:
@@ -172,10 +215,8 @@ def check(settings: Settings) -> None:
         )
 
 
-def _looking(parts: Parts) -> HorizontalAutoscaler:
-    return HorizontalAutoscaler(
-        parts.clock, parts.client, parts.settings, rules=rules_of(parts.settings), fence=ClosedFence()
-    )
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def _certificate(settings: Settings) -> FileCertificate | None:

@@ -1,7 +1,7 @@
 """What the vertical loops of another process know, as far as the cluster tells it."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trimtab.clock import Clock
@@ -25,12 +25,13 @@ class InTheCluster:
     clock: Clock
     client: Client
     view: ClusterView
-    settings: VerticalSettings
+    settings: Callable[[], VerticalSettings]
+    """Returns the settings of recommender and updater, as far as they are known at the moment."""
 
     async def learned(self, vpa: str, standings: Standings) -> Learned | None:
         """Return what the recommender saved about a VPA."""
         try:
-            return await SavedHistory(self.clock, self.client, self.view).of(vpa, standings)
+            return await SavedHistory(self.clock, self.client, self.view, self.settings()).of(vpa, standings)
         except errors.ClusterError as error:
             log.info("the saved history of %s cannot be read: %s", vpa, error)
             return None
@@ -38,7 +39,7 @@ class InTheCluster:
     async def verdicts(self) -> Mapping[str, Verdict]:
         """Return what the next update loop would do with each pod."""
         try:
-            return await next_verdicts(self.view, self.settings, self.clock.now())
+            return await next_verdicts(self.client, self.view, self.settings(), self.clock.now())
         except errors.ClusterError as error:
             log.info("what the updater would do cannot be foreseen: %s", error)
             return {}

@@ -116,8 +116,7 @@ def _point(decision: Decision) -> Point:
         low=trail.lowest,
         high=trail.highest,
         metrics=tuple(
-            numbers_of(one, trail.tolerance) if isinstance(one, Proposal) else _NO_NUMBERS
-            for one in trail.proposals
+            numbers_of(one, decision) if isinstance(one, Proposal) else _NO_NUMBERS for one in trail.proposals
         ),
     )
 

@@ -7,12 +7,16 @@ import msgspec
 
 from trimtab.dashboard import states
 from trimtab.dashboard.history import History
-from trimtab.dashboard.naming import renamed
 from trimtab.dashboard.pods import pods_of
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.views import ConditionView, EventView, HorizontalPage, HorizontalRow
-from trimtab.decide.horizontal import Record, explain
+from trimtab.dashboard.whatif import owners_unknown
+from trimtab.decide.horizontal import Observation, Record, owners_to_find, verdict_of
+from trimtab.decide.horizontal.explanation import summary_of
+from trimtab.decide.horizontal.owners import Found
+from trimtab.decide.horizontal.viewing import NOT_ALLOWED, forbidden_metric, told_by_status
 from trimtab.model import wire
+from trimtab.model.hpa.naming import plain_names
 from trimtab.model.meta import Condition
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 
@@ -28,17 +32,21 @@ class OperatorHorizontal:
         autoscalers: Iterable[Autoscaler],
         history: History | None = None,
         events: Callable[[str], Awaitable[tuple[EventView, ...]]] | None = None,
+        owners: Callable[[Observation], Awaitable[dict[str, Found]]] | None = None,
+        looks: Callable[[], bool] = lambda: False,
     ) -> None:
         self._autoscalers = autoscalers
         self._history = history or History()
         self._events = events
+        self._owners = owners
+        self._looks = looks
         self._rows: dict[str, tuple[tuple[object, ...], HorizontalRow]] = {}
 
     def take(self) -> None:
         """Note what was decided since the last call."""
         self._history.take({one.uid: one.records for one in self._autoscalers})
         for one in self._autoscalers:
-            confirmed = one.memory.recommendations
+            confirmed = one.memory.own.recommendations
             if one.steady is not None and confirmed:
                 # A decision that would only repeat itself leaves no record, just a younger recommendation.
                 self._history.of(one.uid).lasts(confirmed[-1].at)
@@ -55,16 +63,25 @@ class OperatorHorizontal:
             basis = (id(one.hpa), id(_last(one)), one.problem)
             known = self._rows.get(one.uid)
             if known is None or (known[0] != basis and told < MOST_TOLD):
-                known = (basis, _row(one))
+                known = (basis, self._row(one))
                 told += 1
             found[one.uid] = known
         self._rows = found
         return sorted((row for _, row in found.values()), key=lambda row: row.id)
 
-    def record(self, identity: str) -> Record | None:
-        """Return the last decision about an HPA."""
+    async def record(self, identity: str) -> Record | None:
+        """Return the last decision about an HPA, with the owners of its pods where they can be looked up."""
         found = self._find(identity)
-        return _last(found) if found is not None else None
+        record = _last(found) if found is not None else None
+        return None if record is None else await self._with_owners(record)
+
+    async def _with_owners(self, record: Record) -> Record:
+        """Add the owners: counting by labels needs none, a person who looks wants to know them."""
+        seen = record.observation
+        if self._owners is None or not owners_to_find(seen.pods, seen.target, seen.owners):
+            return record
+        owners = await self._owners(seen)
+        return msgspec.structs.replace(record, observation=msgspec.structs.replace(seen, owners=owners))
 
     async def page(self, identity: str) -> HorizontalPage | None:
         """Return everything about one HPA."""
@@ -73,28 +90,65 @@ class OperatorHorizontal:
             return None
         past, record = self._history.of(found.uid), _last(found)
         page = HorizontalPage(
-            row=_row(found),
+            row=self._row(found),
             story=None,
             track=past.track(),
             problem=found.problem,
-            events=tuple(reversed(past.events)) if self._events is None else await self._events(identity),
+            events=_plain(
+                found, tuple(reversed(past.events)) if self._events is None else await self._events(identity)
+            ),
             spec=wire.to_builtins(found.hpa.spec),
         )
-        return page if record is None else _with_record(page, record)
+        if record is None:
+            return page
+        if why := self._forbidden(record):
+            told = told_by_status(found.hpa, why)
+            return msgspec.structs.replace(
+                page,
+                notice=". ".join((told.summary, *told.operator)),
+                conditions=conditions_of(found.hpa.status.conditions),
+            )
+        if record.decision.trail.extra:
+            record = await self._with_owners(record)
+        page = _with_record(page, record, can_look_up=self._owners is not None)
+        if not self._looks():
+            return page
+        # Another process acts. What it stored is true; what this page would store is never written.
+        return msgspec.structs.replace(page, conditions=conditions_of(found.hpa.status.conditions))
+
+    def _forbidden(self, record: Record) -> str:
+        """Return why this program, which only looks, may not read a metric that the operator may well read."""
+        return forbidden_metric(record.observation) if self._looks() else ""
+
+    def _row(self, autoscaler: Autoscaler) -> HorizontalRow:
+        row, record = _row(autoscaler), _last(autoscaler)
+        why = self._forbidden(record) if record is not None else ""
+        if not why:
+            return row
+        status = autoscaler.hpa.status
+        return msgspec.structs.replace(
+            row,
+            current=status.current_replicas,
+            desired=status.desired_replicas,
+            state=states.WAITING,
+            verdict=NOT_ALLOWED,
+            summary=told_by_status(autoscaler.hpa, why).summary,
+        )
 
     def _find(self, identity: str) -> Autoscaler | None:
         return next((one for one in self._autoscalers if _identity(one) == identity), None)
 
 
-def _with_record(page: HorizontalPage, record: Record) -> HorizontalPage:
+def _with_record(page: HorizontalPage, record: Record, *, can_look_up: bool) -> HorizontalPage:
     seen = record.observation
     return msgspec.structs.replace(
         page,
-        story=story_of(seen, record.decision),
+        story=story_of(record),
         pods=pods_of(record),
         pods_total=len(seen.pods),
         conditions=conditions_of(record.decision.status.conditions),
         honours_tolerance=seen.gates.hpa_configurable_tolerance,
+        owners_unknown=owners_unknown(seen, can_look_up=can_look_up),
     )
 
 
@@ -109,6 +163,14 @@ def conditions_of(conditions: Iterable[Condition]) -> tuple[ConditionView, ...]:
             since=one.last_transition_time.timestamp() if one.last_transition_time else None,
         )
         for one in conditions
+    )
+
+
+def _plain(autoscaler: Autoscaler, events: Iterable[EventView]) -> tuple[EventView, ...]:
+    """Return events with metrics called by their short names; the cluster's own keep upstream's wording."""
+    metrics = autoscaler.hpa.spec.metrics
+    return tuple(
+        msgspec.structs.replace(event, message=plain_names(event.message, metrics)) for event in events
     )
 
 
@@ -139,14 +201,14 @@ def _row(autoscaler: Autoscaler) -> HorizontalRow:
         )
     if record is None:
         return row
-    story = explain(record.decision)
+    decision, verdict = record.decision, verdict_of(record.decision)
     return msgspec.structs.replace(
         row,
-        current=story.current,
-        desired=story.desired,
-        state=states.state_of(story.verdict),
-        verdict=str(story.verdict),
-        summary=renamed(story.summary, record.observation, record.decision),
+        current=decision.current,
+        desired=decision.desired,
+        state=states.state_of(verdict),
+        verdict=str(verdict),
+        summary=summary_of(record.observation, decision),
         at=record.decision.now,
         is_dry_run=autoscaler.is_dry_run or record.is_dry_run,
     )

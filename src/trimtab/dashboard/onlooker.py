@@ -7,13 +7,15 @@ that may become the leader it works only while that operator does not lead.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.fence import Fence
-from trimtab.operator.horizontal.component import HorizontalAutoscaler
+from trimtab.cluster.client import Client
+from trimtab.cluster.fence import ClosedFence, Fence
+from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +25,9 @@ class Onlooker:
 
     def __init__(self, clock: Clock, horizontal: HorizontalAutoscaler, fence: Fence, period: float) -> None:
         self._clock = clock
-        self._horizontal = horizontal
+        self.horizontal = horizontal
         self._fence = fence
-        self._period = period
+        self.period = period
 
     @property
     def looks(self) -> bool:
@@ -35,34 +37,65 @@ class Onlooker:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            if self.looks and self._horizontal.is_started:
+            if self.looks and self.horizontal.is_started:
                 try:
                     await self.step()
                 except errors.ClusterError as error:
                     log.warning("the cluster cannot be looked at: %s", error)
-            await self._clock.sleep(self._period if self._horizontal.is_started else 1.0)
+            await self._clock.sleep(self.period if self.horizontal.is_started else 1.0)
 
     async def step(self) -> None:
         """Decide about every HPA once; stop as soon as this process leads."""
-        # What is remembered belongs to whoever acts, and is taken from the objects as they are stored.
-        self._horizontal.autoscalers.start_over()
-        async for one, record in self._horizontal.look_on():
+        async for one, record in self.horizontal.look_on():
             if not self.looks:
                 return
-            one.is_resumed = False
             if not one.is_gone and record.observation.hpa.metadata.uid == one.uid:
                 one.records.append(record)
             # Thousands of them take a while, and the page wants to be answered meanwhile.
             await asyncio.sleep(0)
 
 
-@asynccontextmanager
-async def started(horizontal: HorizontalAutoscaler) -> AsyncIterator[None]:
-    """Keep the caches of a component that never acts while the context lasts."""
-    starting = asyncio.ensure_future(horizontal.start())
-    try:
-        yield
-    finally:
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
-        await horizontal.close()
+class LookingCopy:
+    """A component that never acts, made anew whenever the settings of the operator that acts change.
+
+    Which kinds and namespaces are watched is settled when a component starts, so a running one cannot take them up.
+    """
+
+    def __init__(self, clock: Clock, client: Client, settings: Settings) -> None:
+        self._clock = clock
+        self._client = client
+        self._settings = settings
+        self.component = self._made(settings)
+        self._starting: asyncio.Task[None] | None = None
+
+    def __iter__(self) -> Iterator[Autoscaler]:
+        yield from self.component.autoscalers
+
+    def start(self) -> None:
+        """Begin to watch; the first lists come in meanwhile."""
+        self._starting = asyncio.ensure_future(self.component.start())
+
+    async def adopt(self, settings: Settings) -> HorizontalAutoscaler:
+        """Return the component that goes by these settings; raise ValueError if they are wrong."""
+        if settings is not self._settings and settings != self._settings:
+            fresh = self._made(settings)
+            was_started = self._starting is not None
+            await self.close()
+            self.component, self._settings = fresh, settings
+            if was_started:
+                self.start()
+        return self.component
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._starting is None:
+            return
+        self._starting.cancel()
+        await asyncio.gather(self._starting, return_exceptions=True)
+        self._starting = None
+        await self.component.close()
+
+    def _made(self, settings: Settings) -> HorizontalAutoscaler:
+        return HorizontalAutoscaler(
+            self._clock, self._client, settings, rules=rules_of(settings), fence=ClosedFence()
+        )

@@ -2,9 +2,12 @@
 
 from typing import Final
 
+import msgspec
+
 from trimtab.dashboard.views import PodView
 from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Record
 from trimtab.decide.horizontal.proposals.proposal import Proposal
+from trimtab.decide.horizontal.selection import foreign_pods
 from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.quantity import Quantity
 from trimtab.model.resources import MEMORY
@@ -14,7 +17,7 @@ MOST_PODS: Final = 500
 
 
 def pods_of(record: Record) -> tuple[PodView, ...]:
-    """Return the pods, those that are left out first, for they are what people look for."""
+    """Return the pods; those that are left out or not the target's own come first."""
     seen, trail = record.observation, record.decision.trail
     left_out = {one.pod: one.why for one in trail.left_out}
     refused = {
@@ -23,8 +26,16 @@ def pods_of(record: Record) -> tuple[PodView, ...]:
         if isinstance(proposal, Proposal)
         for pod, rule in proposal.refused
     }
-    ordered = sorted(seen.pods, key=lambda one: (one.name not in left_out, one.name))
-    return tuple(_pod(one, seen, left_out, refused) for one in ordered[:MOST_PODS])
+    foreign = foreign_pods(seen.pods, seen.target, seen.owners) if trail.extra else {}
+    odd = left_out | foreign
+    ordered = sorted(seen.pods, key=lambda pod: (pod.name not in odd, pod.name))
+    views = tuple(_pod(pod, seen, left_out, refused) for pod in ordered[:MOST_PODS])
+    return tuple(
+        msgspec.structs.replace(view, is_foreign=True, why=foreign[view.name])
+        if view.name in foreign
+        else view
+        for view in views
+    )
 
 
 def _pod(pod: PodFacts, seen: Observation, left_out: dict[str, str], refused: dict[str, str]) -> PodView:

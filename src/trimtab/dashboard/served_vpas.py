@@ -11,6 +11,7 @@ from trimtab.dashboard.views import VerticalPage, VerticalRow
 from trimtab.model.gates import FeatureGates
 from trimtab.operator.assembly import Parts
 from trimtab.operator.caches import Caches
+from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.assembly import compat_of
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import VPAS
@@ -23,10 +24,16 @@ SEEK_SECONDS: Final = 30.0
 class ServedVPAs:
     """A source of VPAs that is empty until there is something to watch."""
 
-    def __init__(self, parts: Parts, source: Callable[[ClusterView], OperatorVertical]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        source: Callable[[ClusterView], OperatorVertical],
+        settings: Callable[[], Settings],
+    ) -> None:
         self._parts = parts
+        self._settings = settings
         self._make = source
-        self._source = source(parts.site.view) if parts.site is not None else None
+        self._source = source(parts.site.view.size_pods()) if parts.site is not None else None
         self._caches: Caches | None = None
         self._view = parts.site.view if parts.site is not None else None
 
@@ -53,17 +60,22 @@ class ServedVPAs:
         discovery = Discovery(self._parts.client)
         while not await self._is_served(discovery):
             await self._parts.clock.sleep(SEEK_SECONDS)
-        settings = self._parts.settings
-        self._caches = Caches(self._parts.client, settings.watch_namespaces)
-        self._view = ClusterView(
-            self._parts.client,
-            self._caches,
-            gates=FeatureGates.parse(settings.feature_gates),
-            compat=compat_of(settings.compat),
-        )
+        self._caches = Caches(self._parts.client, self._parts.settings.watch_namespaces)
+        self._view = ClusterView(self._parts.client, self._caches).size_pods()
+        self._set_rules(self._view)
         # Shown at once: a kind that may not be listed must not hide the others.
         self._source = self._make(self._view)
         await self._view.wait_synced()
+
+    async def adopt(self) -> None:
+        """Go by the settings as they are now, if the view is this page's own."""
+        if self._caches is not None and self._view is not None:
+            self._set_rules(self._view)
+            await self._view.begin()
+
+    def _set_rules(self, view: ClusterView) -> None:
+        settings = self._settings()
+        view.gates, view.compat = FeatureGates.parse(settings.feature_gates), compat_of(settings.compat)
 
     async def close(self) -> None:
         """Stop watching."""

@@ -23,8 +23,8 @@ class HorizontalSource(Protocol):
         """Return everything about one HPA; None if there is none of that id."""
         ...
 
-    def record(self, identity: str) -> Record | None:
-        """Return the last decision with its observation, for the what-if."""
+    async def record(self, identity: str) -> Record | None:
+        """Return the last decision with its observation and the owners of its pods, for the what-if."""
         ...
 
 

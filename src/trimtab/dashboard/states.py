@@ -14,6 +14,7 @@ WAITING: Final = "waiting"
 _STATES = {
     Verdict.SCALES_UP: SCALING,
     Verdict.SCALES_DOWN: SCALING,
+    Verdict.EARLIER_RECOMMENDATION: SCALING,
     Verdict.ABOVE_MAXIMUM: SCALING,
     Verdict.BELOW_MINIMUM: SCALING,
     Verdict.PAUSED: PAUSED,

@@ -3,33 +3,29 @@
 from math import isfinite
 
 from trimtab.dashboard.limits import down_limits, up_limits
-from trimtab.dashboard.naming import labels_of, renamed
 from trimtab.dashboard.reasons import why_not_less, why_not_more
 from trimtab.dashboard.states import state_of
 from trimtab.dashboard.views import MetricView, Story
-from trimtab.decide.horizontal import Decision, Explanation, Observation, explain
+from trimtab.decide.horizontal import Decision, Record, explain
 from trimtab.decide.horizontal.explanation import MetricStory
 from trimtab.decide.horizontal.proposals.proposal import Proposal, Result
-from trimtab.decide.horizontal.tolerance import Tolerance
-from trimtab.decide.horizontal.units import break_even, is_percent
+from trimtab.decide.horizontal.units import edges_of, is_average, is_percent
 from trimtab.model.resources import CPU, MEMORY
 
-GO_SELECTOR = "(&LabelSelector{"
-"""How a metric's selector begins where Kubernetes spells it."""
 
-
-def story_of(seen: Observation, decision: Decision) -> Story:
+def story_of(record: Record) -> Story:
     """Tell one decision."""
-    told, trail = explain(decision), decision.trail
+    seen, decision = record.observation, record.decision
+    told, trail = explain(record), decision.trail
     normalized = trail.normalized
     remembered = normalized.stabilized.recommendations if normalized else decision.memory.recommendations
     return Story(
         verdict=str(told.verdict),
         state=state_of(told.verdict),
-        summary=renamed(told.summary, seen, decision),
-        next_step=renamed(told.next_step, seen, decision),
-        more=renamed(why_not_more(decision), seen, decision),
-        less=renamed(why_not_less(seen, decision), seen, decision),
+        summary=told.summary,
+        next_step=told.next_step,
+        more=why_not_more(seen, decision),
+        less=why_not_less(seen, decision),
         current=decision.current,
         desired=decision.desired,
         asked=trail.asked,
@@ -41,49 +37,45 @@ def story_of(seen: Observation, decision: Decision) -> Story:
         extra=trail.extra,
         fallback=trail.fallback,
         limit=told.limit,
+        ignored=told.ignored,
         tolerance_up=finite(trail.tolerance.up) or 0.0,
         tolerance_down=finite(trail.tolerance.down) or 0.0,
-        metrics=_metrics(seen, told, decision),
+        metrics=tuple(
+            _metric(words, found, decision)
+            for words, found in zip(told.metrics, trail.proposals, strict=True)
+        ),
         up=up_limits(seen, decision),
         down=down_limits(seen, decision),
         window=tuple((one.at, one.replicas) for one in remembered or ()),
     )
 
 
-def _metrics(seen: Observation, told: Explanation, decision: Decision) -> tuple[MetricView, ...]:
-    trail = decision.trail
-    labels = labels_of(seen, decision)
-    return tuple(
-        _metric(label, words, found, trail.tolerance)
-        for label, words, found in zip(labels, told.metrics, trail.proposals, strict=False)
-    )
-
-
-def _metric(label: str, words: MetricStory, found: Result, tolerance: Tolerance) -> MetricView:
+def _metric(words: MetricStory, found: Result, decision: Decision) -> MetricView:
     if not isinstance(found, Proposal):
         return MetricView(
-            name=words.name,
-            label=label,
+            name=f"{found.type} metric",
+            label=words.name,
             type=found.type,
             problem=words.problem,
             stand_in=words.stand_in,
             replicas=words.replicas,
             is_winner=words.is_winner,
         )
-    value, target, up, down = numbers_of(found, tolerance)
+    value, target, up, down = numbers_of(found, decision)
     return MetricView(
-        name=words.name if GO_SELECTOR not in words.name else f"{found.type} metric {label}",
-        label=label,
+        name=_full_name(found),
+        label=words.name,
         type=found.type,
         unit=unit_of(found),
+        is_per_pod=is_average(found.status),
         value=value,
         target=target,
         up=up,
         down=down,
         value_text=words.value,
         target_text=words.target,
-        up_text=words.scales_up_above,
-        down_text=words.scales_down_below,
+        up_text=words.more_above,
+        down_text=words.fewer,
         ratio=None if words.ratio is None else finite(words.ratio),
         replicas=words.replicas,
         is_winner=words.is_winner,
@@ -91,11 +83,23 @@ def _metric(label: str, words: MetricStory, found: Result, tolerance: Tolerance)
     )
 
 
-def numbers_of(proposal: Proposal, tolerance: Tolerance) -> tuple[float | None, ...]:
-    """Return value, target, and the upper and lower edge of the tolerance, in the metric's own unit."""
+def _full_name(proposal: Proposal) -> str:
+    """Return what kind of number it is, for those who do not know the metric."""
+    if is_percent(proposal.status):
+        return f"{proposal.type} metric, percent of requests"
+    return (
+        f"{proposal.type} metric, average per pod"
+        if is_average(proposal.status)
+        else f"{proposal.type} metric"
+    )
+
+
+def numbers_of(proposal: Proposal, decision: Decision) -> tuple[float | None, ...]:
+    """Return value, target, and the values beyond which it asks for more or fewer, in the metric's own unit."""
     divisor = 1.0 if is_percent(proposal.status) else 1000.0
-    up, down = break_even(proposal, tolerance)
-    return tuple(finite(amount / divisor) for amount in (proposal.value, proposal.target, up, down))
+    edges = edges_of(proposal, decision.trail.tolerance, decision.current)
+    down = None if edges.down < 0 else finite(edges.down / divisor)
+    return *(finite(amount / divisor) for amount in (proposal.value, proposal.target, edges.up)), down
 
 
 def unit_of(proposal: Proposal) -> str:

@@ -13,18 +13,19 @@ from trimtab.dashboard.views import AmountView, EventView, SizedPod, VerticalPag
 from trimtab.decide.vertical.actions import Verdict
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.control import Claim
+from trimtab.decide.vertical.estimate import Bound
 from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
+from trimtab.decide.vertical.recommend import Derivation
 from trimtab.decide.vertical.recommender import VPARecommendation
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.model.pod import Pod
 from trimtab.model.quantity import Quantity
+from trimtab.model.readable import readable_amount
 from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 
 MOST_PODS: Final = 300
-MANY_CORES: Final = 10
-"""From here on thousandths of a core are noise: 18.2 cores, not 18218m."""
 
 
 class RecommenderView(Protocol):
@@ -147,6 +148,10 @@ class OperatorVertical:
         )
         texts = [readable(resource, one[resource]) if resource in one else "" for one in bounds]
         container = entry.container_name
+        derived = self._derivations(vpa, container, resource)
+        if "upper_bound" in derived and not derived["upper_bound"].is_known:
+            # A bound that grows with ignorance is no bound: 1,330 cores after two samples.
+            upper, texts[2] = None, f"no bound yet: {derived['upper_bound'].sample_text}"
         return AmountView(
             container=container,
             resource=resource,
@@ -161,16 +166,19 @@ class OperatorVertical:
             samples=samples_of(model, container) if model is not None else 0,
             histogram=bars_of(state.table, model, container, resource) if state and model else (),
             requests=tuple(_requests(pods, container, resource)),
-            reasons=tuple(self._reasons(vpa, container, resource)),
+            reasons=tuple(f"{bound.replace('_', ' ')}: {one}" for bound, one in derived.items()),
         )
 
-    def _reasons(self, vpa: str, container: str, resource: str) -> Iterable[str]:
+    def _derivations(self, vpa: str, container: str, resource: str) -> dict[Bound, Derivation]:
+        """Return how each bound of a container came about."""
         found = self.recommender.recommendation(vpa) if self.recommender is not None else None
-        for one in found.containers if found is not None else ():
-            if one.name == container:
-                for bound, amounts in one.reasons.items():
-                    if resource in amounts:
-                        yield f"{bound}: {amounts[resource]}"
+        return {
+            bound: amounts[resource]
+            for recommended in (found.containers if found is not None else ())
+            if recommended.name == container
+            for bound, amounts in recommended.reasons.items()
+            if resource in amounts
+        }
 
 
 @dataclass(frozen=True)
@@ -219,14 +227,8 @@ def _sizes(amounts: ResourceList) -> str:
 
 
 def readable(resource: str, amount: Quantity) -> str:
-    """Return an amount as people read it: memory in units of 1024, many cores as such, the rest as it is written."""
-    size, units = amount.as_float(), ["B", "KiB", "MiB", "GiB", "TiB"]
-    if resource != MEMORY:
-        return f"{size:.3g} cores" if resource == CPU and size >= MANY_CORES else str(amount)
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
-        del units[0]
-    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:.0f} {units[0]}"
+    """Return an amount as people read it."""
+    return readable_amount(resource, amount.milli_value())
 
 
 def _row(vpa: VerticalPodAutoscaler, claim: Claim | None = None) -> VerticalRow:

@@ -58,18 +58,20 @@ class MetricView(View):
     """What one metric said, in words and as numbers in its own unit."""
 
     name: str
-    """As events and conditions call it."""
+    """What kind of number it is."""
     label: str
     """In short: the resource or the metric."""
     type: str
     unit: str = ""
     """`%`, `cores`, `bytes` or nothing."""
+    is_per_pod: bool = False
+    """Whether the numbers are an average over the pods."""
     value: float | None = None
     target: float | None = None
     up: float | None = None
     """It asks for more above this value."""
     down: float | None = None
-    """It asks for less below this value."""
+    """It asks for fewer below this value, or at it."""
     value_text: str = ""
     target_text: str = ""
     up_text: str = ""
@@ -116,6 +118,8 @@ class Story(View):
     """Of those counted, how many are more than the target has."""
     fallback: str
     limit: str
+    ignored: tuple[str, ...]
+    """Fields of the spec that have no effect, because their feature gate is off."""
     tolerance_up: float
     tolerance_down: float
     metrics: tuple[MetricView, ...]
@@ -132,6 +136,8 @@ class PodView(View):
     phase: str
     is_ready: bool
     is_counted: bool
+    is_foreign: bool = False
+    """Whether it counts although it is not the target's own."""
     why: str = ""
     samples: tuple[str, ...] = ()
     """One per metric; empty where the metric is not one of pods or has no sample."""
@@ -190,10 +196,14 @@ class HorizontalPage(View):
     track: Track = Track()
     problem: str = ""
     """Why the spec cannot be decided on."""
+    notice: str = ""
+    """Why this program cannot decide, and what the operator last decided by the HPA's status."""
     spec: dict[str, object] = msgspec.field(default_factory=dict)
     """The spec as JSON, from which the what-if form starts."""
     honours_tolerance: bool = True
     """Whether the gate is on under which `tolerance` counts."""
+    owners_unknown: str = ""
+    """Why the what-if cannot count pods by owner; empty if it can."""
 
 
 class BucketView(View):

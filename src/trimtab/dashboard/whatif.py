@@ -12,12 +12,12 @@ import msgspec
 from trimtab.dashboard.readings import Wanted, aimed, proposal_of
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.views import Story
-from trimtab.decide.horizontal import Failed, Memory, Observation, Record, decide
+from trimtab.decide.horizontal import Failed, Memory, Observation, Record, decide, owners_to_find
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.units import is_percent
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
-from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, SelectionStrategy
 
 _STAND_IN: Final = {
     "apiVersion": "autoscaling/v2",
@@ -59,7 +59,7 @@ class RefusedEditsError(ValueError):
 def what_if(record: Record, edits: Edits) -> Story:
     """Decide once more on the record's observation with the edits, at the record's own moment."""
     seen = edited(record, edits)
-    return story_of(seen, decide(seen, moment_of(record)))
+    return story_of(Record(observation=seen, decision=decide(seen, moment_of(record))))
 
 
 def moment_of(record: Record) -> datetime:
@@ -80,7 +80,19 @@ def edited(record: Record, edits: Edits) -> Observation:
     return _with_metrics(msgspec.structs.replace(seen, **changes), moment_of(record), edits.metrics)
 
 
+def owners_unknown(seen: Observation, *, can_look_up: bool = False) -> str:
+    """Return why pods cannot be counted by owner in a what-if; empty if they can."""
+    if not seen.gates.hpa_selection_strategy:
+        return "the operator's feature gate HPASelectionStrategy is off"
+    if can_look_up or not owners_to_find(seen.pods, seen.target, seen.owners):
+        return ""
+    return "the owners of these pods are not known here; counting by labels does not look them up"
+
+
 def _spec(seen: Observation, edits: Edits) -> HorizontalPodAutoscaler:
+    why = owners_unknown(seen)
+    if edits.selection_strategy == SelectionStrategy.OWNER_REFERENCE and why:
+        raise RefusedEditsError(f"selectionStrategy: {why}")
     fields = {
         "minReplicas": edits.min_replicas,
         "maxReplicas": edits.max_replicas,

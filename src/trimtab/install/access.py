@@ -3,8 +3,16 @@
 from collections.abc import Iterator
 from typing import Final
 
-from trimtab.install.names import ENABLED, UPDATER, ours, selector, thing, where_enabled
-from trimtab.install.rights import PEOPLE_READ, PEOPLE_WRITE, RIGHTS, Rights
+from trimtab.install.names import (
+    ENABLED,
+    STATUS_LEASE_NAMESPACE,
+    UPDATER,
+    ours,
+    selector,
+    thing,
+    where_enabled,
+)
+from trimtab.install.rights import PEOPLE_READ, PEOPLE_WRITE, RIGHTS, SETTINGS_READ, Rights
 from trimtab.install.tree import NAMESPACE, Each, If, Item, Not, Text, Tree, Val
 
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -36,10 +44,15 @@ def _roles_of(component: str, rights: Rights) -> Iterator[Tree]:
         whole = f"{name}-cluster"
         yield _cluster_role(whole, rights.cluster)
         yield _cluster_binding(whole, whole, component)
-    for where, rules in ((NAMESPACE, rights.home), ("kube-system", rights.system)):
+    places = (
+        (name, NAMESPACE, rights.home),
+        (name, "kube-system", rights.system),
+        (f"{name}-status", STATUS_LEASE_NAMESPACE, rights.status),
+    )
+    for role_name, where, rules in places:
         if rules:
-            role = ours(f"{_RBAC}/v1", "Role", name, component, namespace=where, rules=list(rules))
-            for tree in (role, _binding(name, "Role", component, where)):
+            role = ours(f"{_RBAC}/v1", "Role", role_name, component, namespace=where, rules=list(rules))
+            for tree in (role, _binding(role_name, "Role", component, where)):
                 # A role whose only rule is conditional goes with it: an empty role is a question to every reader.
                 yield If(rules[0].condition, tree) if len(rules) == 1 and isinstance(rules[0], If) else tree
 
@@ -80,13 +93,30 @@ def _roles_of_people() -> list[Tree]:
         role = _cluster_role(name, rules)
         role["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{join}": "true" for join in joins}
         found.append(role)
-    return found
+    return [*found, *_settings_for_everybody()]
+
+
+def _settings_for_everybody() -> list[Tree]:
+    """Return the right to see by which settings the operator decides: a viewer of one namespace explains by them."""
+    name = "trimtab-settings-view"
+    everybody = {"kind": "Group", "name": "system:authenticated", "apiGroup": _RBAC}
+    return [
+        ours(f"{_RBAC}/v1", "Role", name, rules=list(SETTINGS_READ)),
+        ours(
+            f"{_RBAC}/v1",
+            "RoleBinding",
+            name,
+            roleRef={"apiGroup": _RBAC, "kind": "Role", "name": name},
+            subjects=[everybody],
+        ),
+    ]
 
 
 def policies() -> list[Tree]:
     """Return the policy that lets the updater change labels and annotations of pods, and no more (S4).
 
-    RBAC knows verbs and resources, not fields: `patch pods` alone would allow another image.
+    RBAC knows verbs and resources, not fields: `patch pods` alone would allow another image, and `create pods`, which
+    dry runs need, any pod at all.
     """
     name = "trimtab-updater-pods"
     registration = "admissionregistration.k8s.io/v1"
@@ -94,7 +124,7 @@ def policies() -> list[Tree]:
     pods = {
         "apiGroups": [""],
         "apiVersions": ["v1"],
-        "operations": ["UPDATE"],
+        "operations": ["CREATE", "UPDATE"],
         "resources": ["pods"],
         "scope": "Namespaced",
     }
@@ -108,10 +138,15 @@ def policies() -> list[Tree]:
             "matchConditions": [{"name": "by-the-updater", "expression": account}],
             "validations": [
                 {
-                    "expression": "object.spec == oldObject.spec",
+                    "expression": "request.operation != 'UPDATE' || object.spec == oldObject.spec",
                     "message": "Trimtab's updater may change a pod's size, labels and annotations only",
                     "reason": "Forbidden",
-                }
+                },
+                {
+                    "expression": "request.operation != 'CREATE' || (has(request.dryRun) && request.dryRun)",
+                    "message": "Trimtab's updater may create pods in dry runs only",
+                    "reason": "Forbidden",
+                },
             ],
         },
     )

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from trimtab.install import access, monitoring, network, workloads
+from trimtab.install import access, monitoring, network, state_metrics, workloads
 from trimtab.install.names import thing
 from trimtab.install.tree import NAMESPACE, Both, Condition, If, Not, Tree, Val, Values, holds, resolve
 from trimtab.install.values import ValueProblem
@@ -12,6 +12,10 @@ CHECKS: Final[tuple[tuple[Condition, str], ...]] = (
     (
         Both(Val("adapter.enabled"), Both(Not(Val("adapter.caBundle")), Not(Val("adapter.injectCaFrom")))),
         "adapter.enabled needs adapter.caBundle or adapter.injectCaFrom, to verify its certificate; see docs/install.md",
+    ),
+    (
+        Both(Val("networkPolicy.enabled"), Not(Val("networkPolicy.apiServerCidrs"))),
+        "networkPolicy.apiServerCidrs is empty, which would allow every address; name the API server's, or 0.0.0.0/0 and ::/0",
     ),
     (Not(Val("featureGates")), "featureGates must name at least one gate, for example HPAScaleToZero: true"),
 )
@@ -32,7 +36,7 @@ def parts() -> dict[str, list[Tree]]:
         "networkpolicies": network.policies(),
         "deployments": workloads.deployments(),
         "disruptionbudgets": access.disruption_budgets(),
-        "monitoring": monitoring.monitors(),
+        "monitoring": [*monitoring.monitors(), *state_metrics.state_metrics()],
     }
 
 

@@ -15,6 +15,7 @@ from trimtab.install.tree import (
     Both,
     Condition,
     Each,
+    Either,
     If,
     Item,
     Joined,
@@ -194,5 +195,7 @@ def _condition(condition: Condition) -> str:
             return f"not ({_condition(condition.condition)})"
         case Both():
             return f"and ({_condition(condition.one)}) ({_condition(condition.other)})"
+        case Either():
+            return f"or ({_condition(condition.one)}) ({_condition(condition.other)})"
         case Val():
             return f"$.Values.{condition.path}"

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from trimtab.install.tree import NAMESPACE, Condition, If, Not, Tree, Val
+from trimtab.install.tree import NAMESPACE, Condition, If, Not, Text, Tree, Val
 
 HORIZONTAL: Final = "horizontal"
 RECOMMENDER: Final = "recommender"
@@ -21,13 +21,28 @@ ENABLED: Final[dict[str, Condition]] = {
 }
 """The programs, each with an account of its own (S1), and when each is installed."""
 
+VALUES: Final = {
+    HORIZONTAL: "horizontal",
+    RECOMMENDER: "vertical.recommender",
+    UPDATER: "vertical.updater",
+    ADMISSION: "vertical.admission",
+    ADAPTER: "adapter",
+    DASHBOARD: "dashboard",
+}
+"""Where the values of each program are."""
+
 HEALTH_PORT: Final = 8080
 WEBHOOK_PORT: Final = 8000
 ADAPTER_PORT: Final = 6443
 DASHBOARD_PORT: Final = 8443
 WEBHOOK_SERVICE: Final = "trimtab-webhook"
+STATUS_LEASE: Final = Val("vertical.admission.statusLease.name")
+STATUS_LEASE_NAMESPACE: Final = Val("vertical.admission.statusLease.namespace")
+WEBHOOK_CONFIGURATIONS: Final = (Text(NAMESPACE, "-vpa"), "vpa-webhook-config")
+"""Under either --webhook-naming."""
 WEBHOOK_SECRET: Final = "trimtab-webhook-tls"  # noqa: S105 - a name
 DASHBOARD_CERTIFICATE: Final = Val("dashboard.certificateSecret")
+PROVES_REPLACEMENTS: Final = Val("vertical.updater.proveReplacements")
 OWN_CERTIFICATE: Final = Not(Val("vertical.admission.certificateSecret"))
 
 _APP: Final = {"app.kubernetes.io/name": "trimtab"}

@@ -83,7 +83,7 @@ def adapter_configuration() -> list[Tree]:
     configuration = Text(
         "apiVersion: adapter.trimtab.dev/v1alpha1\n"
         "kind: AdapterConfiguration\n"
-        f"listen: {{address: 0.0.0.0, port: {names.ADAPTER_PORT}}}\n"
+        f"listen: {{address: '::', port: {names.ADAPTER_PORT}}}\n"
         "tls: {certificateFile: tls.crt, keyFile: tls.key}\n"
         "sources:\n"
         "  - name: prometheus\n"
@@ -141,7 +141,7 @@ def _callers(component: str) -> list[Tree]:
 
 def _called(component: str) -> list[Tree]:
     dns = {"namespaceSelector": _named("kube-system")}
-    allowed = [
+    allowed: list[Tree] = [
         _allow("to", [dns], [{"protocol": "UDP", "port": 53}, _tcp(53)]),
         _allow(
             "to",
@@ -152,7 +152,7 @@ def _called(component: str) -> list[Tree]:
     if component == names.ADAPTER:
         # Where Prometheus is only its address says, so any peer on its port.
         allowed.append({"ports": [_tcp(Val("adapter.prometheusPort"))]})
-    return allowed
+    return [*allowed, Each(f"{names.VALUES[component]}.extraEgress", Item())]
 
 
 def _api_server() -> Tree:

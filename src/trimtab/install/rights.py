@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trimtab.cluster.sharding import MOST_SHARDS
 from trimtab.install import names
-from trimtab.install.tree import Each, If, Item, Text, Tree, Val
+from trimtab.install.tree import Both, Condition, Each, If, Item, Not, Text, Tree, Val
 
 Rule = dict[str, Any]
 
@@ -19,7 +19,7 @@ _APPS = ("deployments", "replicasets", "statefulsets")
 _FOLLOW = ("list", "watch")
 
 
-def _rule(group: str, resources: Tree, *verbs: str, named: str | tuple[str, ...] = ()) -> Rule:
+def _rule(group: str, resources: Tree, *verbs: str, named: str | Val | tuple[Tree, ...] = ()) -> Rule:
     rule: Rule = {
         "apiGroups": [group],
         "resources": list(resources) if isinstance(resources, tuple) else resources,
@@ -27,7 +27,7 @@ def _rule(group: str, resources: Tree, *verbs: str, named: str | tuple[str, ...]
     }
     if not named:
         return rule
-    return {**rule, "resourceNames": [named] if isinstance(named, str) else list(named)}
+    return {**rule, "resourceNames": [named] if isinstance(named, str | Val) else list(named)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class Rights:
     """In our own namespace."""
     system: tuple[Tree, ...] = ()
     """In kube-system."""
+    status: tuple[Tree, ...] = ()
+    """In the namespace of admission's status Lease."""
 
 
 _TELL = _rule("events.k8s.io", ("events",), "create", "patch")
@@ -58,22 +60,49 @@ def _scales(*verbs: str) -> Each:
     return Each("scalable", {"apiGroups": [Item("group")], "resources": [scale], "verbs": list(verbs)})
 
 
-def _lease(name: str) -> tuple[Rule, ...]:
-    # RBAC cannot narrow creation to a name: the name is not yet known when it is asked.
-    group = "coordination.k8s.io"
-    return _rule(group, ("leases",), "create"), _rule(group, ("leases",), "get", "update", named=name)
+_LEASES = "coordination.k8s.io"
 
 
-def _shards(name: str, value: str) -> tuple[Tree, ...]:
-    """Rights of a program that shares its work out: to see all Leases here, and to write those of its shards."""
-    group = "coordination.k8s.io"
-    leases = tuple(f"{name}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS))
+# RBAC cannot narrow creation to a name: the name is not yet known when it is asked.
+_CREATE_LEASES = _rule(_LEASES, ("leases",), "create")
+_LIVE, _DRY = Not(Val("dryRun")), Val("dryRun")
+
+
+def _over(*names: Tree) -> Rule:
+    return _rule(_LEASES, ("leases",), "get", "update", named=names)
+
+
+def _lease(*name: str | Val) -> tuple[Tree, ...]:
+    """Return rights over the Lease of a program, or over that of its dry run."""
+    return If(_LIVE, _over(Text(*name))), If(_DRY, _over(Text(*name, "-dry-run")))
+
+
+def _leases(value: str, condition: Condition | None, *name: str | Val) -> tuple[Tree, ...]:
+    """Rights of a program that may share its work out: over one Lease, or over those of its shards instead."""
     shared = Val(value)
-    return (
-        If(shared, _rule(group, ("leases",), "list")),
-        If(shared, _rule(group, ("leases",), "get", "update", named=leases)),
-    )
+    found: list[Tree] = []
+    for is_so, ending in ((_LIVE, ""), (_DRY, "-dry-run")):
+        met = is_so if condition is None else Both(condition, is_so)
+        kinds = [f"{ending}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)]
+        found += [
+            If(Both(met, Not(shared)), _over(Text(*name, ending) if ending else Text(*name))),
+            If(Both(met, shared), _over(*(Text(*name, kind) for kind in kinds))),
+        ]
+    return tuple(found)
 
+
+def _sharing(value: str) -> tuple[Tree, ...]:
+    return _CREATE_LEASES, If(Val(value), _rule(_LEASES, ("leases",), "list"))
+
+
+_RECOMMENDER_NAME = Val("vertical.recommender.name")
+_OWN_HPAS = (OWN_GROUP, ("horizontalpodautoscalers",))
+_NATIVE_HPAS = ("autoscaling", ("horizontalpodautoscalers",))
+_READ_AGAIN = (
+    _rule(*_OWN_HPAS, "get"),
+    If(Val("horizontal.nativeHpas"), _rule(*_NATIVE_HPAS, "get")),
+)
+"""After a write that met a conflict."""
 
 _HORIZONTAL_VIEW = (
     _rule("", ("pods", "replicationcontrollers"), *_FOLLOW),
@@ -81,27 +110,30 @@ _HORIZONTAL_VIEW = (
     _rule("batch", ("jobs",), *_FOLLOW),
     _rule("batch", ("cronjobs",), "get"),
     _OWNERS,
-    _rule(OWN_GROUP, ("horizontalpodautoscalers",), "get", *_FOLLOW),
+    _rule(*_OWN_HPAS, *_FOLLOW),
     _USAGE,
     # A metric's name is a resource to RBAC, and nobody knows all names when installing; see decision 0141.
     _rule("custom.metrics.k8s.io", Val("horizontal.customMetrics"), "get"),
     _rule("external.metrics.k8s.io", Val("horizontal.externalMetrics"), "list"),
 )
-_NATIVE_VIEW = If(
-    Val("horizontal.nativeHpas"), _rule("autoscaling", ("horizontalpodautoscalers",), "get", *_FOLLOW)
-)
-_VERTICAL_VIEW = (
-    _rule("", ("pods", "limitranges", "replicationcontrollers"), *_FOLLOW),
+_NATIVE_VIEW = If(Val("horizontal.nativeHpas"), _rule(*_NATIVE_HPAS, *_FOLLOW))
+_VPA_VIEW = (
+    _rule("", ("pods", "replicationcontrollers"), *_FOLLOW),
     *_WORKLOADS,
     _rule(VPA_GROUP, ("verticalpodautoscalers", "vpascopes"), *_FOLLOW),
     _OWNERS,
     _scales("get"),
 )
+_VERTICAL_VIEW = (_rule("", ("limitranges",), *_FOLLOW), *_VPA_VIEW)
+"""For those who say which size a pod gets: LimitRanges bound it."""
 _NODES = _rule("", ("nodes",), *_FOLLOW)
 _REVIEWS = (
     _rule("authentication.k8s.io", ("tokenreviews",), "create"),
     _rule("authorization.k8s.io", ("subjectaccessreviews",), "create"),
 )
+
+SETTINGS_READ: Final = (_rule(_LEASES, ("leases",), "list"),)
+"""To see by which settings the operator decides: everybody who may log in may, in our own namespace (decision 0173)."""
 
 RIGHTS: Final[dict[str, Rights]] = {
     names.HORIZONTAL: Rights(
@@ -112,18 +144,24 @@ RIGHTS: Final[dict[str, Rights]] = {
             _rule("apps", tuple(f"{kind}/scale" for kind in _APPS), "get", "patch"),
             _rule(OWN_GROUP, ("horizontalpodautoscalers/status",), "patch"),
             _NATIVE_VIEW,
+            *_READ_AGAIN,
             If(
                 Val("horizontal.nativeHpas"),
                 _rule("autoscaling", ("horizontalpodautoscalers/status",), "patch"),
             ),
             _TELL,
         ),
-        home=(*_lease("trimtab-horizontal"), *_shards("trimtab-horizontal", "horizontal.shards")),
+        home=(
+            *_sharing("horizontal.shards"),
+            *_leases("horizontal.shards", None, "trimtab-horizontal"),
+        ),
     ),
     names.RECOMMENDER: Rights(
         namespaces=(
-            *_VERTICAL_VIEW,
+            *_VPA_VIEW,
             _rule("", ("events",), *_FOLLOW),
+            # A VPA is read again before its checkpoint is deleted.
+            _rule(VPA_GROUP, ("verticalpodautoscalers",), "get"),
             _rule(VPA_GROUP, ("verticalpodautoscalers/status",), "patch"),
             _rule(
                 VPA_GROUP, ("verticalpodautoscalercheckpoints",), "get", "list", "create", "patch", "delete"
@@ -133,8 +171,11 @@ RIGHTS: Final[dict[str, Rights]] = {
         ),
         cluster=(_NODES,),
         home=(
-            *_lease("trimtab-recommender"),
-            *_shards("trimtab-recommender", "vertical.recommender.shards"),
+            *_sharing("vertical.recommender.shards"),
+            *_leases("vertical.recommender.shards", Not(_RECOMMENDER_NAME), "trimtab-recommender"),
+            *_leases(
+                "vertical.recommender.shards", _RECOMMENDER_NAME, "trimtab-recommender-", _RECOMMENDER_NAME
+            ),
         ),
     ),
     names.UPDATER: Rights(
@@ -144,34 +185,49 @@ RIGHTS: Final[dict[str, Rights]] = {
             _rule("", ("pods/resize",), "patch"),
             # For role labels and the note of a resize; the ValidatingAdmissionPolicy refuses anything else.
             _rule("", ("pods",), "patch"),
+            # The replacement of a pod is made from its controller's template, and created in a dry run. The same policy
+            # refuses to create a pod in earnest.
+            _rule("", ("pods", "replicationcontrollers"), "get"),
+            _rule("apps", ("replicasets", "statefulsets", "daemonsets"), "get"),
+            _rule("batch", ("jobs",), "get"),
+            If(names.PROVES_REPLACEMENTS, _rule("", ("pods",), "create")),
             _rule("coordination.k8s.io", ("leases",), *_FOLLOW),
             _TELL,
         ),
         cluster=(_NODES,),
         # The probe of admission: a pod with dryRun, which is stored nowhere.
-        home=(*_lease("trimtab-updater"), _rule("", ("pods",), "create")),
+        home=(_CREATE_LEASES, *_lease("trimtab-updater"), _rule("", ("pods",), "create")),
+        # For admissionCheck lease.
+        status=(_rule("coordination.k8s.io", ("leases",), "get", named=names.STATUS_LEASE),),
     ),
     names.ADMISSION: Rights(
         namespaces=(*_VERTICAL_VIEW, _rule(VPA_GROUP, ("vpascopes",), "get")),
         cluster=(
             _NODES,
             *(
-                _rule("admissionregistration.k8s.io", (kind,), "get", "create", "patch", named="trimtab-vpa")
+                _rule(
+                    "admissionregistration.k8s.io",
+                    (kind,),
+                    "get",
+                    "create",
+                    "patch",
+                    named=names.WEBHOOK_CONFIGURATIONS,
+                )
                 for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
             ),
         ),
         home=(
             If(names.OWN_CERTIFICATE, _rule("", ("secrets",), "get", "update", named=names.WEBHOOK_SECRET)),
         ),
-        system=(
+        status=(
             _rule("coordination.k8s.io", ("leases",), "create"),
-            _rule("coordination.k8s.io", ("leases",), "patch", named="vpa-admission-controller"),
+            _rule("coordination.k8s.io", ("leases",), "patch", named=names.STATUS_LEASE),
         ),
     ),
     names.ADAPTER: Rights(
         namespaces=(_rule("", ("pods",), *_FOLLOW),),
         cluster=_REVIEWS,
-        system=(_rule("", ("configmaps",), "get", *_FOLLOW, named="extension-apiserver-authentication"),),
+        system=(_rule("", ("configmaps",), *_FOLLOW, named="extension-apiserver-authentication"),),
     ),
     names.DASHBOARD: Rights(
         # It decides for itself what it shows, so it reads what the others read, and writes nothing.
@@ -186,6 +242,8 @@ RIGHTS: Final[dict[str, Rights]] = {
             _NATIVE_VIEW,
         ),
         cluster=(_NODES, *_REVIEWS),
+        # The operator's settings are annotations of its Leases.
+        home=SETTINGS_READ,
     ),
 }
 """Every right of every program; the golden files of the tests show them as the API server lists them."""

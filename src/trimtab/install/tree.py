@@ -8,7 +8,7 @@
     Each("watchNamespaces", tree) one item per entry of a list; `Item()` is the entry
     NAMESPACE                     where it is installed
 
-A condition is a `Val`, `Not(condition)` or `Both(one, other)`. A value counts as false when it is empty, zero or false,
+A condition is a `Val`, `Not(condition)`, `Both(one, other)` or `Either(one, other)`. A value counts as false when it is empty, zero or false,
 in Helm as in Python.
 """
 
@@ -85,7 +85,15 @@ class Both:
     other: "Condition"
 
 
-Condition = Val | Not | Both
+@dataclass(frozen=True, slots=True)
+class Either:
+    """A condition that holds where one of the two does."""
+
+    one: "Condition"
+    other: "Condition"
+
+
+Condition = Val | Not | Both | Either
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,8 @@ def holds(condition: Condition, values: Values) -> bool:
             return not holds(condition.condition, values)
         case Both():
             return holds(condition.one, values) and holds(condition.other, values)
+        case Either():
+            return holds(condition.one, values) or holds(condition.other, values)
         case Val():
             return bool(look_up(values, condition.path))
 

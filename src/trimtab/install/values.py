@@ -32,6 +32,23 @@ class Setting:
     help: str
 
 
+def _extras(path: str, program: str) -> tuple[Setting, ...]:
+    """Return the values that let a program have whatever flag the chart has no value for."""
+    return (
+        Setting(
+            f"{path}.extraArgs",
+            [],
+            f"Further arguments of {program}, as `[--flag=value]`; the last of a flag counts.",
+        ),
+        Setting(f"{path}.extraEnv", [], f"Environment variables of {program}, as in a container's `env`."),
+        Setting(
+            f"{path}.extraEgress",
+            [],
+            f"Further connections that {program} may open, as rules of a NetworkPolicy's `egress`.",
+        ),
+    )
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         "namespace.create",
@@ -71,11 +88,19 @@ SETTINGS: tuple[Setting, ...] = (
         },
         "Features. All four are ON here; the program alone follows Kubernetes and leaves alpha ones off.",
     ),
-    Setting("compat", "", "`kubernetes-1.36` brings back upstream's known defects; see docs/decisions."),
+    Setting(
+        "compat",
+        "",
+        "Behave as upstream: `kubernetes-1.36` for HPAs, `vpa-1.8` for VPAs, or both; see docs/move-from-upstream-vpa.md.",
+    ),
     Setting(
         "watchNamespaces", [], "Namespaces to work in; rights are then given there only. Empty means all."
     ),
-    Setting("dryRun", False, "Decide, record and explain everything, write nothing but status."),
+    Setting(
+        "dryRun",
+        False,
+        "Decide, record and explain everything, write nothing but events and Leases of its own.",
+    ),
     Setting("logFormat", "json", "text or json."),
     Setting(
         "tokenSecret", "", "Secret of this namespace whose key `token` protects /metrics and the records."
@@ -94,6 +119,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("horizontal.syncPeriod", "15s", "How often each HPA is decided."),
     Setting(
+        "horizontal.metricsMaxAge",
+        "2m",
+        "How old a sample may be; a metric may set its own limit (`maxAgeSeconds`).",
+    ),
+    Setting(
         "horizontal.shards",
         0,
         "Share the HPAs out among the copies, 2 to 16 shards; set `replicas` to as many copies as should work. 0: one works.",
@@ -105,20 +135,58 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("horizontal.externalMetrics", ["*"], "External metrics it may read, as `[queue_depth]`."),
     Setting("horizontal.resources", _SMALL, "Resources of the horizontal autoscaler."),
+    *_extras("horizontal", "the horizontal autoscaler"),
     Setting("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
     Setting(
         "vertical.recommender.shards",
         0,
         "Share the VPAs out among the copies of the recommender, 2 to 16 shards; set `replicas`, too. 0: one works.",
     ),
+    Setting(
+        "vertical.recommender.name",
+        "",
+        "Serve the VPAs that name this recommender, in lower case letters, digits and dashes; it then leads by the Lease "
+        "`trimtab-recommender-NAME`. Empty: those that name none.",
+    ),
     Setting("vertical.recommender.resources", _SMALL, "Resources of the recommender."),
+    *_extras("vertical.recommender", "the recommender"),
     Setting("vertical.updater.resources", _SMALL, "Resources of the updater."),
+    *_extras("vertical.updater", "the updater"),
     Setting(
         "vertical.updater.minReplicas", 2, "The least number of live pods before any of them is disturbed."
     ),
-    Setting("vertical.updater.maxEvictionsPerMinute", 10, "Evictions per minute in the whole cluster."),
+    Setting(
+        "vertical.updater.maxEvictionsPerMinute",
+        10,
+        "Evictions per minute in the whole cluster; 0: no bound.",
+    ),
+    Setting(
+        "vertical.updater.admissionCheck",
+        "",
+        "What must prove that admission works before anything is evicted: probe, lease or none. Empty: probe, and lease "
+        "with `compat` vpa-1.8.",
+    ),
+    Setting(
+        "vertical.updater.proveReplacements",
+        True,
+        "Create the replacement of a pod in a dry run before the pod is evicted. The updater may then create pods, and a "
+        "policy refuses any that is not a dry run.",
+    ),
+    Setting(
+        "vertical.updater.nodeFit",
+        "free",
+        "What some node must have before a pod is evicted: free room for the replacement, allocatable (it would fit on an "
+        "empty node; for clusters that add nodes) or none.",
+    ),
     Setting("vertical.admission.resources", _SMALL, "Resources of the admission webhook."),
+    *_extras("vertical.admission", "admission"),
     Setting("vertical.admission.timeoutSeconds", 2, "How long the API server waits for the webhook; 1 to 3."),
+    Setting(
+        "vertical.admission.statusLease.name",
+        "vpa-admission-controller",
+        "Lease by which admission shows that it runs; the updater reads it with `admissionCheck` lease.",
+    ),
+    Setting("vertical.admission.statusLease.namespace", "kube-system", "Namespace of that Lease."),
     Setting(
         "vertical.admission.certificateSecret",
         "",
@@ -136,6 +204,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("adapter.caBundle", "", "Base64 of the CA that signed it; or use adapter.injectCaFrom."),
     Setting("adapter.injectCaFrom", "", "NAMESPACE/CERTIFICATE of cert-manager to take the CA from."),
     Setting("adapter.resources", _SMALL, "Resources of the adapter."),
+    *_extras("adapter", "the adapter"),
     Setting(
         "dashboard.enabled",
         False,
@@ -159,9 +228,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Who may connect to that Service: the namespace of your ingress controller.",
     ),
     Setting("dashboard.resources", _SMALL, "Resources of the dashboard."),
+    *_extras("dashboard", "the dashboard"),
     Setting("networkPolicy.enabled", True, "Allow only the connections that are needed."),
     Setting(
-        "networkPolicy.apiServerCidrs", ["0.0.0.0/0"], "Where the API server is; narrow it to its addresses."
+        "networkPolicy.apiServerCidrs",
+        ["0.0.0.0/0", "::/0"],
+        "Where the API server is, by IPv4 and IPv6; narrow it to its addresses.",
     ),
     Setting("networkPolicy.apiServerPorts", [443, 6443], "Ports of the API server."),
     Setting("networkPolicy.monitoringNamespace", "monitoring", "Who may read the metrics port."),
@@ -169,6 +241,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("serviceMonitor.interval", "30s", "How often Prometheus scrapes."),
     Setting("prometheusRule.enabled", False, "Alerts for the Prometheus operator."),
     Setting("grafanaDashboard.enabled", False, "ConfigMap that Grafana's sidecar picks up."),
+    Setting(
+        "kubeStateMetrics.enabled",
+        False,
+        "ConfigMap for kube-state-metrics with the metrics of HPAs, VPAs and scopes, and its right to read them.",
+    ),
+    Setting("kubeStateMetrics.namespace", "monitoring", "Namespace of kube-state-metrics."),
+    Setting("kubeStateMetrics.serviceAccount", "kube-state-metrics", "Account of kube-state-metrics."),
 )
 
 

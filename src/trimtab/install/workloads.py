@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from trimtab.install import names
 from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, ours, selector, where_enabled
-from trimtab.install.tree import NAMESPACE, If, Joined, Not, Pairs, Text, Tree, Val
+from trimtab.install.tree import NAMESPACE, Each, Either, If, Item, Joined, Not, Pairs, Text, Tree, Val
 
 _COPIES: Final = Val("replicas")
 _CERTIFICATE = Val("vertical.admission.certificateSecret")
+_CHECK = Val("vertical.updater.admissionCheck")
 _CERTIFICATE_DIRECTORY: Final = "/etc/trimtab/webhook"
 _ADAPTER_DIRECTORY: Final = "/etc/trimtab/adapter"
 _DASHBOARD_DIRECTORY: Final = "/etc/trimtab/dashboard"
@@ -28,26 +29,29 @@ class Program:
     replicas: Tree = _COPIES
 
 
+_EVERY_PROGRAM: Final = (
+    Text("--log-format=", Val("logFormat")),
+    If(Val("watchNamespaces"), Text("--watch-namespaces=", Joined("watchNamespaces"))),
+)
+"""What operator and adapter alike are told."""
+
+
 def _runs(components: str, *more: Tree) -> tuple[Tree, ...]:
     return (
         "run",
         f"--components={components}",
-        "--bind-address=0.0.0.0",
+        "--bind-address=::",
         f"--port={HEALTH_PORT}",
         Text("--feature-gates=", Pairs("featureGates")),
-        Text("--log-format=", Val("logFormat")),
-        If(Val("watchNamespaces"), Text("--watch-namespaces=", Joined("watchNamespaces"))),
+        *_EVERY_PROGRAM,
         If(Val("compat"), Text("--compat=", Val("compat"))),
         If(Val("dryRun"), "--dry-run"),
         *more,
     )
 
 
-def _leads(component: str) -> tuple[Tree, ...]:
-    return (
-        Text("--leader-elect-resource-namespace=", NAMESPACE),
-        f"--leader-elect-resource-name=trimtab-{component}",
-    )
+# The name of the Lease is left to the program: a dry run and a recommender with a name have Leases of their own.
+_LEADS: Final = Text("--leader-elect-resource-namespace=", NAMESPACE)
 
 
 def _webhook_files() -> tuple[Tree, ...]:
@@ -60,7 +64,7 @@ def _webhook_files() -> tuple[Tree, ...]:
 def _dashboard_over_https() -> tuple[Tree, ...]:
     """Without a certificate it stays on the pod's loopback, where only `kubectl port-forward` comes."""
     flags = (
-        "--dashboard-address=0.0.0.0",
+        "--dashboard-address=::",
         f"--dashboard-port={names.DASHBOARD_PORT}",
         f"--dashboard-cert-file={_DASHBOARD_DIRECTORY}/tls.crt",
         f"--dashboard-private-key-file={_DASHBOARD_DIRECTORY}/tls.key",
@@ -68,14 +72,17 @@ def _dashboard_over_https() -> tuple[Tree, ...]:
     return tuple(If(names.DASHBOARD_CERTIFICATE, flag) for flag in flags)
 
 
+_MAX_AGE: Final = Text("--metrics-max-age=", Val("horizontal.metricsMaxAge"))
+
 PROGRAMS: Final = (
     Program(
         names.HORIZONTAL,
         "horizontal.resources",
         _runs(
             "horizontal",
-            *_leads(names.HORIZONTAL),
+            _LEADS,
             Text("--horizontal-pod-autoscaler-sync-period=", Val("horizontal.syncPeriod")),
+            _MAX_AGE,
             If(Val("horizontal.nativeHpas"), "--native-hpas"),
             If(Val("horizontal.shards"), Text("--shards=", Val("horizontal.shards"))),
         ),
@@ -85,7 +92,11 @@ PROGRAMS: Final = (
         "vertical.recommender.resources",
         _runs(
             "recommender",
-            *_leads(names.RECOMMENDER),
+            _LEADS,
+            If(
+                Val("vertical.recommender.name"),
+                Text("--recommender-name=", Val("vertical.recommender.name")),
+            ),
             If(Val("vertical.recommender.shards"), Text("--shards=", Val("vertical.recommender.shards"))),
         ),
     ),
@@ -94,10 +105,15 @@ PROGRAMS: Final = (
         "vertical.updater.resources",
         _runs(
             "updater,roles",
-            *_leads(names.UPDATER),
+            _LEADS,
             Text("--namespace=", NAMESPACE),
             Text("--min-replicas=", Val("vertical.updater.minReplicas")),
             Text("--max-evictions-per-minute=", Val("vertical.updater.maxEvictionsPerMinute")),
+            If(_CHECK, Text("--admission-check=", _CHECK)),
+            If(Not(names.PROVES_REPLACEMENTS), "--replacement-check=none"),
+            Text("--node-fit=", Val("vertical.updater.nodeFit")),
+            Text("--admission-controller-status-lease-name=", names.STATUS_LEASE),
+            Text("--admission-controller-status-lease-namespace=", names.STATUS_LEASE_NAMESPACE),
         ),
     ),
     Program(
@@ -108,9 +124,11 @@ PROGRAMS: Final = (
             "--no-leader-elect",
             Text("--namespace=", NAMESPACE),
             f"--webhook-service={names.WEBHOOK_SERVICE}",
-            "--webhook-address=0.0.0.0",
+            "--webhook-address=::",
             f"--webhook-port={names.WEBHOOK_PORT}",
             Text("--webhook-timeout-seconds=", Val("vertical.admission.timeoutSeconds")),
+            Text("--status-lease-name=", names.STATUS_LEASE),
+            Text("--status-lease-namespace=", names.STATUS_LEASE_NAMESPACE),
             *_webhook_files(),
         ),
         ports=(("webhook", names.WEBHOOK_PORT),),
@@ -130,7 +148,7 @@ PROGRAMS: Final = (
     Program(
         names.ADAPTER,
         "adapter.resources",
-        ("adapter", f"--config={_ADAPTER_DIRECTORY}/adapter.yaml"),
+        ("adapter", f"--config={_ADAPTER_DIRECTORY}/adapter.yaml", *_EVERY_PROGRAM),
         ports=(("api", names.ADAPTER_PORT),),
         volumes=(
             {
@@ -153,7 +171,10 @@ PROGRAMS: Final = (
         "dashboard.resources",
         _runs(
             "dashboard",
+            # Where the operator's settings are read from.
+            Text("--leader-elect-resource-namespace=", NAMESPACE),
             If(Val("horizontal.nativeHpas"), "--native-hpas"),
+            _MAX_AGE,
             If(Val("dashboard.hosts"), Text("--dashboard-hosts=", Joined("dashboard.hosts"))),
             *_dashboard_over_https(),
         ),
@@ -237,11 +258,12 @@ def _pod(program: Program) -> Tree:
 def _container(program: Program) -> Tree:
     runs_operator = program.args[0] == "run"
     ports = [("health", HEALTH_PORT), *program.ports] if runs_operator else list(program.ports)
+    extras = names.VALUES[program.component]
     container: dict[str, Any] = {
         "name": program.component,
         "image": Text(Val("image.repository"), ":", Val("image.tag")),
         "imagePullPolicy": Val("image.pullPolicy"),
-        "args": list(program.args),
+        "args": [*program.args, Each(f"{extras}.extraArgs", Item())],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
         "livenessProbe": {**_probe(program, "/livez"), "periodSeconds": 10, "failureThreshold": 3},
         "readinessProbe": {**_probe(program, "/readyz"), "periodSeconds": 5},
@@ -255,11 +277,12 @@ def _container(program: Program) -> Tree:
         },
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *program.mounts],  # noqa: S108 - of the container
     }
-    if runs_operator:
-        secret = {"name": Val("tokenSecret"), "key": "token"}
-        container["env"] = If(
-            Val("tokenSecret"), [{"name": "TRIMTAB_TOKEN", "valueFrom": {"secretKeyRef": secret}}]
-        )
+    own, more = Val("tokenSecret"), Val(f"{extras}.extraEnv")
+    secret = {"name": own, "key": "token"}
+    token = (
+        [If(own, {"name": "TRIMTAB_TOKEN", "valueFrom": {"secretKeyRef": secret}})] if runs_operator else []
+    )
+    container["env"] = If(Either(own, more) if token else more, [*token, Each(more.path, Item())])
     return container
 
 

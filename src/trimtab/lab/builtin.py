@@ -67,7 +67,13 @@ def core() -> tuple[Resource, ...]:
             strategy=configuration.ReturnedStrategy(),
         ),
         Resource("", "events", "Event", short_names=("ev",), strategy=events.EventStrategy()),
-        Resource("", "limitranges", "LimitRange", short_names=("limits",)),
+        Resource(
+            "",
+            "limitranges",
+            "LimitRange",
+            short_names=("limits",),
+            strategy=configuration.LimitRangeStrategy(),
+        ),
         Resource(
             "",
             "resourcequotas",

@@ -20,6 +20,7 @@ from trimtab.lab.request import Request, Response, Target
 from trimtab.lab.store import Entry, Store
 from trimtab.lab.strategies.base import keep_from, text_at
 from trimtab.lab.strategies.pods import validate_resize
+from trimtab.lab.strategies.podspec import default_pod_level_requests
 from trimtab.lab.strategies.workloads import selector_of
 from trimtab.lab.writes import Writes
 from trimtab.model.times import format_time
@@ -156,6 +157,7 @@ def _resized(spec: JsonObject, wanted: JsonObject) -> JsonObject:
         for container in merged.get(field) or ():
             for name in ("resources", "resizePolicy") if container["name"] in new else ():
                 keep_from(container, new[container["name"]], name)
+    default_pod_level_requests(merged)
     return merged
 
 

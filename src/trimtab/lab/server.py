@@ -12,6 +12,7 @@ from types import TracebackType
 
 from trimtab.clock import Clock
 from trimtab.lab.admission import Admission
+from trimtab.lab.admission.podresources import LimitRanger, PodResizeValidator
 from trimtab.lab.admission.webhooks import Webhooks
 from trimtab.lab.aggregation import Aggregation
 from trimtab.lab.auth import Tokens, impersonated
@@ -76,7 +77,13 @@ class Server:
         self.tokens = Tokens(self.identities)
         self.authorizer = Authorizer(self.store)
         self.outbound = Outbound(self.store)
-        admission = Admission((Webhooks(self.store, self.identities, self.outbound),))
+        admission = Admission(
+            (
+                LimitRanger(self.store),
+                Webhooks(self.store, self.identities, self.outbound),
+                PodResizeValidator(self.store),
+            )
+        )
         reads = Reads(clock, self.store)
         writes = Writes(clock, self.store, self.identities, admission, tracks_fields=tracks_fields)
         deletion = Deletion(clock, self.store, admission, reads)

@@ -92,12 +92,15 @@ def _custom_cell(obj: JsonObject, column: Column, now: datetime) -> Any:
 
 _STEP = re.compile(
     r"""\.(?P<name>(?:[^.\[\]\\]|\\.)+)          # .name, dots escaped
-      | \[(?P<quote>['"])(?P<key>.*?)(?P=quote)\]  # ['key']
+      | \[(?P<quote>['"])(?P<key>.*?)(?P=quote)\]  # ['key'] or ['one','other']
       | \[\?\(@\.(?P<field>[^=!\s]+)\s*==\s*(?P<q2>['"])(?P<value>.*?)(?P=q2)\)\]  # [?(@.type=="Ready")]
       | \[(?P<index>\*|\d+)\]                     # [0] or [*]
     """,
     re.VERBOSE,
 )
+
+
+_BETWEEN_KEYS = re.compile(r"""['"]\s*,\s*['"]""")
 
 
 def find_path(obj: Any, path: str) -> list[Any]:
@@ -114,9 +117,9 @@ def find_path(obj: Any, path: str) -> list[Any]:
 
 
 def _step(value: Any, step: re.Match[str]) -> list[Any]:
-    name = step["name"].replace("\\", "") if step["name"] else step["key"]
-    if name is not None:
-        return [value[name]] if isinstance(value, dict) and name in value else []
+    if step["name"] or step["key"]:
+        names = [step["name"].replace("\\", "")] if step["name"] else re.split(_BETWEEN_KEYS, step["key"])
+        return [value[name] for name in names if isinstance(value, dict) and name in value]
     if not isinstance(value, list):
         return []
     if step["field"]:

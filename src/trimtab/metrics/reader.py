@@ -53,8 +53,9 @@ class MetricsReader:
         self._flights: dict[Query, asyncio.Task[Answer]] = {}
 
     async def pod_usage(self, query: PodUsage) -> PodMetricsList:
-        """Return CPU and memory of pods."""
-        return await self._ask(query, PodMetricsList)
+        """Return CPU and memory of pods; items of another namespace than was asked for are left out."""
+        answer = await self._ask(query, PodMetricsList)
+        return answer if query.namespace is None else _within(query.namespace, answer)
 
     async def custom(self, query: ObjectMetric | PodsMetric) -> MetricValueList:
         """Return the values of a custom metric."""
@@ -130,6 +131,14 @@ class MetricsReader:
         for flight in flights:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
+
+
+def _within(namespace: str, answer: PodMetricsList) -> PodMetricsList:
+    """Return the items of one namespace; an item that names none is taken for one of it, as in a custom answer."""
+    expected = {namespace, ""}
+    if all(item.metadata.namespace in expected for item in answer.items):
+        return answer
+    return PodMetricsList(items=tuple(item for item in answer.items if item.metadata.namespace in expected))
 
 
 def _act(query: Query) -> str:

@@ -19,6 +19,7 @@ from trimtab.model import times
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
 
 _SELECTOR = re.compile(r"\s*(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)?\s*(?:\{(?P<matchers>[^{}]*)\})?\s*\Z")
+_METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -31,6 +32,10 @@ class SlowHistoryError(PrometheusError):
 class SeriesNames:
     """How this Prometheus calls things; the defaults are upstream's."""
 
+    cpu: str = "container_cpu_usage_seconds_total"
+    """The counter of CPU seconds per container."""
+    memory: str = "container_memory_working_set_bytes"
+    """The gauge of bytes per container."""
     job: str = "kubernetes-cadvisor"
     """The scrape job of container usage; empty means any."""
     pod_labels: str = 'up{job="kubernetes-pods"}'
@@ -47,6 +52,9 @@ class SeriesNames:
             raise ValueError(
                 f'{self.pod_labels!r} is no series of Prometheus with matchers; write it as name{{job="x"}}'
             )
+        for metric in (self.cpu, self.memory):
+            if not _METRIC.match(metric):
+                raise ValueError(f"{metric!r} is not the name of a metric in Prometheus")
         named = (self.pod_namespace, self.pod_name)
         for label in (*named, self.container_namespace, self.container_pod, self.container_name):
             if not _LABEL.match(label):
@@ -104,8 +112,8 @@ class UsageHistoryReader:
         wanted, names = self.span.until(now), self.names
         by = f"by ({names.container_pod}, {names.container_name})"
         window = f"[{wanted.step:.0f}s]"
-        cpu = names.usage("container_cpu_usage_seconds_total", namespace)
-        memory = names.usage("container_memory_working_set_bytes", namespace)
+        cpu = names.usage(names.cpu, namespace)
+        memory = names.usage(names.memory, namespace)
         begin, step_ns = times.to_ns(wanted.start), round(wanted.step * times.SECOND_NS)
         return UsageHistory(
             namespace,

@@ -4,6 +4,7 @@ An adapter may be upgraded from v1beta1 to v1beta2 while we run; asking again is
 """
 
 import asyncio
+from math import inf
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
@@ -13,6 +14,7 @@ from trimtab.metrics.queries import CUSTOM_GROUP
 from trimtab.model.wire import Wire
 
 KNOWN = ("v1beta2", "v1beta1")
+NOT_SERVED = "no version of the custom metrics API is served"
 
 
 class _GroupVersion(Wire):
@@ -32,11 +34,12 @@ class CustomMetricsVersion:
         self._client = client
         self._believed_for = believed_for
         self._version: str | None = None
-        self._asked_at = 0.0
+        self._problem = NOT_SERVED
+        self._asked_at = -inf
         self._looking_up = asyncio.Lock()
 
     async def current(self) -> str:
-        """Return the version to use; a failed look-up keeps the last known one."""
+        """Return the version to use; a failed look-up keeps the last known one, and absence is believed as long."""
         if self._is_due():
             # All questions of a round wait for the one look-up: half of them in the old version would fail.
             async with self._looking_up:
@@ -46,20 +49,20 @@ class CustomMetricsVersion:
                     finally:
                         self._asked_at = self._clock.monotonic()
         if self._version is None:
-            raise MetricsError("no version of the custom metrics API is served")
+            raise MetricsError(self._problem)
         return self._version
 
     def _is_due(self) -> bool:
-        return self._version is None or self._clock.monotonic() - self._asked_at >= self._believed_for
+        return self._clock.monotonic() - self._asked_at >= self._believed_for
 
     async def _refresh(self) -> None:
+        self._problem = NOT_SERVED
         try:
             group = await self._client.read("looking up custom metrics", f"/apis/{CUSTOM_GROUP}", _Group)
         except NotFound:
             self._version = None
         except ClusterError as error:
-            if self._version is None:
-                raise MetricsError(f"looking up the version of the custom metrics API: {error}") from error
+            self._problem = f"looking up the version of the custom metrics API: {error}"
         else:
             self._version = choose(group.preferred_version.version, [each.version for each in group.versions])
 

@@ -13,6 +13,7 @@ class LimitRangeItem(Wire):
     min: ResourceList = {}
     default: ResourceList = {}
     default_request: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
 
 
 class LimitRangeSpec(Wire):

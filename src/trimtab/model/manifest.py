@@ -14,7 +14,6 @@ from trimtab.model.fielderror import FieldError, FieldPath, not_supported, requi
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.conversion import V1
 from trimtab.model.hpa.limits import validate_limits
-from trimtab.model.hpa.manifest import ALIAS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.v1 import HorizontalPodAutoscaler as HPAv1
 from trimtab.model.hpa.v2beta import HorizontalPodAutoscaler as HPAv2beta1
@@ -114,7 +113,12 @@ def _judge_hpa(
         return None, errors, []
     found = hpa.read(data)
     errors = hpa.validate_create(data, gates)
-    warnings = hpa.ignored_annotations(data) + hpa.losses_of_native(data)
+    warnings = [
+        *hpa.ignored_annotations(data),
+        *hpa.unknown_annotations(data),
+        *hpa.strategy_of_native(data),
+        *hpa.metric_fields_of_native(data),
+    ]
     if not errors:
         warnings += hpa.warnings_for(hpa.read(hpa.default(data)))
     doubts = [Doubt(*warning) for warning in warnings] + _dropped_by_gates(found, gates)
@@ -188,7 +192,6 @@ def _unknown_fields(data: Mapping[str, Any], wanted: type[wire.Wire]) -> list[Do
     return [
         Doubt(path.text, f"unknown field, an API server drops it; did you mean {near}?" if near else _UNKNOWN)
         for path, near in shape.unknown_fields(body, wanted)
-        if path.text != f"spec.{ALIAS}"
     ]
 
 

@@ -5,11 +5,15 @@ the reader that needs them, in bulk.
 """
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from trimtab.model.selector import LabelSelector
 from trimtab.model.wire import Wire
+
+Seconds = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A number of seconds as the API has it: 64 bits; what is larger is no answer."""
 
 
 class ContainerMetrics(Wire):
@@ -65,8 +69,8 @@ class MetricValue(Wire):
     metric_name: str = ""
     selector: LabelSelector | None = None
     timestamp: datetime | None = None
-    window_seconds: int | None = None
-    window: int | None = None  # v1beta1's word for it
+    window_seconds: Seconds | None = None
+    window: Seconds | None = None  # v1beta1's word for it
     value: str = ""  # absent is not zero: whoever reads it decides (F34)
 
 
@@ -82,7 +86,7 @@ class ExternalMetricValue(Wire):
     metric_name: str = ""
     metric_labels: dict[str, str] = {}
     timestamp: datetime | None = None
-    window_seconds: int | None = msgspec.field(default=None, name="window")
+    window_seconds: Seconds | None = msgspec.field(default=None, name="window")
     value: str = ""  # absent is not zero: whoever reads it decides (F34)
 
 

@@ -113,15 +113,21 @@ class ContainerStatus(Wire):
     allocated_resources: ResourceList = {}
 
 
+class PodCondition(Condition, frozen=True):
+    """A condition of a pod, and the generation of the spec that it is about."""
+
+    observed_generation: int | None = None
+
+
 class PodPhase(Wire):
     """Of what became of a pod, as much as tells whether it is up."""
 
     phase: str = ""
     reason: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
     start_time: datetime | None = None
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> PodCondition | None:
         """Return the condition of that type."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 

@@ -66,5 +66,8 @@ def _split(text: str) -> tuple[datetime, int]:
     moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     if sign:
         offset = timedelta(hours=int(hours), minutes=int(minutes))
-        moment = moment - offset if sign == "+" else moment + offset
+        try:
+            moment = moment - offset if sign == "+" else moment + offset
+        except OverflowError as error:
+            raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from error
     return moment, int((fraction or "0").ljust(9, "0"))

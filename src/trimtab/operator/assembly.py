@@ -14,18 +14,19 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leader import LeaderElector, unique_identity
 from trimtab.cluster.sharding import Shards
-from trimtab.operator.health import HealthApp, Pages
+from trimtab.operator.health import HealthApp, Page
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.process import (
     Component,
     Work,
+    acting_client,
     elector_of,
-    last_renewal,
     run_until_stopped,
     shards_of,
 )
+from trimtab.operator.published import ANNOTATION, note_of
+from trimtab.operator.publishing import SettingsPublisher
 from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import LOOPS, Settings
 from trimtab.serving import served
@@ -78,7 +79,7 @@ class Operator:
             named = repr(unknown[0]) if unknown else "an empty list"
             raise ValueError(f"--components: {named} is not known; known are {', '.join(known)}")
         self._clock = clock
-        self._client = client
+        self._client = acting_client(client, settings)
         self._settings = settings
         self._token = token
         self._rules = rules_of(settings)
@@ -86,26 +87,25 @@ class Operator:
         self._registry = CollectorRegistry()
         RequestMetrics(client, self._registry)
         self._elector: LeaderElector | None = None
+        self._publisher: SettingsPublisher | None = None
         self._shards = self._shared() if settings.shards != 1 else None
-        self._last_renewal: float | None = None
         self._horizontal: HorizontalAutoscaler | None = None
 
     async def run(self) -> None:
         """Work until a signal asks to stop."""
-        if self._settings.native_hpas and HORIZONTAL in self._settings.components:
-            await refuse_rival_controller(self._client, self._clock.now())
         async with AsyncExitStack() as stack:
             components = await self._components(stack, await self._fence())
-            pages: Pages = {}
+            pages: dict[str, Page] = {"/settings": lambda _name: note_of(self._settings)[ANNOTATION].encode()}
             if self._horizontal is not None:
-                pages = pages_of(self._horizontal.autoscalers, self._horizontal.ownership)
+                pages |= pages_of(self._horizontal.autoscalers, self._horizontal.ownership)
             app = HealthApp(components, self._registry, token=self._token, pages=pages)
             port = await stack.enter_async_context(
                 served(app, self._settings.bind_address, self._settings.port)
             )
             names = ",".join(self._settings.components)
             log.info("started", extra={"facts": {"port": port, "components": names}})
-            leases: list[Work] = [one.run for one in (self._elector, self._shards) if one is not None]
+            held = (self._elector, self._shards, self._publisher)
+            leases: list[Work] = [one.run for one in held if one is not None]
             await run_until_stopped([component.run for component in components], leases)
 
     def _shared(self) -> Shards:
@@ -122,8 +122,8 @@ class Operator:
         if self._shards is not None:
             return self._shards
         if not self._settings.leader_elect:
+            self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
             return NoFence()
-        self._last_renewal = await last_renewal(self._client, self._settings)
         self._elector = elector_of(self._client, self._settings, self._identity, self._on_leadership)
         return self._elector
 
@@ -164,11 +164,5 @@ class Operator:
         return site, {name: LOOPS[name](site) for name in names}
 
     def _on_leadership(self, leads: bool) -> None:
-        if not leads:
-            # Whoever leads now decides; should we lead again, this is the last moment we know of.
-            self._last_renewal = self._clock.now().timestamp()
-            if self._horizontal is not None:
-                # From now on memories are somebody else's: each is taken from the object as it is stored.
-                self._horizontal.autoscalers.start_over()
-        elif self._horizontal is not None:
-            self._horizontal.start_over(self._last_renewal)
+        if leads and self._horizontal is not None:
+            self._horizontal.lead()

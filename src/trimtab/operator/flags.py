@@ -12,6 +12,10 @@ class Flag:
     help: str
     group: str
     why: str
+    aliases: tuple[str, ...] = ()
+    """Other names of the flag: upstream's, where ours differs."""
+    variables: tuple[str, ...] = ()
+    """Environment variables that upstream reads for the same."""
 
     @property
     def environment(self) -> str:
@@ -19,6 +23,15 @@ class Flag:
         return "TRIMTAB_" + self.name.removeprefix("--").replace("-", "_").upper()
 
 
-def setting(default: Any, name: str, help: str, *, group: str, why: str) -> Any:  # noqa: A002 - click's own word
+def setting(
+    default: Any,
+    name: str,
+    help: str,  # noqa: A002 - click's own word
+    *,
+    group: str,
+    why: str,
+    aliases: tuple[str, ...] = (),
+    variables: tuple[str, ...] = (),
+) -> Any:
     """Declare one setting."""
-    return field(default=default, metadata={"flag": Flag(name, help, group, why)})
+    return field(default=default, metadata={"flag": Flag(name, help, group, why, aliases, variables)})

@@ -18,7 +18,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Answer = tuple[int, str, bytes]
-Pages = Mapping[str, Callable[[str], bytes | None]]
+Page = Callable[[str], bytes | None]
+Pages = Mapping[str, Page]
 
 
 class Misdirected(Exception):  # noqa: N818 - HTTP's own word for it
@@ -58,7 +59,7 @@ class HealthApp:
         path: str = scope["path"]
         if scope["method"] not in {"GET", "HEAD"}:
             return _text(405, "only GET is answered here")
-        if path in {"/livez", "/healthz"}:
+        if path in {"/livez", "/healthz", "/health-check"}:  # the last is upstream's VPA's
             return _text(200, "ok")
         if path == "/readyz":
             return self._readiness()

@@ -42,11 +42,16 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def set_up(form: str, *, quiet: bool = False) -> None:
-    """Send log lines to standard error; `quiet` leaves only warnings."""
+DETAILS = 5
+"""From this verbosity on, details are logged: client-go's first level of details."""
+
+
+def set_up(form: str, *, verbosity: int = 4) -> None:
+    """Send log lines to standard error: only warnings at verbosity 0, details from 5 on."""
+    level = logging.WARNING if verbosity < 1 else logging.DEBUG if verbosity >= DETAILS else logging.INFO
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 

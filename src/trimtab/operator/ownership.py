@@ -4,14 +4,16 @@ One copy of the program owns all of them while it leads; several copies with `--
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.cluster.client import Client
+from trimtab.cluster.epoch import UNSHARED, Epoch
 from trimtab.cluster.fence import Fence
+from trimtab.cluster.leader import LeaderElector
 from trimtab.cluster.sharding import Shards, shard_of
 
 _SILENT_AFTER = 30.0
@@ -27,6 +29,10 @@ class Ownership(Protocol):
 
     def held(self) -> tuple[int, ...]:
         """Return the shares that are ours, by number."""
+        ...
+
+    def epochs(self) -> Mapping[int, Epoch]:
+        """Return the epoch of each share that is ours at this moment, by number."""
         ...
 
     def share(self, key: str) -> int:
@@ -70,6 +76,12 @@ class Sole:
         """Return the one share there is; what is decided without the lease is stopped at the fence."""
         return (0,)
 
+    def epochs(self) -> Mapping[int, Epoch]:
+        """Return the epoch in which we lead, if we do."""
+        if not self._fence.may_write():
+            return {}
+        return {0: self._fence.epoch if isinstance(self._fence, LeaderElector) else UNSHARED}
+
     def share(self, key: str) -> int:
         """Return the one share there is."""
         return 0
@@ -88,8 +100,11 @@ class Sole:
         yield self._client
 
     def elsewhere(self, key: str) -> str:
-        """Return nothing: whoever is asked may have decided."""
-        return ""
+        """Return who leads, for those who ask a copy that stands by."""
+        if self._fence.may_write() or not isinstance(self._fence, LeaderElector):
+            return ""
+        holder = self._fence.holder or "nobody at the moment"
+        return f"{key} is decided by the copy that leads, {holder}, and this copy stands by: ask that copy"
 
     def problem(self) -> str:
         """Return nothing: the election speaks for itself."""
@@ -114,6 +129,11 @@ class Shared:
     def held(self) -> tuple[int, ...]:
         """Return the shards that we may write for."""
         return self._shards.held()
+
+    def epochs(self) -> Mapping[int, Epoch]:
+        """Return the epochs of the shards that we may write for."""
+        held = ((number, self._shards[number].epoch) for number in range(self._shards.count))
+        return {number: epoch for number, epoch in held if epoch is not None}
 
     def owns(self, key: str) -> bool:
         """Return whether we hold its shard."""

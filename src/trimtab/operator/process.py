@@ -6,11 +6,11 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.dryrun import DryRun
 from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.resources import LEASES
 from trimtab.cluster.sharding import Shards
+from trimtab.operator.published import note_of
 from trimtab.operator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,13 @@ class Component(Protocol):
         ...
 
 
+def acting_client(client: Client, settings: Settings) -> Client:
+    """Return the client of all loops: with `--dry-run`, one that sends nothing that others act on."""
+    if not settings.dry_run or client.is_dry_run:
+        return client
+    return client.in_dry_run(DryRun(settings.leader_elect_resource_namespace, settings.lease_name))
+
+
 def elector_of(
     client: Client, settings: Settings, identity: str, on_change: Callable[[bool], None]
 ) -> LeaderElector:
@@ -46,6 +53,7 @@ def elector_of(
         settings.lease_name,
         identity,
         times=lease_times(settings),
+        annotations=note_of(settings),
         on_change=on_change,
     )
 
@@ -61,6 +69,7 @@ def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
         identity,
         settings.shards,
         times=lease_times(settings),
+        annotations=note_of(settings),
     )
 
 
@@ -71,16 +80,6 @@ def lease_times(settings: Settings) -> LeaseTimes:
         renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
         retry=settings.leader_elect_retry_period.total_seconds(),
     )
-
-
-async def last_renewal(client: Client, settings: Settings) -> float | None:
-    """Return when the lease was last renewed by whoever held it, in seconds since 1970; None if nobody did."""
-    try:
-        lease = await client.get(LEASES, settings.lease_name, settings.leader_elect_resource_namespace)
-    except errors.ClusterError:
-        return None
-    renewed = lease.spec.renew_time
-    return None if renewed is None else renewed.timestamp()
 
 
 async def run_until_stopped(tasks: Sequence[Work], leases: Sequence[Work] = ()) -> None:

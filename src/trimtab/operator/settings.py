@@ -4,16 +4,23 @@ The command line, the environment variables and the reference page are generated
 upstream's wherever upstream has the setting, so that manifests and habits carry over.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
+from trimtab.operator.compat import VPA, upstreams
 from trimtab.operator.flags import Flag, setting
+from trimtab.operator.upstream_flags import VPA_DEFAULTS
 from trimtab.operator.vertical.settings import VerticalSettings
 
 LOOPS = ("horizontal", "recommender", "updater", "admission", "roles")
 """The loops that can run in a process, in the order in which they lend their name to its Lease."""
+
+ELECTED = ("horizontal", "recommender", "updater", "roles")
+"""The loops of which one copy works at a time; admission works in every copy."""
 
 _HORIZONTAL = "Horizontal"
 _PROCESS = "Process"
@@ -38,10 +45,16 @@ GROUPS = (
 class Settings(VerticalSettings):
     """How this process runs; frozen, made once at start-up."""
 
+    @property
+    def admits_kube_system(self) -> bool:
+        """Return whether pods in kube-system may be changed; upstream changes them."""
+        return self.include_kube_system or bool(self.compat)
+
     components: tuple[str, ...] = setting(
         ("horizontal",),
         "--components",
-        "What runs in this process, separated by commas: horizontal, recommender, updater, admission, roles, dashboard.",
+        "What runs in this process, separated by commas: horizontal, recommender, updater, admission, roles, dashboard, "
+        "adapter.",
         group=_PROCESS,
         why="Scaling out is what most people install first; the vertical loops need a webhook beside them.",
     )
@@ -62,14 +75,15 @@ class Settings(VerticalSettings):
     compat: str = setting(
         "",
         "--compat",
-        "Behave as upstream does where we rule otherwise: kubernetes-1.36.",
+        "Behave as upstream does where we rule otherwise: kubernetes-1.36 for HPAs, vpa-1.8 for VPAs, or both.",
         group=_PROCESS,
         why="Our rulings fix known defects; comparing with upstream needs the defects back.",
     )
     dry_run: bool = setting(
         False,
         "--dry-run",
-        "Decide, record and explain everything, write nothing but status.",
+        "Decide, record and explain everything; write nothing but events and the Lease of this process. Decisions are "
+        "read in its log, at its pages and in its metrics.",
         group=_PROCESS,
         why="People want to look before they let it act.",
     )
@@ -157,6 +171,28 @@ class Settings(VerticalSettings):
         group=_METRICS,
         why="A list of 40,000 pods fits; a runaway answer must not exhaust memory.",
     )
+    metrics_max_age: timedelta = setting(
+        timedelta(minutes=2),
+        "--metrics-max-age",
+        "How old a sample may be; an older one is refused, unless it is younger than --metrics-max-age-windows. A metric may "
+        "set its own limit (maxAgeSeconds).",
+        group=_METRICS,
+        why="A stopped exporter must not scale anything; sources of clouds are minutes behind and need more.",
+    )
+    metrics_max_age_windows: float = setting(
+        3.0,
+        "--metrics-max-age-windows",
+        "How many of its windows old a sample may be, where that is more than --metrics-max-age.",
+        group=_METRICS,
+        why="What is measured over ten minutes is not stale after two.",
+    )
+    metrics_max_ahead: timedelta = setting(
+        timedelta(minutes=1),
+        "--metrics-max-ahead",
+        "How far in the future a sample may be dated; one that is further ahead is refused.",
+        group=_METRICS,
+        why="Clocks differ by seconds; a minute is a clock that is wrong.",
+    )
     adapter_config: str = setting(
         "",
         "--adapter-config",
@@ -185,8 +221,8 @@ class Settings(VerticalSettings):
         group=_PROCESS,
         why="The server's priority and fairness is the better judge; concurrency is bounded anyway.",
     )
-    kube_api_burst: int = setting(
-        100,
+    kube_api_burst: float = setting(
+        100.0,
         "--kube-api-burst",
         "How many requests may exceed the rate for a moment.",
         group=_PROCESS,
@@ -230,7 +266,8 @@ class Settings(VerticalSettings):
     leader_elect_resource_name: str = setting(
         "",
         "--leader-elect-resource-name",
-        "Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal.",
+        "Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal; a recommender with "
+        "a --recommender-name and a --dry-run have Leases of their own.",
         group=_LEADER,
         why="Processes that run other loops must not wait for each other.",
     )
@@ -313,6 +350,14 @@ class Settings(VerticalSettings):
         group=_DASHBOARD,
         why="On loopback there is nobody to hide from.",
     )
+    verbosity: int = setting(
+        4,
+        "--v",
+        "How much is logged: 0 warnings only, 1 to 4 also what is done, 5 and more also details.",
+        group=_PROCESS,
+        why="Upstream's default: one line per change.",
+        aliases=("-v",),
+    )
     log_format: str = setting(
         "text",
         "--log-format",
@@ -326,8 +371,20 @@ class Settings(VerticalSettings):
         """Return the name of the Lease: the one that was given, or that of the first loop, whatever their order."""
         if self.leader_elect_resource_name:
             return self.leader_elect_resource_name
-        first = next((name for name in LOOPS if name in self.components), self.components[0])
-        return f"trimtab-{first}"
+        elected = [name for name in ELECTED if name in self.components]
+        first = elected[0] if elected else self.components[0]
+        # Recommenders of different names serve different VPAs, so that each of them leads. A process that also runs
+        # other loops shares the Lease: with two of them two updaters would work at once.
+        named = self.recommender_name != "default" and elected == ["recommender"]
+        parts = [first, lease_part(self.recommender_name)] if named else [first]
+        # A process that only looks must not take the Lease of one that acts.
+        return "-".join(["trimtab", *parts, *(["dry-run"] if self.dry_run else [])])
+
+
+def lease_part(name: str) -> str:
+    """Return a recommender's name as part of an object's name; what is not allowed there is replaced, and told apart."""
+    plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40]
+    return plain if plain == name else f"{plain}-{crc32(name.encode()):08x}".lstrip("-")
 
 
 def declared() -> Iterator[tuple[Field[Any], Flag]]:
@@ -337,5 +394,9 @@ def declared() -> Iterator[tuple[Field[Any], Flag]]:
 
 
 def with_values(values: Mapping[str, Any]) -> Settings:
-    """Make settings from the values that were given; what is None keeps its default."""
-    return Settings(**{name: value for name, value in values.items() if value is not None})
+    """Make settings from the values that were given; what is None keeps its default, or that of --compat."""
+    given = {name: value for name, value in values.items() if value is not None}
+    named = upstreams(given.get("compat", ""))
+    # Upstream saves its history in every loop; a span that was given counts all the same.
+    defaults = VPA_DEFAULTS if VPA in named else {"checkpoints_interval": timedelta()} if named else {}
+    return Settings(**{**defaults, **given})

@@ -6,6 +6,8 @@ it decides when to stop; uvicorn's own server, which takes over signals and the 
 """
 
 import asyncio
+import errno
+import socket
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -16,13 +18,15 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from trimtab.serving.protocol import CERTIFICATE, BoundedProtocol, Limits
+from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol, Limits
 
-__all__ = ["CERTIFICATE", "HttpServer", "Limits", "served"]
+__all__ = ["CERTIFICATES", "HttpServer", "Limits", "served"]
 
 GRACE_SECONDS = 2.0
 """Seconds that open requests get to finish."""
 
+EVERYWHERE = "::"
+"""Every address of this host, of IPv6 and, where the kernel has both, of IPv4."""
 _HANDSHAKE_SECONDS = 10.0
 _BACKLOG = 512
 _TURNS = 5
@@ -68,8 +72,7 @@ class HttpServer:
         self._config.load()
         self._server = await asyncio.get_running_loop().create_server(
             lambda: BoundedProtocol(self._config, self._state, self._addresses, self._limits),
-            host,
-            port,
+            **_where(host, port),
             ssl=self._tls,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
             backlog=_BACKLOG,
@@ -94,6 +97,18 @@ class HttpServer:
         # Transports report their end on the loop's next turns, TLS ones on later ones; leave nothing open behind.
         for _ in range(_TURNS):
             await asyncio.sleep(0)
+
+
+def _where(host: str, port: int) -> dict[str, Any]:
+    """Return what to listen on; `::` is every address, of IPv6 and IPv4."""
+    if host != EVERYWHERE:
+        return {"host": host, "port": port}
+    try:
+        return {"sock": socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)}
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise
+        return {"host": "0.0.0.0", "port": port}  # noqa: S104 - a kernel without IPv6; asked for every address
 
 
 @asynccontextmanager

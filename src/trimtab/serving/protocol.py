@@ -8,13 +8,14 @@ import asyncio
 import ssl
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-CERTIFICATE = "trimtab.client-certificate"
-"""Where a request's scope carries the client's certificate (DER), in `state`."""
+CERTIFICATES = "trimtab.client-certificates"
+"""Where a request's scope carries what the client sent (DER), its own certificate first, in `state`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,22 @@ class Limits:
     """Connections of one address; None where one address is everybody, as behind a proxy or on loopback."""
 
 
+_DER = 2
+"""How the ssl module's own certificates are asked for bytes; its name is private."""
+
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+def client_certificates(tls: ssl.SSLObject) -> tuple[bytes, ...]:
+    """Return the certificates that a client sent in the handshake, its own first."""
+    own = tls.getpeercert(binary_form=True)
+    if own is None:
+        return ()
+    # Public from Python 3.13 on; before, the object inside has it, in another form.
+    has_it: Any = tls if hasattr(tls, "get_unverified_chain") else getattr(tls, "_sslobj", None)
+    sent = has_it.get_unverified_chain() if has_it is not None else None
+    chain = [one if isinstance(one, bytes) else one.public_bytes(_DER) for one in sent or ()]
+    return (own, *(certificate for certificate in chain if certificate != own))
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -59,7 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.abort()
             return
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-        self.app_state = {CERTIFICATE: tls.getpeercert(binary_form=True) if tls else None}
+        self.app_state = {CERTIFICATES: client_certificates(tls) if tls else ()}
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

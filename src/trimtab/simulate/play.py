@@ -1,7 +1,7 @@
 """Lets the production decision act on recorded load, sync by sync, in virtual time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -20,12 +20,15 @@ from trimtab.decide.horizontal import (
     after_scale,
     decide,
 )
+from trimtab.decide.horizontal.conditions import Conditions
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.steady import Steady, continued, steady
+from trimtab.decide.horizontal.timing import wire_time
+from trimtab.decide.horizontal.zero import can_wake, mark
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.simulate.model import Metered, Model, metered, replicas_for
+from trimtab.simulate.model import Metered, Model, ModelError, metered, replicas_for
 from trimtab.simulate.trace import Trace
 from trimtab.simulate.workload import Workload
 
@@ -58,10 +61,10 @@ class Step:
 def play(candidate: Candidate, trace: Trace, model: Model) -> Iterator[Step]:
     """Yield one step per sync from the first row of the trace to the last; raise ModelError if they do not fit."""
     metrics = metered(candidate.hpa, trace, model)
-    first = _first_replicas(candidate.hpa, metrics, trace, model)
+    first = _first_replicas(candidate, metrics, trace, model)
     workload = Workload(candidate.hpa, model, first, trace.start)
     meter = Meter(metrics, trace, model, workload)
-    autoscaler = Autoscaler(candidate)
+    autoscaler = Autoscaler(candidate if first else _at_zero(candidate, trace.start))
     syncs = int((trace.end - trace.start) // model.sync_period) + 1
     for number in range(syncs):
         at = trace.start + number * model.sync_period
@@ -107,13 +110,28 @@ class Autoscaler:
         return record
 
 
-def _first_replicas(
-    hpa: HorizontalPodAutoscaler, metrics: tuple[Metered, ...], trace: Trace, model: Model
-) -> int:
+def _first_replicas(candidate: Candidate, metrics: tuple[Metered, ...], trace: Trace, model: Model) -> int:
+    """Return the replicas of the beginning; zero only where the autoscaler itself could have brought them there."""
+    spec = candidate.hpa.spec
+    goes_to_zero = candidate.gates.hpa_scale_to_zero and spec.min_replicas == 0 and can_wake(spec)
+    if model.replicas == 0 and not goes_to_zero:
+        raise ModelError(
+            f"{candidate.hpa.key}: a workload that starts at zero stays paused: start with 1 replica or more, "
+            "or set minReplicas to 0 with an Object or External metric and the feature gate HPAScaleToZero"
+        )
     if model.replicas is not None:
         return model.replicas
-    lowest = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
-    return min(max(replicas_for(metrics, trace, trace.start), lowest), hpa.spec.max_replicas)
+    lowest = 0 if goes_to_zero else max(spec.min_replicas or 1, 1)
+    return min(max(replicas_for(metrics, trace, trace.start), lowest), spec.max_replicas)
+
+
+def _at_zero(candidate: Candidate, now: float) -> Candidate:
+    """Return the candidate as it is after it has scaled its idle workload to zero."""
+    hpa = candidate.hpa
+    conditions = Conditions(hpa.status.conditions, wire_time(now))
+    mark(conditions, scaled_to_zero=True)
+    status = msgspec.structs.replace(hpa.status, conditions=conditions.done())
+    return replace(candidate, hpa=msgspec.structs.replace(hpa, status=status))
 
 
 class Meter:

@@ -52,10 +52,18 @@ class Trace:
 
     def lines(self) -> Iterator[str]:
         """Write the trace as CSV, line by line."""
-        yield ",".join(["time", *self.columns])
+        yield ",".join(["time", *map(_cell, self.columns)])
         for row, moment in enumerate(self.times):
             values = (column[row] for column in self.columns.values())
             yield ",".join([f"{moment:.3f}", *("" if value is None else f"{value}m" for value in values)])
+
+
+def _cell(title: str) -> str:
+    """Return a column's name as CSV has it: `queue{a=1,b=2}` holds a comma, so it is quoted."""
+    if not any(sign in title for sign in ',"\r\n'):
+        return title
+    doubled = title.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def read_trace(lines: Iterable[str], name: str) -> Trace:

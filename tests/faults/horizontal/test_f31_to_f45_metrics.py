@@ -25,6 +25,7 @@ from trimtab.cluster.resource import Json
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
+from trimtab.model.hpa.sample_age import MAX_AGE
 from trimtab.model.times import format_time
 
 ENDLESS = 10_000
@@ -221,6 +222,68 @@ def test_f38_and_f39_samples_of_another_time_are_refused(both, age):
     both(scenario)
 
 
+@pytest.mark.parametrize(
+    ("field", "settings", "replicas"),
+    [
+        pytest.param(None, {}, 5, id="refused by default"),
+        pytest.param(600, {}, 10, id="its metric says how old it may be"),
+        pytest.param(
+            100, {"metrics_max_age": timedelta(minutes=10)}, 5, id="which counts for more than the flag"
+        ),
+        pytest.param(None, {"metrics_max_age": timedelta(minutes=10)}, 10, id="the flag allows it"),
+    ],
+)
+@pytest.mark.parametrize("native", [False, True], ids=["own", "native"])
+def test_f38_a_source_that_is_minutes_behind_can_be_allowed(both, field, settings, replicas, native):
+    """RH-M7: sources of clouds were refused for good, and only --compat helped, which switches off all else."""
+
+    async def scenario(stage: Stage) -> None:
+        metric, annotations = queue(), {}
+        if native:
+            stage.use_native_hpas()
+        if field is not None and native:
+            annotations = {MAX_AGE.name: json.dumps({"queue-web": field})}
+        elif field is not None:
+            metric = {**metric, "maxAgeSeconds": field}
+        await held(stage, metrics=[metric], annotations=annotations)
+        async with stage.running(**settings) as actor:
+            for _ in range(2):
+                stage.metrics.raw[external_path(stage)] = said(stage, "1000", age=180)
+                await stage.step(actor)
+        assert await stage.replicas("web") == replicas
+
+    both(scenario)
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["a stopped exporter", "a source that stays behind"])
+def test_f38_a_refused_metric_costs_one_status_write_and_one_event_of_each_reason(both, moves):
+    """RH-M8: with the age in its words, each of 20 syncs wrote a status and made new Events until none was told."""
+
+    async def scenario(stage: Stage) -> None:
+        await held(stage, metrics=[queue(), external_metric("fine", average="100")])
+        stage.metrics.set_external(stage.namespace, "fine", "500")
+        path = external_path(stage)
+        stage.metrics.raw[path] = said(stage, "0", age=180)
+        async with stage.running() as actor:
+            for sync in range(20):
+                if moves:
+                    stage.metrics.raw[path] = said(stage, "0", age=180)
+                # A number that moves beside it makes a new version of the object in every sync.
+                stage.metrics.set_external(stage.namespace, "fine", str(500 + sync))
+                await stage.step(actor)
+                if not sync:
+                    first = (await stage.read_hpa("web"))["status"]["conditions"]
+            assert (await stage.read_hpa("web"))["status"]["conditions"] == first
+            stage.metrics.set_external(stage.namespace, "fine", "800")
+            await stage.step(actor)
+            await stage.pass_time(1)
+            reasons = [reason for reason, _ in await stage.events()]
+            assert reasons.count("FailedGetExternalMetric") == 1
+            assert reasons.count("SuccessfulRescale") == 1
+
+    both(scenario)
+
+
 def test_f40_an_answer_about_another_metric_is_refused(both):
     async def scenario(stage: Stage) -> None:
         await held(stage)
@@ -258,6 +321,23 @@ def test_f40_an_answer_about_another_object_is_refused(both, about):
         await stage.hpa("web", metrics=[object_metric("hits", average="100")], behavior=NO_WINDOW)
         assert await rounds(stage) == 5
         assert await is_held(stage, "FailedGetObjectMetric")
+
+    both(scenario)
+
+
+def test_f40_usage_of_a_pod_of_the_same_name_in_another_namespace_does_not_count(both):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="50m")
+        await stage.metrics._share()
+        answer = stage.metrics._pods(stage.namespace)
+        for item in stage.metrics._pods(stage.namespace)["items"]:
+            item["metadata"]["namespace"] = "elsewhere"
+            item["containers"] = [{"name": "app", "usage": {"cpu": "5", "memory": "0"}}]
+            answer["items"].append(item)
+        stage.metrics.raw[f"/apis/metrics.k8s.io/v1beta1/namespaces/{stage.namespace}/pods"] = answer
+        await stage.hpa("web", metrics=[cpu_metric(50)])
+        assert await rounds(stage) == 2
 
     both(scenario)
 

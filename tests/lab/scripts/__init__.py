@@ -4,6 +4,7 @@ from tests.lab.scripts.access import ACCESS, EVICTION, RESIZE
 from tests.lab.scripts.custom import CUSTOM
 from tests.lab.scripts.kinds import EVENTS, HPAS, OTHERS, STATUS_METADATA, TABLES, WORKLOADS
 from tests.lab.scripts.objects import APPLY_SCRIPT, CRUD, FIELD_VALIDATION, FINALIZERS, LISTS, OWNERS, WATCHES
+from tests.lab.scripts.podresources import CLASSES, CONTAINER_RANGE, POD_LEVEL, POD_RANGE
 
 SCRIPTS = (
     CRUD,
@@ -23,4 +24,8 @@ SCRIPTS = (
     OWNERS,
     TABLES,
     STATUS_METADATA,
+    CONTAINER_RANGE,
+    POD_RANGE,
+    POD_LEVEL,
+    CLASSES,
 )

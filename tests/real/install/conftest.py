@@ -3,7 +3,9 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ FOREIGN = ("ServiceMonitor", "PrometheusRule")
 AGGREGATED = "APIService"
 """Only tried, not kept: with nobody behind them they would spoil discovery for everyone else on this server."""
 VALUES = ("adapter.enabled=true", "adapter.caBundle=Q0E=", "dashboard.enabled=true")
+ROLES = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
 class Installed:
@@ -35,10 +38,40 @@ class Installed:
         body = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         return self.kubectl("apply", "--server-side", "--force-conflicts", *flags, "-f", "-", stdin=body)
 
+    @contextmanager
+    def narrowed_to(self, namespace: str, *values: str) -> Iterator[None]:
+        """Have the rights of an installation with `watchNamespaces`, and no others, while the context lasts."""
+        narrow = self._rights(*VALUES, *values, f"watchNamespaces={namespace}")
+        kept = {_key(one) for one in narrow}
+        try:
+            done = self.apply(narrow)
+            assert done.returncode == 0, done.stderr
+            for one in self._rights(*VALUES):
+                if _key(one) not in kept:
+                    self.kubectl("delete", one["kind"], one["metadata"]["name"], *_where(one))
+            yield
+        finally:
+            done = self.apply(self._rights(*VALUES))
+            assert done.returncode == 0, done.stderr
+
+    @staticmethod
+    def _rights(*values: str) -> list[dict[str, Any]]:
+        return [one for one in manifests(set_values(values)) if one["kind"] in ROLES]
+
     def may(self, account: str, *question: str) -> bool:
         """Ask whether an account may do something."""
         account = f"--as=system:serviceaccount:trimtab:{account}"
         return self.kubectl("auth", "can-i", *question, account).stdout.strip() == "yes"
+
+
+def _key(thing: dict[str, Any]) -> tuple[str, str, str]:
+    meta = thing["metadata"]
+    return thing["kind"], meta.get("namespace", ""), meta["name"]
+
+
+def _where(thing: dict[str, Any]) -> list[str]:
+    namespace = thing["metadata"].get("namespace")
+    return ["-n", namespace] if namespace else []
 
 
 @pytest.fixture(scope="session")

@@ -1,28 +1,37 @@
 """Programs work with the rights of their own accounts and no others: every answer is looked at, none is a 403."""
 
 import asyncio
+import json
+import ssl
 from collections import Counter
 from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.metrics_stub import WithMetrics
+from trimtab.adapter.config import load_configuration
+from trimtab.adapter.files import API_VERSION
+from trimtab.adapter.program import serve
+from trimtab.cli.explain import explain_replicas, explain_size
+from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resources import LEASES, PODS
 from trimtab.cluster.transport import Request, Response
 from trimtab.dashboard.component import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.assembly import Operator
+from trimtab.operator.horizontal.native import RIVAL, RivalControllerError
+from trimtab.operator.process import elector_of
 from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
-from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
+from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
 from trimtab.operator.vertical.assembly import (
     Site,
     make_admission,
@@ -32,6 +41,7 @@ from trimtab.operator.vertical.assembly import (
 )
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.operator.vertical.probe import AdmissionProbe
+from trimtab.operator.vertical.templates import Templates
 
 pytestmark = pytest.mark.real
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
@@ -82,14 +92,20 @@ class Watched:
 class Place:
     """A stage that the administrator sets up, and a client that holds one account's token."""
 
-    def __init__(self, clock, admin, account):
+    def __init__(self, clock, admin, account, *, is_narrow):
         self.clock = clock
+        self.is_narrow = is_narrow
         self.stage = Stage(
             clock, HttpTransport(clock, load_kubeconfig(clock, str(admin), environ={})), prunes=True
         )
         own = HttpTransport(clock, load_kubeconfig(clock, str(account), environ={}))
         self.watched = Watched(own)
         self.client = Client(clock, WithMetrics(self.watched, self.stage.metrics), seed=2)
+
+    @property
+    def namespaces(self):
+        """What `watchNamespaces` says: the setting is as wide as the rights."""
+        return (self.stage.namespace,) if self.is_narrow else ()
 
 
 _OTHER_KINDS = {
@@ -108,16 +124,19 @@ _EVENTS = {"create events.events.k8s.io", "patch events.events.k8s.io"}
 _AFTER_A_CONFLICT = {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
 NOT_MET_HERE = {
     "dashboard": {one for one in _OTHER_KINDS if not one.startswith("patch")}
-    | {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
+    | {"get deployments/scale.apps"}
     | {f"{verb} cronjobs.batch" for verb in ("list", "watch")},
     "horizontal": _OTHER_KINDS | _AFTER_A_CONFLICT | {"patch events.events.k8s.io"},
     "recommender": _ELECTION
     | _EVENTS
     | {f"{verb} verticalpodautoscalercheckpoints.autoscaling.k8s.io" for verb in ("get", "delete")}
-    | {"list events", "watch events"},
+    | {"list events", "watch events", "get verticalpodautoscalers.autoscaling.k8s.io"},
     "updater": _ELECTION
     | _EVENTS
-    | {"list leases.coordination.k8s.io", "watch leases.coordination.k8s.io", "patch pods/resize"},
+    | {"list leases.coordination.k8s.io", "watch leases.coordination.k8s.io", "patch pods/resize"}
+    | {"get pods", "get replicationcontrollers", "get jobs.batch"}
+    | {f"get {kind}.apps" for kind in ("statefulsets", "daemonsets")},
+    "adapter": set(),
     # Server-side apply is sent as patch and judged as create where the object is new.
     "admission": {
         *(
@@ -140,7 +159,9 @@ def unused(account, used):
 def granted_to(account):
     roles = [
         one
-        for one in manifests(set_values(["dashboard.enabled=true"]))
+        for one in manifests(
+            set_values(["dashboard.enabled=true", "adapter.enabled=true", "adapter.caBundle=Q0E="])
+        )
         if one["kind"] in {"Role", "ClusterRole"} and one["metadata"]["name"].startswith(f"trimtab-{account}")
     ]
     return {
@@ -152,21 +173,30 @@ def granted_to(account):
     }
 
 
-@pytest.fixture
-def act(installed, kubeconfig_of):
-    """Play a scenario with one account."""
+@pytest.fixture(params=["everywhere", "watchNamespaces"])
+def act(request, installed, kubeconfig_of):
+    """Play a scenario with one account, with rights in the whole cluster and in the stage's namespace only."""
+    is_narrow = request.param == "watchNamespaces"
 
-    def play(account, scenario):
+    def play(account, scenario, *values):
         async def main():
-            place = Place(ShiftedClock(), installed.cluster.kubeconfig, kubeconfig_of(account))
+            place = Place(
+                ShiftedClock(), installed.cluster.kubeconfig, kubeconfig_of(account), is_narrow=is_narrow
+            )
             await place.stage.open()
             try:
-                await scenario(place)
+                if is_narrow:
+                    with installed.narrowed_to(place.stage.namespace, *values):
+                        await scenario(place)
+                else:
+                    await scenario(place)
             finally:
                 await place.client.close()
                 await place.stage.close()
             assert place.watched.refused == []
-            assert unused(account, place.watched.used) <= NOT_MET_HERE[account]
+            if not is_narrow:
+                # The rules are the same; what the first run made is not made again.
+                assert unused(account, place.watched.used) <= NOT_MET_HERE[account]
             assert place.watched.answers[200] > 0
 
         asyncio.run(main())
@@ -186,7 +216,7 @@ def test_the_horizontal_account_scales_a_deployment(act):
         await stage.deployment("web", 2)
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU], selectionStrategy="OwnerReference")
-        settings = Settings(feature_gates=GATES, watch_namespaces=(stage.namespace,), port=0)
+        settings = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, port=0)
         running = asyncio.ensure_future(Operator(place.clock, place.client, settings).run())
 
         async def told():
@@ -202,6 +232,67 @@ def test_the_horizontal_account_scales_a_deployment(act):
     act("horizontal", scenario)
 
 
+@pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
+def test_the_guard_against_the_clusters_own_controller_works_with_these_rights(act):
+    """N2: native HPAs of the watched namespaces, and of no others, say who wrote to them."""
+
+    async def scenario(place):
+        stage = place.stage
+        stage.use_native_hpas()
+        await stage.deployment("web", 2)
+        await stage.hpa("web", metrics=[CPU])
+        path = f"{stage.resource.path(stage.namespace, 'web')}/status"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        body = b'{"status":{"desiredReplicas":2}}'
+        await stage.send("PATCH", path, [("fieldManager", RIVAL)], headers, body)
+        settings = Settings(watch_namespaces=place.namespaces, native_hpas=True, port=0)
+        with pytest.raises(RivalControllerError, match=f"wrote to {stage.namespace}/web"):
+            await Operator(place.clock, place.client, settings).run()
+
+    act("horizontal", scenario, "horizontal.nativeHpas=true")
+
+
+RULES = {
+    "apiVersion": API_VERSION,
+    "kind": "AdapterConfiguration",
+    "listen": {"port": 0},
+    "sources": [{"name": "by-hand", "testing": {"file": "values.json"}}],
+}
+
+
+def values_of(namespace):
+    sample = {"metric": "rps", "resource": "pods", "namespace": namespace, "name": "web-rs-0", "value": "5"}
+    return {"apiVersion": API_VERSION, "kind": "MetricValues", "custom": [sample]}
+
+
+def test_the_adapter_account_answers_for_pods(act, installed, tmp_path):
+    """N3: it follows pods where it may, and asks the server who asks."""
+
+    async def scenario(place):
+        stage = place.stage
+        await stage.deployment("web", 1)
+        file = tmp_path / "adapter.json"
+        file.write_text(json.dumps(RULES))
+        (tmp_path / "values.json").write_text(json.dumps(values_of(stage.namespace)))
+        token = installed.kubectl("create", "token", "horizontal", "-n", "trimtab").stdout.strip()
+        settings = load_configuration(file)
+        async with serve(place.clock, place.client, settings, tmp_path, place.namespaces) as adapter:
+            tls = ssl.create_default_context(cadata=adapter.handshakes.pair.authority.decode())
+            url = f"https://localhost:{adapter.port}/apis/custom.metrics.k8s.io/v1beta2"
+            path = f"/namespaces/{stage.namespace}/pods/*/rps?labelSelector=app%3Dweb"
+            async with aiohttp.ClientSession(headers={"authorization": f"Bearer {token}"}) as session:
+
+                async def answered():
+                    async with session.get(URL(url + path, encoded=True), ssl=tls) as answer:
+                        body = await answer.json()
+                        names = [item["describedObject"]["name"] for item in body.get("items", [])]
+                        return (answer.status, names) == (200, ["web-rs-0"])
+
+                await stage.wait_for(answered, seconds=30)
+
+    act("adapter", scenario)
+
+
 def vpa(name):
     return {
         "apiVersion": VPAS.api_version,
@@ -213,9 +304,7 @@ def vpa(name):
 
 @asynccontextmanager
 async def site_of(place, **settings):
-    chosen = Settings(
-        feature_gates=GATES, watch_namespaces=(place.stage.namespace,), leader_elect=False, **settings
-    )
+    chosen = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, leader_elect=False, **settings)
     site = Site(place.clock, place.client, chosen)
     try:
         await site.view.wait_synced()
@@ -231,7 +320,7 @@ def test_the_recommender_account_recommends_and_keeps_history(act):
         stage.use_cpu(web="90m")
         stage.use_memory(web="200Mi")
         await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-        async with site_of(place) as site:
+        async with site_of(place, components=("recommender",)) as site:
             recommender = make_recommender(site)
             # A history is written at once where there is none, and again when it is due.
             for seconds in (60, 60, 360):
@@ -262,8 +351,21 @@ def test_the_updater_account_evicts_labels_and_probes_but_changes_no_image(act):
             await client.patch(PODS, "web-rs-0", stage.namespace, image, how=PatchType.JSON)
         # That one refusal was asked for.
         place.watched.refused.remove(f"PATCH /api/v1/namespaces/{stage.namespace}/pods/web-rs-0")
+        await creates_pods_in_dry_runs_only(place)
 
     act("updater", scenario)
+
+
+async def creates_pods_in_dry_runs_only(place):
+    stage, client = place.stage, place.client
+    async with site_of(place) as site:
+        await site.view.wait_synced()
+        pod = site.view.pods.get("web-rs-0", stage.namespace)
+        body = await Templates(client, site.view.discovery).replacement(pod)
+    await client.create(PODS, body, stage.namespace, query=[("dryRun", "All")])
+    with pytest.raises(errors.ApiError, match="may create pods in dry runs only"):
+        await client.create(PODS, body, stage.namespace)
+    place.watched.refused.remove(f"POST /api/v1/namespaces/{stage.namespace}/pods")
 
 
 def test_the_admission_account_makes_its_certificate_and_registers(act):
@@ -280,12 +382,57 @@ def test_the_admission_account_makes_its_certificate_and_registers(act):
         finally:
             # Nobody answers behind it: other tests' pods must not wait for that.
             for resource in (MUTATING, VALIDATING):
-                await place.stage.client.delete(resource, WEBHOOKS)
+                await place.stage.client.delete(resource, configuration_name("trimtab"))
 
     act("admission", scenario)
 
 
 READER = "autoscaler-reader"
+
+
+def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed, kubeconfig_of, tmp_path):
+    """N6 and N9: with what `view` and `trimtab-view` give in that namespace, and no right over nodes."""
+
+    async def main():
+        clock = ShiftedClock()
+        place = Place(clock, installed.cluster.kubeconfig, kubeconfig_of("horizontal"), is_narrow=False)
+        stage = place.stage
+        await stage.open()
+        try:
+            await stage.deployment("web", 2)
+            stage.use_cpu(web="90m")
+            await stage.hpa("web", metrics=[CPU])
+            await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
+            elector = elector_of(place.client, Settings(tolerance=5.0), "one", lambda _leads: None)
+            while not elector.is_leader:
+                await elector.step()
+                await stage.pass_time(2)
+            config = json.loads(installed.cluster.kubeconfig.read_text())
+            config["users"][0]["user"] = {"token": viewer_of(installed, stage.namespace)}
+            path = tmp_path / "viewer.kubeconfig"
+            path.touch(mode=0o600)
+            path.write_text(json.dumps(config))
+            own = HttpTransport(clock, load_kubeconfig(clock, str(path), environ={}))
+            viewer = Client(clock, WithMetrics(own, stage.metrics), seed=3)
+            try:
+                choice = Choice("trimtab")
+                found = await explain_replicas(viewer, stage.namespace, "web", choice)
+                assert found is not None
+                record, notes = found.record, found.notes
+                assert record.decision.desired == 2, record.decision.reason
+                assert notes[-1] == "settings: of the operator that holds Lease trimtab/trimtab-horizontal"
+                for kind, name in (("vpa", "web"), ("pod", "web-rs-0")):
+                    explained, _ = await explain_size(viewer, kind, stage.namespace, name, choice)
+                    assert explained.lines
+            finally:
+                await viewer.close()
+                # The dashboard of another test would go by these settings, too.
+                await stage.client.delete(LEASES, "trimtab-horizontal", "trimtab")
+        finally:
+            await place.client.close()
+            await stage.close()
+
+    asyncio.run(main())
 
 
 def viewer_of(installed, namespace):
@@ -295,7 +442,9 @@ def viewer_of(installed, namespace):
     """
     installed.kubectl("create", "serviceaccount", READER, "-n", namespace)
     account = f"--serviceaccount={namespace}:{READER}"
-    installed.kubectl("create", "rolebinding", READER, "--clusterrole=trimtab-view", account, "-n", namespace)
+    for role in ("trimtab-view", "system:aggregate-to-view"):
+        name = f"{READER}-{role.rpartition(':')[2]}"
+        installed.kubectl("create", "rolebinding", name, f"--clusterrole={role}", account, "-n", namespace)
     return installed.kubectl("create", "token", READER, "-n", namespace, "--duration=1h").stdout.strip()
 
 
@@ -306,7 +455,13 @@ def test_the_dashboard_account_shows_each_viewer_their_own_namespace_and_writes_
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU], selectionStrategy="OwnerReference")
         await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-        settings = Settings(components=("dashboard",), feature_gates=GATES, port=0, dashboard_port=0)
+        settings = Settings(
+            components=("dashboard",),
+            feature_gates=GATES,
+            watch_namespaces=place.namespaces,
+            port=0,
+            dashboard_port=0,
+        )
         told: asyncio.Queue[str] = asyncio.Queue()
         operator = Operator(
             place.clock,

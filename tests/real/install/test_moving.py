@@ -45,8 +45,8 @@ def test_there_and_back(installed, tmp_path):
     ours.write_text(kubectl("get", "thpa", "-n", "shop", "-o", "yaml").stdout)
     back = convert(ours.read_text(), "v2")
     assert kubectl("delete", "-f", str(ours)).returncode == 0
-    refused = kubectl("apply", "-f", "-", stdin=back)
-    done = kubectl("apply", "--validate=warn", "-f", "-", stdin=back)
-    assert done.returncode == 0
-    assert "selectionStrategy" in refused.stderr + done.stderr
+    applied = kubectl("apply", "--server-side", "-f", "-", stdin=back)
+    assert (applied.returncode, applied.stderr) == (0, "")
+    kept = kubectl("get", "hpa", "moving", "-n", "shop", "-o", "yaml").stdout
+    assert "autoscaling.trimtab.dev/selection-strategy: OwnerReference" in kept
     assert kubectl("delete", "hpa", "moving", "-n", "shop").returncode == 0

@@ -4,10 +4,11 @@ On either it is played with our own HPAs and with native ones, which carry their
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from tests import reasons
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.workloads import Controllers
@@ -18,6 +19,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.lab.server import LAB_GATES, Server
 from trimtab.model.gates import FeatureGates
+from trimtab.operator.horizontal import preview, reconciler
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -30,6 +32,16 @@ PLACES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def right_reasons(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Check the reason and the advice of every decision that a scenario makes."""
+    ledger = reasons.Ledger()
+    for module in (preview, reconciler):
+        monkeypatch.setattr(module, "decide", ledger.decide)
+    yield
+    assert not ledger.wrong, ledger.wrong[0]
+
+
 @pytest.fixture(params=PLACES)
 def play(request: pytest.FixtureRequest) -> Play:
     """Play a scenario on the server and with the kind of HPA that this run is about, with real controllers.
@@ -37,6 +49,12 @@ def play(request: pytest.FixtureRequest) -> Play:
     On the lab these are the lab's, in virtual time; on the real server kube-controller-manager's. On either our node
     agent runs the pods.
     """
+    return _player(request, is_played=False)
+
+
+@pytest.fixture(params=["lab", pytest.param("real", marks=pytest.mark.real)])
+def play_own(request: pytest.FixtureRequest) -> Play:
+    """Play a scenario as `play` does, with our own HPAs only: it is about a field that native ones have not."""
     return _player(request, is_played=False)
 
 

@@ -16,6 +16,7 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, pod_spec
 from tests.scenarios.horizontal.workloads import Controllers, Played, make_workloads
 from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
+from tests.scenarios.narrow import narrowed
 from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -28,10 +29,11 @@ from trimtab.lab.builtin import builtin_resources
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION
 from trimtab.model.times import format_time
-from trimtab.operator.horizontal.autoscalers import STRATEGY_ANNOTATION
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.process import acting_client
 from trimtab.operator.settings import Settings
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
@@ -48,11 +50,16 @@ class Actor:
     """One operator process, its line to the server, and its metrics."""
 
     def __init__(self, stage: "Stage", settings: Settings, fence: Fence | None = None) -> None:
-        self.line = Line(stage.transport)
+        self.line = Line(narrowed(stage.transport, settings.watch_namespaces))
         self.registry = CollectorRegistry()
-        self.client = Client(stage.clock, self.line, seed=2)
+        self.client = acting_client(Client(stage.clock, self.line, seed=2), settings)
         self.operator = HorizontalAutoscaler(
-            stage.clock, self.client, settings, rules=rules_of(settings), registry=self.registry, fence=fence
+            stage.clock,
+            self.client,
+            settings,
+            rules=rules_of(settings),
+            registry=self.registry,
+            fence=fence,
         )
 
     def count(self, name: str, **labels: str) -> float:

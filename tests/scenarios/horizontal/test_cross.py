@@ -1,15 +1,23 @@
 """Features together (section 6 of the specification), and what every process must do whatever the feature."""
 
-from datetime import timedelta
+import asyncio
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, tolerances
-from tests.scenarios.horizontal.stage import Stage
+from tests.scenarios.horizontal.bodies import (
+    NO_WINDOW,
+    cpu_metric,
+    external_metric,
+    object_metric,
+    tolerances,
+)
+from tests.scenarios.horizontal.stage import NAMESPACES, Actor, Stage
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
+from tests.scenarios.line import Break, status
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import STATEFUL_SETS
-from trimtab.operator.horizontal.native import RivalControllerError, refuse_rival_controller
+from trimtab.decide.horizontal import explain
+from trimtab.operator.horizontal.native import RIVAL, RivalControllerError
 
 QUEUE_VALUE = external_metric("queue", value="100")
 ALL_FOUR: Json = {
@@ -174,6 +182,101 @@ def test_a_target_of_a_custom_kind(play):
     play(scenario)
 
 
+def test_a_target_is_found_in_whichever_version_its_kind_is_served(play):
+    """RH-M1: kube-controller-manager scales a target whose reference names a version that is no longer served."""
+
+    async def scenario(stage: Stage) -> None:
+        farms = await _farms(stage)
+        body = {
+            "apiVersion": "test.dev/v1",
+            "kind": "Farm",
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 1},
+        }
+        await stage.client.create(farms, body, stage.namespace)
+        state = {"status": {"replicas": 1, "selector": "app=farm"}}
+        await stage.client.patch(farms, "web", stage.namespace, state, subresource="status")
+        fill(stage, 300)
+        reference = {"apiVersion": "test.dev/v1beta1", "kind": "Farm", "name": "web"}
+        await stage.hpa("web", scaleTargetRef=reference, metrics=[external_metric("queue", average="100")])
+        async with stage.running() as actor:
+            await stage.step(actor)
+            farm = await stage.client.get(farms, "web", stage.namespace)
+            assert farm["spec"]["replicas"] == 3
+
+    play(scenario)
+
+
+def test_a_conflict_on_a_target_of_an_old_version_is_read_again(play):
+    """RH-M1: the watch knows Deployments by group and kind, but a second look asked for apps/v1beta2."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.bare_deployment("web", 1)
+        fill(stage, 300)
+        reference = {"apiVersion": "apps/v1beta2", "kind": "Deployment", "name": "web"}
+        await stage.hpa("web", scaleTargetRef=reference, metrics=[external_metric("queue", average="100")])
+        async with stage.running() as actor:
+            left = [1]
+
+            def conflict_once(_number, request):
+                if not request.path.endswith("/scale") or not left[0]:
+                    return None
+                left[0] -= 1
+                return Break.CONFLICT
+
+            actor.line.break_write = conflict_once
+            await stage.step(actor)
+            assert (await stage.conditions("web"))["AbleToScale"][0] == "True"
+        assert await stage.replicas("web") == 3
+        assert await stage.event_count("FailedGetScale") == 0
+
+    play(scenario)
+
+
+def test_an_object_metric_describes_an_object_of_any_version(play):
+    """RH-M1: the metrics API knows the resource and the group of the object, and no version."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.bare_deployment("web", 1)
+        stage.metrics.set_object(stage.namespace, "deployments.apps", "front", "hits", "300")
+        described = ("apps/v1beta1", "Deployment", "front")
+        await stage.hpa("web", metrics=[object_metric("hits", described, average="100")])
+        async with stage.running() as actor:
+            await stage.step(actor)
+        assert await stage.replicas("web") == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("selector", [None, "", " "], ids=["no selector", "an empty one", "a blank one"])
+def test_a_target_without_a_selector_stops_no_other_hpa(play, selector):
+    """N1: an empty label query matches every pod of the namespace, so it was everyone's rival."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="200m")
+        await stage.hpa("web", metrics=[cpu_metric(100)])
+        farms = await _farms(stage)
+        body = {
+            "apiVersion": "test.dev/v1",
+            "kind": "Farm",
+            "metadata": {"name": "bare"},
+            "spec": {"replicas": 1},
+        }
+        await stage.client.create(farms, body, stage.namespace)
+        state = {"status": {"replicas": 1} | ({} if selector is None else {"selector": selector})}
+        await stage.client.patch(farms, "bare", stage.namespace, state, subresource="status")
+        reference = {"apiVersion": "test.dev/v1", "kind": "Farm", "name": "bare"}
+        await stage.hpa("bare", scaleTargetRef=reference, metrics=[external_metric("queue", average="100")])
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+            assert (await stage.conditions("bare"))["ScalingActive"] == ("False", "InvalidSelector")
+            assert (await stage.conditions("web"))["ScalingActive"][0] == "True"
+        assert await stage.replicas("web") == 4
+
+    play(scenario)
+
+
 async def _farms(stage: Stage) -> Resource[Json]:
     """Install a kind of our own with a scale subresource."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -215,20 +318,44 @@ def test_a_stateful_set_is_scaled_too(play):
     play(scenario)
 
 
-@pytest.mark.parametrize("whole_process", [True, False], ids=["--dry-run", "one object's annotation"])
-def test_a_dry_run_tells_and_does_not_scale(play, whole_process):
+def test_a_dry_run_tells_and_does_not_scale(play):
     async def scenario(stage: Stage) -> None:
         await stage.bare_deployment("web", 1)
         fill(stage, 300)
-        annotations = {} if whole_process else {"autoscaling.trimtab.dev/mode": "DryRun"}
+        annotations = {"autoscaling.trimtab.dev/mode": "DryRun"}
         await stage.hpa("web", metrics=[external_metric("queue", average="100")], annotations=annotations)
-        async with stage.running(dry_run=whole_process) as actor:
+        async with stage.running() as actor:
             await stage.steps(actor, 3)
             assert not [one for one in actor.line.writes if one.is_scale]
         assert await stage.replicas("web") == 1
         hpa = await stage.read_hpa("web")
         assert hpa["status"]["desiredReplicas"] == 3
         assert (await stage.conditions("web"))["AbleToScale"] == ("True", "DryRun")
+
+    play(scenario)
+
+
+def test_a_dry_run_of_the_process_writes_no_status(play):
+    """A live operator resumes from the memory and the conditions in the status: they stay those of whoever acts."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.bare_deployment("web", 1)
+        fill(stage, 300)
+        await stage.hpa("web", metrics=[external_metric("queue", average="100")])
+        before = await stage.read_hpa("web")
+        async with stage.running(dry_run=True) as actor:
+            await stage.steps(actor, 3)
+            assert actor.line.writes == []
+            (autoscaler,) = actor.operator.autoscalers
+            record = autoscaler.records[-1]
+            assert record.is_dry_run
+            assert record.status_error is None
+            able = record.decision.status.condition("AbleToScale")
+            assert able is not None
+            assert able.reason == "DryRun"
+            assert (record.decision.current, record.decision.desired) == (1, 3)
+        assert await stage.read_hpa("web") == before
+        assert await stage.replicas("web") == 1
 
     play(scenario)
 
@@ -249,19 +376,125 @@ def test_a_quiet_hpa_costs_no_write(play):
     play(scenario)
 
 
+async def written_by_the_controller_manager(stage: Stage, namespace: str) -> None:
+    path = f"{stage.resource.path(namespace, 'web')}/status"
+    body = b'{"status":{"desiredReplicas":3}}'
+    headers = {"Content-Type": "application/merge-patch+json"}
+    await stage.send("PATCH", path, [("fieldManager", RIVAL)], headers, body)
+
+
 def test_the_clusters_own_controller_is_noticed(play):
+    """N2: with rights over the watched namespace alone, and only once it wrote lately."""
+
     async def scenario(stage: Stage) -> None:
         if not stage.native:
             return
         await stage.bare_deployment("web", 3)
         await stage.hpa("web", metrics=[external_metric("queue", average="100")])
-        long_after = stage.clock.now() + timedelta(minutes=10)
-        await refuse_rival_controller(stage.client, long_after)
-        path = f"{stage.resource.path(stage.namespace, 'web')}/status"
-        body = b'{"status":{"desiredReplicas":3}}'
-        headers = {"Content-Type": "application/merge-patch+json"}
-        await stage.send("PATCH", path, [("fieldManager", "kube-controller-manager")], headers, body)
+        await written_by_the_controller_manager(stage, stage.namespace)
         with pytest.raises(RivalControllerError, match="two controllers on one object fight"):
-            await refuse_rival_controller(stage.client, stage.clock.now())
+            async with stage.running():
+                pass
+        await stage.pass_time(10 * 60)
+        async with stage.running() as actor:
+            assert actor.operator.health() == {}
 
     play(scenario)
+
+
+def test_a_rival_in_a_namespace_that_is_not_watched_refuses_nothing(play_lab):
+    async def scenario(stage: Stage) -> None:
+        if not stage.native:
+            return
+        await stage.client.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+        await stage.bare_deployment("web", 3)
+        made = await stage.hpa("web", metrics=[external_metric("queue", average="100")])
+        other = {"metadata": {"name": "web"}, "spec": made["spec"]}
+        await stage.client.create(stage.resource.untyped(), other, "elsewhere")
+        await written_by_the_controller_manager(stage, "elsewhere")
+        async with stage.running() as actor:
+            assert actor.operator.health() == {}
+            assert [one.key for one in actor.operator.autoscalers] == [f"{stage.namespace}/web"]
+
+    play_lab(scenario)
+
+
+def test_native_hpas_wait_until_a_rival_can_be_ruled_out(play_lab):
+    """N2: a list that fails is named by readyz and asked again; until then no native HPA is decided."""
+
+    async def scenario(stage: Stage) -> None:
+        if not stage.native:
+            return
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        await stage.hpa("web", metrics=[cpu_metric(50)])
+        actor = Actor(stage, stage.settings())
+        actor.line.answer = lambda request: (
+            status(403, "Forbidden") if request.path.endswith("/horizontalpodautoscalers") else None
+        )
+        running = asyncio.ensure_future(actor.operator.run())
+        try:
+            await stage.pass_time(60)
+            assert "cannot be seen" in actor.operator.health()["native"]
+            assert not actor.line.writes
+            actor.line.answer = lambda request: None
+            await stage.pass_time(60)
+            assert actor.operator.health() == {}
+            assert await stage.replicas("web") == 4
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"), [("mode", "dryrun"), ("mode", "Off"), ("selection-strategy", "ownerreference")]
+)
+def test_a_misspelt_annotation_holds_and_says_so(play_lab, caplog, annotation, value):
+    """N13: the brake of roll-back.md did not brake when it was misspelt."""
+
+    async def scenario(stage: Stage) -> None:
+        if annotation == "selection-strategy" and not stage.native:
+            return  # our own kind has a field, and its definition refuses other values
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        name = f"autoscaling.trimtab.dev/{annotation}"
+        await stage.hpa("web", metrics=[cpu_metric(50)], annotations={name: value})
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+            assert not [one for one in actor.line.writes if one.is_scale]
+            (autoscaler,) = actor.operator.autoscalers
+            told = str(explain(autoscaler.records[-1]))
+            assert f"held: annotation {name} is '{value}', which is not known" in told
+            message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
+            assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
+            assert f"annotation {name} is '{value}', which is not known" in message
+            assert "would scale from 2 to 4" in message
+            facts = [
+                getattr(one, "facts", {}) for one in caplog.records if one.message == "nothing is scaled"
+            ]
+            assert [one["why"].startswith(f"annotation {name} is") for one in facts] == [True]
+            caplog.clear()
+            await stage.client.patch(
+                stage.resource.untyped(), "web", stage.namespace, {"metadata": {"annotations": {name: None}}}
+            )
+            await stage.steps(actor, 2)
+        assert await stage.replicas("web") == 4
+
+    play_lab(scenario)
+
+
+def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off(play_lab):
+    async def scenario(stage: Stage) -> None:
+        if not stage.native:
+            return
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        annotations = {"autoscaling.trimtab.dev/selection-strategy": "ownerreference"}
+        await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
+        async with stage.running(feature_gates="") as actor:
+            await stage.steps(actor, 1)
+        assert await stage.replicas("web") == 4
+
+    play_lab(scenario)

@@ -6,13 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
+from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, owner_of
 from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
 from trimtab.cluster.patching import DeleteOptions
+from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import DEPLOYMENTS, PODS
 
 EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
 WORKLOADS = ("web", "shop", "mail")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
 
 
 @asynccontextmanager
@@ -217,6 +219,80 @@ def test_usage_that_jumps_between_two_rounds_is_acted_on_within_a_look(play_lab)
             stage.use_cpu(web="100m")
             assert await until_scaled(stage, "web", 4) <= 3
             assert actor.count("trimtab_early_decisions_total") == 1
+
+    play_lab(scenario)
+
+
+async def grouped_pod(stage: Stage) -> None:
+    """A pod that the workload owns through an object of a kind that is read, not watched."""
+    deployment = await stage.client.get(DEPLOYMENTS.untyped(), "web", stage.namespace)
+    owner = owner_of("apps/v1", "Deployment", deployment)
+    body = {"metadata": {"name": "group", "ownerReferences": [owner]}}
+    group = await stage.client.create(CONFIG_MAPS, body, stage.namespace)
+    await stage.pod("web-grouped", {"app": "web"}, owners=[owner_of("v1", "ConfigMap", group)])
+
+
+BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["watched owners", "an owner that was read"])
+def test_usage_that_jumps_is_acted_on_within_a_look_by_owner_too(play_lab, is_read):
+    """N10: owners had to be asked for, so nothing that selects by owner was ever scaled early."""
+
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage, spec=BY_OWNER) as actor:
+            if is_read:
+                await grouped_pod(stage)
+            await stage.pod("foreign", {"app": "web"})
+            await stage.pass_time(PERIOD)
+            reads = actor.reads("/configmaps/")
+            assert reads == int(is_read)
+            stage.use_cpu(web="100m", foreign="1")
+            assert await until_scaled(stage, "web", 6 if is_read else 4) <= 3
+            assert actor.count("trimtab_early_decisions_total") == 1
+            assert actor.reads("/configmaps/") == reads
+
+    play_lab(scenario)
+
+
+def test_usage_that_jumps_waits_for_the_round_while_an_owner_is_not_known(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage, spec=BY_OWNER) as actor:
+            stage.use_cpu(web="100m")
+            await grouped_pod(stage)
+            await stage.pass_time(10)
+            assert await stage.replicas("web") == 2
+            assert actor.reads("/configmaps/") == 0
+            assert await until_scaled(stage, "web", 6) <= PERIOD
+            assert actor.count("trimtab_early_decisions_total") == 0
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize(
+    "owner", [("test.dev/v1", "Removed"), ("v1", "Namespace")], ids=["a kind that is gone", "of the cluster"]
+)
+def test_a_pod_whose_owner_is_no_workload_leaves_early_scaling_on(play_lab, owner):
+    async def scenario(stage: Stage) -> None:
+        async with at_work(stage, spec=BY_OWNER):
+            api_version, kind = owner
+            reference = {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "uid-of-x"}
+            await stage.pod("odd", {"app": "web"}, owners=[reference])
+            await stage.pass_time(PERIOD)
+            stage.use_cpu(web="100m", odd="1")
+            assert await until_scaled(stage, "web", 4) <= 3
+
+    play_lab(scenario)
+
+
+def test_a_neighbour_by_owner_leaves_early_scaling_on(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("other", 1, labels={"app": "web"})
+        stage.use_cpu(other="50m")
+        await stage.hpa("other", metrics=[cpu_metric(50)], **BY_OWNER)
+        async with at_work(stage, spec=BY_OWNER):
+            stage.use_cpu(web="100m")
+            assert await until_scaled(stage, "web", 4) <= 3
 
     play_lab(scenario)
 

@@ -5,7 +5,7 @@ import json
 from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
 from trimtab.cluster.resource import Json
-from trimtab.model.hpa.loss import ANNOTATION
+from trimtab.model.hpa.loss import ON_LOSS
 
 
 async def two_queues(stage: Stage, policy: Json, *, replicas: int = 5) -> None:
@@ -15,7 +15,7 @@ async def two_queues(stage: Stage, policy: Json, *, replicas: int = 5) -> None:
     metrics = [external_metric("mine", average="10"), external_metric("other", average="10")]
     annotations = {}
     if stage.native:
-        annotations[ANNOTATION] = json.dumps({"mine": policy})
+        annotations[ON_LOSS.name] = json.dumps({"mine": policy})
     else:
         metrics[0]["onLoss"] = policy
     await stage.bare_deployment("web", replicas)
@@ -90,6 +90,11 @@ def test_an_ignored_metric_leaves_the_decision_to_the_others(play):
             assert await next_size(stage, actor) == 2
             assert await lost(stage) == ("True", "MetricIgnored")
             assert (await stage.conditions("web"))["ScalingActive"] == ("True", "ValidMetricFound")
+            # Only the native kind keeps a place for the metric that failed: kubectl pairs its metrics by position.
+            current = (await stage.read_hpa("web"))["status"]["currentMetrics"]
+            assert [one.get("type", "") for one in current] == (
+                ["", "External"] if stage.native else ["External"]
+            )
 
     play(scenario)
 

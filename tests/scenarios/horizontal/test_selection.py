@@ -1,11 +1,14 @@
 """SEL-*: which pods count (KEP-5625), end to end."""
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, memory_metric, owner_of
 from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.scenarios.horizontal.workloads import Controlled
 from tests.scenarios.line import status
 from trimtab.cluster.client import Selection
 from trimtab.cluster.patching import DeleteOptions
@@ -15,6 +18,7 @@ from trimtab.cluster.resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 F1: Json = {"minReplicas": 1, "maxReplicas": 5, "metrics": [cpu_metric(50)]}
 BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
+SEEDS = Path(__file__).parents[2] / "data" / "seeds"
 HITS = "horizontal_pod_autoscaler_controller_cache_hits_total"
 MISSES = "horizontal_pod_autoscaler_controller_cache_misses_total"
 
@@ -61,6 +65,50 @@ def test_a_pod_with_the_same_labels(play, strategy, replicas):
             assert hpa["spec"].get("selectionStrategy") == strategy
 
     play(scenario)
+
+
+def test_sel_e1_the_yaml_of_the_proposal_counts_only_the_pods_of_the_deployment(play_own):
+    """KEP-5625's manifests, verbatim but for the HPA's apiVersion: the field is `SelectionStrategy` there."""
+
+    async def scenario(stage: Stage) -> None:
+        deployment, job, hpa = yaml.safe_load_all((SEEDS / "hpa-shared-labels.yaml").read_text())
+        fragment = yaml.safe_load((SEEDS / "hpa-owner-reference.yaml").read_text())
+        hpa |= {"apiVersion": stage.resource.api_version, "spec": hpa["spec"] | fragment["spec"]}
+        assert isinstance(stage.workloads, Controlled)
+        await stage.workloads.create(DEPLOYMENTS, deployment)
+        await stage.workloads.create(JOBS, job)
+        stage.use_cpu(test_app="10m", test_job="1")
+        await stage.client.create(stage.resource.untyped(), hpa, stage.namespace)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await average(stage, "test-app-hpa") == 10
+            assert ("SelectionStrategyActive", "Pod selection strategy 'OwnerReference' is active") in (
+                await stage.events()
+            )
+        assert await stage.replicas("test-app") == 1
+
+    play_own(scenario)
+
+
+@pytest.mark.parametrize("spelling", ["selectionStrategy", "SelectionStrategy"])
+def test_either_spelling_counts_by_owner_and_a_change_of_it_is_followed(play_lab, spelling):
+    """The lab serves the field in its own HPAs too, as a future API server would."""
+
+    async def scenario(stage: Stage) -> None:
+        await f1(stage)
+        by_owner: Json = {spelling: "OwnerReference"}
+        await stage.hpa("web", **F1, **by_owner)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await average(stage) == 10
+            stored = (
+                "selectionStrategy" if stage.native else spelling
+            )  # the lab's own kind stores the small one
+            await stage.edit_hpa("web", **{stored: "LabelSelector"})
+            await stage.step(actor)
+            assert await average(stage) > 10
+
+    play_lab(scenario)
 
 
 def test_pods_beyond_those_of_the_target_are_told_until_they_are_gone_or_owners_count(play):
@@ -182,6 +230,52 @@ def test_two_hpas_on_one_target_are_always_ambiguous(play):
     play(scenario)
 
 
+DRY = {"autoscaling.trimtab.dev/mode": "DryRun"}
+
+
+@pytest.mark.parametrize("strategy", ["LabelSelector", "OwnerReference"])
+def test_a_dry_run_on_the_same_target_is_no_rival(play, strategy):
+    """RH-M6: the copy that previews other numbers stopped the HPA that scales."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="100m")
+        await stage.hpa("live", target="web", **F1, selectionStrategy=strategy)
+        preview = F1 | {"metrics": [cpu_metric(100)], "minReplicas": 2}
+        await stage.hpa("preview", target="web", annotations=DRY, **preview, selectionStrategy=strategy)
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+            assert await stage.replicas("web") == 4
+            assert (await stage.conditions("live"))["ScalingActive"][0] == "True"
+            # The preview is of itself alone, in the place of whoever scales the target now.
+            assert (await stage.conditions("preview"))["ScalingActive"][0] == "True"
+            assert await stage.event_count("AmbiguousSelector") == 0
+            live = {"metadata": {"annotations": {"autoscaling.trimtab.dev/mode": None}}}
+            await stage.client.patch(stage.resource.untyped(), "preview", stage.namespace, live)
+            await stage.step(actor)
+            for name in ("live", "preview"):
+                assert (await stage.conditions(name))["ScalingActive"] == ("False", "AmbiguousSelector")
+
+    play(scenario)
+
+
+def test_a_dry_run_tells_that_another_target_counts_the_same_pods(play):
+    """Two targets with the same labels: the live HPA is left alone, the dry run would be stopped and says so."""
+
+    async def scenario(stage: Stage) -> None:
+        for name, annotations in (("hot", {}), ("cold", DRY)):
+            await stage.deployment(name, 1, labels={"app": "twins"})
+            await stage.hpa(name, annotations=annotations, **F1)
+        stage.use_cpu(hot="100m", cold="100m")
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert (await stage.conditions("hot"))["ScalingActive"][0] == "True"
+            assert (await stage.conditions("cold"))["ScalingActive"] == ("False", "AmbiguousSelector")
+        assert await stage.replicas("hot") == 4
+
+    play(scenario)
+
+
 def test_sel_v1_a_new_hpa_by_owner_says_so_once_per_generation(play):
     async def scenario(stage: Stage) -> None:
         await f1(stage)
@@ -251,6 +345,43 @@ def test_sel_u4_a_replica_set_that_is_gone_means_not_owned(play_by_hand):
     play_by_hand(scenario)
 
 
+def test_an_owner_is_found_in_whichever_version_its_kind_is_served(play):
+    """RH-M1: pods that named an unserved version took all pods of the same owner out of the count."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 1)
+        await owned_through_config_map(stage)
+        group = await stage.client.get(CONFIG_MAPS, "group", stage.namespace)
+        await stage.pod("aged", {"app": "web"}, owners=[owner_of("v1beta3", "ConfigMap", group)])
+        stage.use_cpu(web="10m", grouped="30m", aged="50m")
+        await stage.hpa("web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await average(stage) == 30
+
+    play(scenario)
+
+
+def test_a_pod_that_names_an_owner_falsely_speaks_for_itself_alone(play_by_hand):
+    """RH-L3: owners were found by uid alone, so one false reference made every pod of the workload ownerless.
+
+    By hand: the garbage collector takes such a pod, after a while.
+    """
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        replica_set = await stage.client.get(REPLICA_SETS.untyped(), "web-rs", stage.namespace)
+        false = owner_of("batch/v1", "Job", replica_set) | {"name": "no-such-job"}
+        await stage.pod("aaa", {"app": "web"}, owners=[false])
+        stage.use_cpu(web="20m", aaa="1")
+        await stage.hpa("web", **F1 | {"minReplicas": 2}, **BY_OWNER)
+        async with stage.running() as actor:
+            await stage.step(actor)
+            assert await average(stage) == 20
+
+    play_by_hand(scenario)
+
+
 def test_sel_m1_an_owner_of_another_kind_is_asked_for_once_per_lifetime(play):
     async def scenario(stage: Stage) -> None:
         await f1(stage)
@@ -294,11 +425,42 @@ def test_owners_that_cannot_be_read_mean_all_pods_and_no_scale_down(play, code):
             await stage.steps(actor, 3)
             assert await stage.replicas("web") == 3
             assert await stage.event_count("PodSelectionFallback") == 1
+            assert (await stage.conditions("web"))["PodSelectionFallback"] == ("True", "OwnersUnreadable")
+            assert ("the right to get configmaps is missing" in await fallback(stage)) is (code == 403)
             stage.use_cpu(web="500m", grouped="500m")
             await stage.step(actor)
             assert await stage.replicas("web") > 3
             total = "horizontal_pod_autoscaler_controller_reconciliations_total"
             assert actor.count(total, action="scale_up", error="none") == 1
+
+    play(scenario)
+
+
+async def fallback(stage: Stage) -> str:
+    """Return why all pods count, as the status tells it."""
+    conditions = (await stage.read_hpa("web"))["status"]["conditions"]
+    return "".join(one["message"] for one in conditions if one["type"] == "PodSelectionFallback")
+
+
+def test_a_failed_lookup_is_kept_for_its_lifetime_and_the_condition_ends_with_it(play):
+    """The proposal's cache entry holds an error as well as an owner."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 3)
+        await owned_through_config_map(stage)
+        stage.use_cpu(web="50m", grouped="50m")
+        await stage.hpa("web", **F1, **BY_OWNER)
+        async with stage.running() as actor:
+            unreadable_owner(actor, 403)
+            await stage.steps(actor, 4)
+            assert actor.reads("configmaps/group") == 1
+            assert actor.count(MISSES, resource_kind="configmaps") == 1
+            assert actor.count(HITS, resource_kind="configmaps") == 3
+            assert "owner ConfigMap/group: " in await fallback(stage)
+            actor.line.answer = lambda _: None
+            await stage.step(actor, after=61)
+            assert actor.reads("configmaps/group") == 2
+            assert "PodSelectionFallback" not in await stage.conditions("web")
 
     play(scenario)
 

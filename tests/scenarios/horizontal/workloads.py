@@ -126,6 +126,11 @@ class Controlled(_OnCluster):
         await self._create_pod(name, labels, spec, owners)
         await self._grow_old()
 
+    async def create(self, resource: Resource[Any], body: Json) -> None:
+        """Create an object as it stands, and let its pods grow old."""
+        await self._create(resource, body)
+        await self._grow_old()
+
     async def job(self, name: str, labels: Json) -> None:
         template = {"metadata": {"labels": labels}, "spec": pod_spec("100m") | {"restartPolicy": "Never"}}
         await self._create(JOBS, {"metadata": {"name": name}, "spec": {"template": template}})

@@ -9,6 +9,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from itertools import product
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,6 +18,7 @@ from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
+from tests.scenarios.narrow import narrowed
 from tests.scenarios.vertical.webhooks import BROKEN_BACKENDS, Broken, backend, standing_in
 from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from tests.scenarios.waiting import equal_the_server, wait_for
@@ -31,10 +33,14 @@ from trimtab.cluster.transport import Transport
 from trimtab.lab.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings import Settings, with_values
 from trimtab.operator.vertical.admission.component import Admission
-from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING
-from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
+from trimtab.operator.vertical.admission.registration import (
+    MUTATING,
+    NAMINGS,
+    VALIDATING,
+    configuration_name,
+)
 from trimtab.operator.vertical.assembly import Site, make_admission, make_recommender, make_updater
 from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
@@ -45,6 +51,8 @@ CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
 )
 GATES = "VPASelectorRefinement=true,InPlace=true"
+HOME = ("kube-system", "trimtab")
+"""Where the chart grants rights of their own, whatever is watched."""
 MINUTE = 60.0
 LEADER, FOLLOWER = "8e9", "1e9"
 """Fixture F5: what a leader and a follower use of memory, in bytes."""
@@ -62,8 +70,13 @@ class Actor:
         direct: bool = False,
         history: HistoryLoader | None = None,
         fence: Fence | None = None,
+        is_narrow: bool = True,
     ) -> None:
-        self.line = Line(stage.direct.sender.transport if direct else stage.transport)
+        transport = stage.direct.sender.transport if direct else stage.transport
+        # The chart binds rights in the watched namespaces, our own and kube-system: a wider list is a 403.
+        watched = settings.watch_namespaces
+        reachable = (*watched, stage.own_namespace, "kube-system") if watched and is_narrow else ()
+        self.line = Line(narrowed(transport, reachable))
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
         self.site = Site(stage.clock, client, settings, registry=self.registry, fence=fence)
@@ -128,26 +141,35 @@ class Stage:
         await self.workloads.close()
         for name in (self.namespace, self.own_namespace):
             await self.client.delete(NAMESPACES, name)
-        for resource in (MUTATING, VALIDATING):
+        names = [configuration_name(self.own_namespace, naming) for naming in NAMINGS]
+        for resource, name in product((MUTATING, VALIDATING), names):
             with suppress(errors.NotFound):
-                await self.client.delete(resource, WEBHOOKS)
+                await self.client.delete(resource, name)
         await self.client.close()
 
     def settings(self, **settings: Any) -> Settings:
         """The settings of a process on this stage."""
         settings.setdefault("feature_gates", GATES)
+        # Scenarios about other things evict without a webhook, and on nodes that have no size.
+        settings.setdefault("replacement_check", "none")
+        settings.setdefault("node_fit", "none")
         if self.outbound is None:
             port = free_port()
             settings |= {"webhook_url": f"https://127.0.0.1:{port}", "webhook_port": port}
         settings.setdefault("namespace", self.own_namespace)
-        return Settings(watch_namespaces=(self.namespace,), leader_elect=False, **settings)
+        return with_values({"watch_namespaces": (self.namespace,), "leader_elect": False, **settings})
 
     @asynccontextmanager
     async def running(
-        self, *, direct: bool = False, history: HistoryLoader | None = None, **settings: Any
+        self,
+        *,
+        direct: bool = False,
+        history: HistoryLoader | None = None,
+        is_narrow: bool = True,
+        **settings: Any,
     ) -> AsyncIterator[Actor]:
-        """A fresh process, so to speak."""
-        actor = Actor(self, self.settings(**settings), direct=direct, history=history)
+        """A fresh process, with rights in the namespaces that it watches unless they should be wider."""
+        actor = Actor(self, self.settings(**settings), direct=direct, history=history, is_narrow=is_narrow)
         try:
             await actor.site.view.wait_synced()
             yield actor
@@ -252,6 +274,7 @@ class Stage:
         *,
         labels: Json | None = None,
         requests: Json | None = None,
+        limits: Json | None = None,
         annotations: Json | None = None,
     ) -> None:
         labels = {"app": name, **(labels or {})}
@@ -265,7 +288,7 @@ class Stage:
                     "selector": {"matchLabels": {"app": name}},
                     "template": {
                         "metadata": {"labels": labels, "annotations": annotations or {}},
-                        "spec": pod_spec(requests),
+                        "spec": pod_spec(requests, limits),
                     },
                 },
             },
@@ -435,8 +458,9 @@ class Stage:
         return sorted((one["reason"], one["involvedObject"]["name"], one["message"]) for one in found.items)
 
 
-def pod_spec(requests: Json | None) -> Json:
+def pod_spec(requests: Json | None, limits: Json | None = None) -> Json:
     resources = {"requests": requests if requests is not None else {"cpu": "100m", "memory": "50Mi"}}
+    resources |= {"limits": limits} if limits else {}
     return {
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "app", "image": "none", "resources": resources}],

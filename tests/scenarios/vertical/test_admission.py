@@ -1,5 +1,8 @@
 """The webhooks as the API server calls them: pods sized at creation, wrong objects refused, nothing ever blocked."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from tests.scenarios.vertical.conftest import Scenario
@@ -8,7 +11,8 @@ from tests.scenarios.vertical.webhooks import Broken
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.resources import LEASES
-from trimtab.operator.vertical.admission.registration import MUTATING, NAME, VALIDATING
+from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
+from trimtab.operator.vertical.assembly import make_admission
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
 from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
 
@@ -167,23 +171,23 @@ def _without_the_webhook(how: Broken) -> Scenario:
 def test_s5_the_configurations_are_narrow_and_come_back_when_somebody_breaks_them(play):
     async def scenario(stage: Stage) -> None:
         async with stage.running() as actor, stage.admitting(actor) as admission:
-            pods = (await stage.client.get(MUTATING, NAME))["webhooks"][0]
-            excluded = pods["namespaceSelector"]["matchExpressions"][0]
-            assert excluded["operator"] == "NotIn"
-            assert set(excluded["values"]) == {"kube-system", stage.own_namespace}
+            name = configuration_name(stage.own_namespace)
+            pods = (await stage.client.get(MUTATING, name))["webhooks"][0]
+            watched = pods["namespaceSelector"]["matchExpressions"][0]
+            assert (watched["operator"], watched["values"]) == ("In", [stage.namespace])
             for resource in (MUTATING, VALIDATING):
-                for hook in (await stage.client.get(resource, NAME))["webhooks"]:
+                for hook in (await stage.client.get(resource, name))["webhooks"]:
                     assert hook["timeoutSeconds"] <= 3
                     assert hook["failurePolicy"] == "Ignore"
                     assert hook["sideEffects"] == "None"
             assert pods["matchConditions"][0]["name"] == "has-a-controller"
             broken = [{"op": "remove", "path": "/webhooks/0"}]
-            await stage.patch_json(MUTATING, NAME, broken)
+            await stage.patch_json(MUTATING, name, broken)
             await admission.refresh()
-            assert len((await stage.client.get(MUTATING, NAME))["webhooks"]) == 3
-            await stage.client.delete(VALIDATING, NAME)
+            assert len((await stage.client.get(MUTATING, name))["webhooks"]) == 3
+            await stage.client.delete(VALIDATING, name)
             await admission.refresh()
-            assert len((await stage.client.get(VALIDATING, NAME))["webhooks"]) == 2
+            assert len((await stage.client.get(VALIDATING, name))["webhooks"]) == 2
             writes = len(actor.line.writes)
             await admission.refresh()
             assert len(actor.line.writes) == writes, "what is right already is not written"
@@ -191,16 +195,108 @@ def test_s5_the_configurations_are_narrow_and_come_back_when_somebody_breaks_the
     play(scenario)
 
 
-def test_upstreams_updater_finds_the_lease_that_it_looks_for(play):
+@pytest.mark.parametrize(
+    ("name", "namespace", "seconds"),
+    [
+        pytest.param("vpa-admission-controller", "", 60, id="upstream's Lease"),
+        pytest.param("ours", "kube-system", 30, id="another one"),
+    ],
+)
+def test_an_updater_that_reads_the_lease_finds_it(play, name, namespace, seconds):
+    """Name, namespace and patience were fixed."""
+    settings: dict[str, Any] = {
+        "status_lease_name": name,
+        "status_lease_namespace": namespace,
+        "admission_lease_name": name,
+        "admission_lease_namespace": namespace,
+        "admission_lease_timeout": timedelta(seconds=seconds),
+    }
+
     async def scenario(stage: Stage) -> None:
-        async with stage.running() as actor, stage.admitting(actor) as admission:
-            await admission.refresh()
-            lease = await stage.client.get(LEASES, "vpa-admission-controller", "kube-system")
+        async with stage.running(**settings) as actor, stage.admitting(actor):
+            lease = await stage.client.get(LEASES, name, namespace or "kube-system")
             assert lease.spec.renew_time is not None
-            check = LeaseCheck(stage.clock, actor.site.client)
+            check = LeaseCheck(stage.clock, actor.site.client, actor.site.settings)
             assert await check.problem() is None
-            await stage.pass_time(61)
+            await stage.pass_time(seconds + 1)
             assert "last renewed" in (await check.problem() or "")
+
+    play(scenario)
+
+
+def test_the_lease_is_renewed_as_often_as_asked(play):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(status_lease_update_interval=timedelta(seconds=30)) as actor:
+            admission = make_admission(actor.site)
+            moments = set()
+            for _ in range(7):
+                await admission.refresh()
+                lease = await stage.client.get(LEASES, "vpa-admission-controller", "kube-system")
+                moments.add(lease.spec.renew_time)
+                await stage.pass_time(10)
+            assert len(moments) == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("most", "want"), [("", "800m"), ("150m", "150m")])
+def test_a_startup_boost_has_a_most(play, most, want):
+    """--max-allowed-cpu-boost was no option."""
+
+    async def scenario(stage: Stage) -> None:
+        boost = {"cpu": {"type": "Factor", "factor": 8}}
+        await stage.statefulset("db", 1, requests={"cpu": "100m"})
+        await stage.vpa("base", "db", mode="Off", startupBoost=boost)
+        settings: dict[str, Any] = {"feature_gates": "CPUStartupBoost=true", "max_allowed_cpu_boost": most}
+        async with stage.running(**settings) as actor, stage.admitting(actor):
+            await stage.caught_up(actor)
+            await stage.delete_pod("db-0")
+            await stage.heal("db")
+        resources = (await stage.read_pod("db-0"))["spec"]["containers"][0]["resources"]
+        assert resources["requests"]["cpu"] == want
+
+    play(scenario)
+
+
+UPSTREAM: dict[str, Any] = {"webhook_naming": "upstream", "webhook_timeout_seconds": 30}
+
+
+def test_with_upstreams_naming_tools_find_the_webhook_and_its_refusals(play):
+    """They look for vpa-webhook-config and expect refusals by vpa.k8s.io."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+        async with stage.running(**UPSTREAM) as actor, stage.admitting(actor):
+            await stage.recommend(actor, 2)
+            await stage.caught_up(actor)
+            await stage.delete_pod("db-1")
+            await stage.heal("db")
+            assert await stage.memory("db-1") == FOLLOWER_TARGET
+            found = await stage.client.get(MUTATING, "vpa-webhook-config")
+            assert found["webhooks"][0]["name"] == "vpa.k8s.io"
+            assert found["webhooks"][0]["timeoutSeconds"] == 30
+            with pytest.raises(errors.ApiError, match=r'admission webhook "vpa\.k8s\.io" denied the request'):
+                await stage.vpa("wrong", "db", min_replicas=0)
+
+    play(scenario)
+
+
+def test_a_change_of_naming_leaves_one_registration(play):
+    """Two would size each pod twice."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running() as actor, stage.admitting(actor):
+            pass
+        async with stage.running(**UPSTREAM) as actor:
+            await make_admission(actor.site).refresh()
+            assert not (await stage.client.get(MUTATING, configuration_name(stage.own_namespace))).get(
+                "webhooks"
+            )
+            assert not (await stage.client.get(VALIDATING, configuration_name(stage.own_namespace))).get(
+                "webhooks"
+            )
 
     play(scenario)
 

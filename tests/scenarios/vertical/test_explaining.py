@@ -1,10 +1,14 @@
 """`explain` from the live cluster: who controls a pod, who lost, what comes next, and where numbers come from."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.gates import FeatureGates
+from trimtab.model.times import format_time
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.explaining import Explainer, NotFoundError
 
@@ -36,15 +40,81 @@ def test_a_pod_and_a_vpa_are_explained(play):
         assert isinstance(vpa.data, VPAExplanation)
         assert pod.data.controlled_by == f"{ns}/lead"
         assert f"{ns}/base does not control it: VPA {ns}/lead speaks for a part of the workload" in text
-        assert f"would get cpu 126m, memory {LEADER_TARGET}" in text
+        assert "would get cpu 126m, memory 8.96 GiB" in text
         assert "next update: resized: its requests are outside the recommended range" in text
         assert vpa.data.fed_by == (f"{ns}/db-0",)
         assert "labels do not match podSelector role=leader" in vpa.data.not_fed_by[f"{ns}/db-1"]
         target = [one for one in vpa.data.amounts if (one.bound, one.resource) == ("target", "memory")]
         assert target[0].amount == LEADER_TARGET
-        assert f"  recommends for app: cpu 126m, memory {LEADER_TARGET}" in vpa.lines
+        assert "  recommends for app: cpu 126m, memory 8.96 GiB" in vpa.lines
         saved = (await stage.checkpoints())["lead-app"]["status"]["lastUpdateTime"]
         assert vpa.data.saved_at == saved
         assert any(f"by its history as saved at {saved}:" in line for line in vpa.lines)
 
     play(scenario)
+
+
+def test_a_vpa_is_explained_by_the_settings_of_the_operator(play):
+    """Margins and minimums were always the defaults, and the numbers not those of the status."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+        changed: dict[str, Any] = {
+            "recommendation_margin_fraction": 0.5,
+            "target_memory_percentile": 0.6,
+            "pod_min_cpu_millicores": 900.0,
+        }
+        async with stage.running(checkpoints_interval=timedelta(), **changed) as actor:
+            await stage.recommend(actor, 3)
+        settings = Settings(**changed)
+        explainer = Explainer(
+            stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=settings
+        )
+        try:
+            found = await explainer.vpa("base")
+        finally:
+            await explainer.close()
+        assert isinstance(found.data, VPAExplanation)
+        amounts = {one.resource: one.amount for one in found.data.amounts if one.bound == "target"}
+        assert amounts["memory"] == await stage.target("base")
+        assert amounts["cpu"] == 900
+
+    play(scenario)
+
+
+def test_a_resize_that_waits_is_explained_in_the_kubelets_words(play_by_hand):
+    """F4. By hand, because our nodes have room for it."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db")
+        stage.use(db_0=LEADER, db_1=LEADER)
+        async with stage.running() as actor:
+            await stage.recommend(actor, 2)
+            await stage.pass_time(60)
+            await stage.caught_up(actor)
+            await actor.updater.step()
+            (asked,) = [name for name in ("db-0", "db-1") if await stage.memory(name) == LEADER_TARGET]
+            words = "Node didn't have enough resource: memory"
+            condition = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": words}
+            pod = await stage.read_pod(asked)
+            condition["observedGeneration"] = pod["metadata"]["generation"]
+            condition["lastTransitionTime"] = format_time(stage.clock.now().replace(microsecond=0))
+            await stage.set_status(asked, conditions=[*pod["status"]["conditions"], condition])
+            await stage.caught_up(actor)
+            await actor.updater.step()
+            told = {reason: message for reason, name, message in await stage.events(actor) if name == asked}
+            assert words in told["InPlaceResizeDeferred"]
+            assert "InPlaceResizedByVPA" not in told
+        explainer = Explainer(
+            stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=Settings()
+        )
+        try:
+            lines = (await explainer.pod(asked)).lines
+        finally:
+            await explainer.close()
+        assert any(f"its resize waits: Deferred: {words}" in line for line in lines), lines
+
+    play_by_hand(scenario)

@@ -1,6 +1,7 @@
 """F57 to F60 and the crash points: floods, fruitless evictions, kills for memory, odd checkpoints, death between writes."""
 
 import json
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,15 @@ async def moved_recommendations(stage: Stage, workloads: int, replicas: int) -> 
         await stage.vpa(name, name, mode="Recreate")
         for index in range(replicas):
             stage.metrics.use(stage.namespace, f"{name}-{index}", cpu="100m", memory=FOLLOWER)
+
+
+RELEASED: dict[str, Any] = {
+    "max_evictions_per_minute": 0,
+    "max_evicted_share_per_minute": 0.0,
+    "max_missing_pods": 0,
+    "fruitless_evictions": 0,
+    "refused_eviction_backoff": timedelta(),
+}
 
 
 def test_f57_a_flood_of_new_recommendations_evicts_ten_pods_a_minute_and_one_per_controller(play_lab):
@@ -87,6 +97,102 @@ def test_a_disruption_budget_that_says_no_is_asked_less_and_less_often(play_lab)
         assert 3 <= len(asked) <= 15, "three pods over five minutes, each with a growing pause"
 
     play_lab(scenario)
+
+
+@pytest.mark.parametrize(
+    ("settings", "least", "most"),
+    [
+        pytest.param({"compat": "vpa-1.8"}, 7, 15, id="as upstream, no brake"),
+        pytest.param(RELEASED, 7, 15, id="every brake released by its own setting"),
+        pytest.param({}, 0, 6, id="with brakes"),
+        pytest.param({"compat": "vpa-1.8", "max_evictions_per_minute": 1}, 1, 3, id="one brake on again"),
+    ],
+)
+def test_a_budget_that_opens_is_used_within_three_minutes_without_brakes(play_lab, settings, least, most):
+    """Upstream evicts 7 of 10 pods by then. Only one of the brakes could be released, and --compat released none."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 10)
+        await stage.vpa("base", "db", mode="Recreate")
+        stage.use(**{f"db_{number}": FOLLOWER for number in range(10)})
+        async with stage.running(**settings) as actor:
+            await stage.recommend(actor, 2)
+            asked: list[Request] = []
+            actor.line.answer = lambda request: _refused(request, asked)
+            await stage.update(actor, 2)
+            assert asked
+            actor.line.answer = lambda _: None
+            for _ in range(3):
+                await stage.update(actor)
+                await stage.heal("db")
+            assert least <= len(actor.wrote("/eviction")) <= most
+
+    play_lab(scenario)
+
+
+def _answer_is_lost(actor: Actor, verb: str) -> None:
+    actor.line.loses_answer = lambda request: request.path.endswith(verb)
+
+
+def _server_fails(actor: Actor, verb: str) -> None:
+    actor.line.answer = lambda request: status(500) if request.path.endswith(verb) else None
+
+
+def _never_answered(actor: Actor, verb: str) -> None:
+    actor.line.is_hanging = lambda request: request.path.endswith(verb)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(_answer_is_lost, id="the answer is lost"),
+        pytest.param(_server_fails, id="the server fails"),
+        pytest.param(_never_answered, id="no answer in time"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("mode", "verb", "most"),
+    [pytest.param("Recreate", "/eviction", 1), pytest.param("InPlaceOrRecreate", "/resize", 2)],
+)
+def test_what_may_have_been_done_uses_budget_and_brakes(play_lab, fault, mode, verb, most):
+    """Three workloads of four pods; a tenth of them a minute may be evicted, half of each may be resized at once."""
+
+    async def scenario(stage: Stage) -> None:
+        names = ("a", "b", "c")
+        for name in names:
+            await stage.statefulset(name, 4)
+            await stage.vpa(name, name, mode=mode)
+            for place in range(4):
+                stage.metrics.use(stage.namespace, f"{name}-{place}", cpu="100m", memory=FOLLOWER)
+        async with stage.running() as actor:
+            await stage.recommend(actor, 2)
+            fault(actor, verb)
+            await stage.update(actor, after=3 * MINUTE)
+            asked = [request.path.split("/")[-2] for request in actor.line.sent if verb in request.path]
+            sent = Counter(pod.split("-")[0] for pod in set(asked))
+            assert sent
+            assert max(sent.values()) <= most
+            if verb == "/eviction":
+                assert sent.total() == 1, "the brake on the cluster"
+            assert not {reason for reason, _, _ in await stage.events(actor)} & SAID_DONE
+            assert _counted_as_done(actor) == 0
+            before = len(asked)
+            await stage.update(actor, 2)
+            again = [request.path.split("/")[-2] for request in actor.line.sent if verb in request.path]
+            assert not set(again[before:]) & set(asked), "nobody knows yet what became of the first"
+
+    play_lab(scenario)
+
+
+def _counted_as_done(actor: Actor) -> float:
+    samples = [sample for metric in actor.registry.collect() for sample in metric.samples]
+    found = [sample.value for sample in samples if sample.name in COUNTED_AS_DONE]
+    assert found, "counters begin at 0"
+    return sum(found)
+
+
+COUNTED_AS_DONE = {"vpa_updater_evicted_pods_total", "vpa_updater_in_place_updated_pods_total"}
+SAID_DONE = {"EvictedByVPA", "EvictedPod", "InPlaceResizedByVPA", "InPlaceResizeRequested"}
 
 
 def _refused(request: Request, asked: list[Request]) -> Any:
@@ -208,6 +314,9 @@ def test_f60_orphaned_checkpoints_go_after_two_looks_and_never_while_no_vpa_is_k
             await stage.client.delete(VPAS, "db", stage.namespace)
             await stage.recommend(actor, 20, after=100)
             assert set(await stage.checkpoints()) == {"db-app"}
+        async with stage.running(compat="vpa-1.8", checkpoints_gc_interval=timedelta(seconds=1)) as actor:
+            await stage.recommend(actor, 3)
+            assert await stage.checkpoints() == {}, "upstream collects also when the last VPA is gone"
 
     play_lab(scenario)
 

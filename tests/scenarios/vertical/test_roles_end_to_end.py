@@ -201,7 +201,11 @@ def test_scp_e5_a_single_leader_is_resized_in_place_and_not_restarted(play):
             assert actor.wrote("/resize")
             assert not actor.wrote("/eviction")
             told = [one[0] for one in await stage.events(actor) if one[1] == "db-0"]
-            assert told == ["InPlaceResizedByVPA"]
+            assert told == ["InPlaceResizeRequested"]
+            await stage.update(actor)
+            told = [one[0] for one in await stage.events(actor) if one[1] == "db-0"]
+            assert told == ["InPlaceResizeRequested", "InPlaceResizedByVPA"], "done, and told as done"
+            assert len(actor.wrote("/resize")) == 1
         after = await stage.read_pod("db-0")
         assert await stage.memory("db-0") == LEADER_TARGET
         assert after["metadata"]["uid"] == before["metadata"]["uid"]

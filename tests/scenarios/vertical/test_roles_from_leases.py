@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.scenarios.line import Break
+from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
 from trimtab.cluster.client import Selection
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
+from trimtab.cluster.transport import Request
 from trimtab.decide.vertical.roles import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.times import format_micro_time
 from trimtab.operator.vertical.assembly import make_roles
@@ -154,5 +155,134 @@ def test_a_role_that_moves_is_acted_on_at_once_not_at_the_next_minute(play_lab):
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    play_lab(scenario)
+
+
+def _is_about_one(request: Request) -> bool:
+    return ("fieldSelector", "metadata.name=db") in request.query
+
+
+def test_rm6_a_blind_watch_of_ours_takes_no_role_away(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await hold(stage, "db-2")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == [None, None, "leader"]
+            actor.line.answer = lambda request: (
+                status(503, "ServiceUnavailable")
+                if request.path.endswith("/leases") and not _is_about_one(request)
+                else None
+            )
+            actor.line.drop_all()
+            for _ in range(20):
+                await stage.clock.sleep(2)
+                await hold(stage, "db-2")
+                await keeper.step()
+                assert await roles(stage) == [None, None, "leader"], "the leader renews, we do not hear it"
+            for _ in range(4):
+                await stage.clock.sleep(8)
+                await keeper.step()
+            assert await roles(stage) == [None, None, None], "now it has run out, and the server says so"
+
+    play_lab(scenario)
+
+
+def test_rm6_no_role_is_taken_away_while_the_server_cannot_be_asked(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await hold(stage, "db-2")
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            actor.line.answer = lambda request: status(403, "Forbidden") if _is_about_one(request) else None
+            await stage.pass_time(30)
+            await keeper.step()
+            assert await roles(stage) == [None, None, "leader"]
+            assert list(keeper.health()) == [f"Lease {stage.namespace}/db"]
+
+    play_lab(scenario)
+
+
+def test_rm6_a_lease_abandoned_an_hour_ago_grants_nothing_and_takes_nothing_at_once(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await stage.label("db-1", role="leader")
+        await hold(stage, "db-0")
+        await stage.pass_time(3600)
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == [None, "leader", None], "its holder may have a slow clock"
+            await stage.pass_time(16)
+            await keeper.step()
+            assert await roles(stage) == [None, None, None]
+            await hold(stage, "db-0")
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == ["leader", None, None]
+
+    play_lab(scenario)
+
+
+def test_rl6_a_holder_that_is_no_pod_is_told(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        async with stage.running() as actor, keeping(stage, actor) as keeper:
+            for _ in range(4):
+                await hold(stage, "node-7_1234")
+                await settled(stage, actor, keeper)
+                if stage.clock.monotonic() < 10:
+                    assert keeper.health() == {}, "a pod that was just replaced is no reason to complain"
+                await stage.clock.sleep(6)
+            assert await roles(stage) == [None, None, None]
+            told = [text for reason, _, text in await stage.events(actor) if reason == "RoleNotAssigned"]
+            assert len(told) == 1
+            assert "is held by 'node-7_1234', which names no pod of this role" in told[0]
+
+    play_lab(scenario)
+
+
+def test_n22_pods_of_ignored_namespaces_get_no_role(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3, annotations={LEASE_ANNOTATION: "db"})
+        await hold(stage, "db-0")
+        async with (
+            stage.running(ignored_namespaces=(stage.namespace,)) as actor,
+            keeping(stage, actor) as keeper,
+        ):
+            await settled(stage, actor, keeper)
+            assert await roles(stage) == [None, None, None]
+
+
+def test_the_first_recommendation_of_a_role_acts_at_once(play_lab):
+    """F6: the first leader waits neither for the next minute nor for one after the budget is free again."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 3)
+        await stage.scope("leader", pods={"role": "leader"})
+        await stage.vpa("base", "db")
+        await stage.vpa("lead", "db", scope="leader")
+        stage.use(db_0=LEADER, db_1=FOLLOWER, db_2=FOLLOWER)
+        async with stage.running() as actor:
+            await stage.recommend(actor, 2)
+            assert await stage.target("lead") is None
+            await stage.label("db-2", role="leader")
+            updating = asyncio.ensure_future(actor.updater.run())
+            await stage.clock.sleep(
+                12
+            )  # the label brought one loop forward, and its role had no recommendation
+            assert actor.wrote("/resize")
+            assert await stage.memory("db-2") == "50Mi"
+            stage.use(db_2=LEADER)
+            await actor.recommender.step()
+            began = stage.clock.monotonic()
+            while await stage.memory("db-2") == "50Mi":
+                await stage.clock.sleep(0.5)
+                if stage.clock.monotonic() - began > 8:
+                    await stage.actuate_resizes()
+            assert stage.clock.monotonic() - began < 25, (
+                "another resize took 8 s, and the interval is a minute"
+            )
+            updating.cancel()
+            await asyncio.gather(updating, return_exceptions=True)
 
     play_lab(scenario)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage
 from trimtab.operator.vertical.admission import component
@@ -81,6 +82,41 @@ def test_s8_a_change_of_pair_and_authority_under_load_loses_no_call(real_cluster
         assert len(answers) >= 400
 
     play_on_real(real_cluster, scenario)
+
+
+def test_rl8_a_pair_is_served_only_after_its_trust_is_published(play_on_sockets, monkeypatch):
+    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.02)
+
+    async def scenario(stage: Stage) -> None:
+        rotating = Rotating(stage.clock.now())
+        async with stage.running() as actor:
+            admission = make_admission(actor.site, rotating)
+            serving = asyncio.ensure_future(admission.run())
+            await stage.wait_for(lambda: _is_well(admission))
+            first = await _serial(admission.port)
+            actor.line.answer = lambda request: (
+                status(503, "ServiceUnavailable")
+                if request.method == "PATCH" and "webhookconfigurations" in request.path
+                else None
+            )
+            rotating.material = make_material(NAMES, stage.clock.now())
+            await stage.wait_for(lambda: _is_ill(admission))
+            assert await _serial(admission.port) == first, "the API server does not trust the new one yet"
+            actor.line.answer = lambda _: None
+            await stage.wait_for(lambda: _serves_another(admission.port, first))
+            assert admission.health() == {}
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    play_on_sockets(scenario)
+
+
+async def _is_well(admission: component.Admission) -> bool:
+    return admission.port is not None and not admission.health()
+
+
+async def _is_ill(admission: component.Admission) -> bool:
+    return "webhookconfigurations" in admission.health().get("admission", "")
 
 
 async def _works(probe: AdmissionProbe) -> bool:

@@ -4,8 +4,11 @@ import asyncio
 import json
 from datetime import timedelta
 
+import msgspec
+
 from tests.scenarios.vertical.stage import FOLLOWER, Stage
 from trimtab.decide.vertical.windows import WINDOWS_ANNOTATION
+from trimtab.operator.vertical.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 
 
@@ -69,6 +72,34 @@ def test_a_process_that_is_stopped_saves_what_it_learnt_since(play_lab):
             assert await samples(stage) == 10
 
     play_lab(scenario)
+
+
+def test_rv_l7_what_another_writes_on_a_checkpoint_after_it_was_read_survives(play):
+    """It had no annotations when it was read, so that the whole map was written."""
+
+    async def scenario(stage: Stage) -> None:
+        body = {
+            "apiVersion": CHECKPOINTS.api_version,
+            "kind": CHECKPOINTS.kind,
+            "metadata": {"name": "base-app"},
+            "spec": {"vpaObjectName": "base", "containerName": "app"},
+        }
+        await stage.client.create(CHECKPOINTS.untyped(), body, stage.namespace)
+        async with stage.running() as actor:
+            store = CheckpointStore(stage.clock, stage.client, actor.site.ownership)
+            key = f"{stage.namespace}/base"
+            (found,) = (await store.read([key]))[key]
+            mark = {"metadata": {"annotations": {"who": "me"}}}
+            await stage.client.patch(CHECKPOINTS.untyped(), "base-app", stage.namespace, mark)
+            metadata = msgspec.structs.replace(found.metadata, annotations={WINDOWS_ANNOTATION: "{}"})
+            status = msgspec.structs.replace(found.status, total_samples_count=1)
+            changed = msgspec.structs.replace(found, metadata=metadata, status=status)
+            report = await store.write([changed], 10)
+        assert report.failed == {}
+        annotations = (await stage.checkpoints())["base-app"]["metadata"]["annotations"]
+        assert annotations == {"who": "me", WINDOWS_ANNOTATION: "{}"}
+
+    play(scenario)
 
 
 def test_running_windows_are_saved_beside_what_others_wrote_on_a_checkpoint(play):

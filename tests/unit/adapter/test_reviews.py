@@ -107,14 +107,14 @@ def test_a_certificate_is_the_front_proxys_only_with_authority_name_and_time():
 
     now = datetime.now(UTC)
     assert trust.user_headers == ("x-remote-user",)
-    assert trust.vouches_for(der(authority, "proxy"), now)
-    assert not trust.vouches_for(der(authority, "someone"), now)
-    assert not trust.vouches_for(der(trustme.CA(), "proxy"), now)
-    assert not trust.vouches_for(der(authority, "proxy"), now - timedelta(days=100_000))
-    assert not trust.vouches_for(b"nonsense", now)
-    assert not Trust().vouches_for(der(authority, "proxy"), now)
+    assert trust.vouches_for((der(authority, "proxy"),), now)
+    assert not trust.vouches_for((der(authority, "someone"),), now)
+    assert not trust.vouches_for((der(trustme.CA(), "proxy"),), now)
+    assert not trust.vouches_for((der(authority, "proxy"),), now - timedelta(days=100_000))
+    assert not trust.vouches_for((b"nonsense",), now)
+    assert not Trust().vouches_for((der(authority, "proxy"),), now)
     any_name = read_trust({**data, "requestheader-allowed-names": "[]"})
-    assert any_name.vouches_for(der(authority, "someone"), now)
+    assert any_name.vouches_for((der(authority, "someone"),), now)
 
 
 @pytest.mark.parametrize(

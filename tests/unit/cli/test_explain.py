@@ -1,10 +1,12 @@
 """`trimtab explain` of an operator's decision, as it was made and as it would be made by other rules."""
 
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+import yaml
 
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, samples
 from trimtab.cli import answer
@@ -24,7 +26,7 @@ class Operator(BaseHTTPRequestHandler):
     """What the port of an operator answers about one HPA."""
 
     def do_GET(self) -> None:
-        story = explain(OURS.decision)
+        story = explain(OURS)
         told = {"about": "shop/web", "text": str(story), "explanation": wire.to_builtins(story)}
         page = dumps(OURS) + b"\n" if self.path.startswith("/records?") else wire.encode(told)
         self.send_response(200)
@@ -82,3 +84,16 @@ def test_rules_that_do_not_exist_are_refused_in_one_line(ask, option):
     assert (code, told) == (2, "")
     assert "nonsense" in why
     assert len(why.splitlines()) == 1
+
+
+@pytest.mark.parametrize("shape", ["json", "yaml"])
+def test_data_holds_the_values_and_not_only_their_names(ask, shape):
+    """As YAML it was three keys without a value."""
+    code, told, _ = ask("-o", shape)
+    story = explain(OURS)
+    assert code == 0
+    assert yaml.safe_load(told) == {
+        "about": "shop/web",
+        "text": str(story),
+        "explanation": json.loads(wire.encode(story)),
+    }

@@ -1,12 +1,18 @@
 """`trimtab simulate` as people type it, on the example of the documentation."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 
 from trimtab.cli import answer
+from trimtab.cli.bundles import read_bundle
+from trimtab.cli.candidates import candidates_of
+from trimtab.operator.published import note_of
+from trimtab.operator.settings import Settings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TODAY, EAGER = (str(EXAMPLES / name) for name in ("simulate-web.yaml", "simulate-web-eager.yaml"))
@@ -69,10 +75,91 @@ def test_the_picture_stands_by_itself_and_names_the_candidates():
         pytest.param(
             [TODAY, "--trace", DAY, "--compat", "1.2"], "known are: kubernetes-1.36", id="unknown rules"
         ),
+        pytest.param(
+            [TODAY, "--trace", DAY, "--request", "cpu=500m", "--svg", "none/picture.svg"],
+            "cannot write none/picture.svg: No such file or directory",
+            id="a picture that cannot be written",
+        ),
+        pytest.param(
+            [TODAY, "--trace", DAY, "--request", "cpu=500m", "--records", "none/kept.jsonl"],
+            "cannot write none/kept.jsonl: No such file or directory",
+            id="records that cannot be written",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, complaint, capsys):
-    assert answer(["simulate", *arguments]) in {1, 2}
+    # Code 1 is for a manifest that was read and found wrong, as in `validate`.
+    assert answer(["simulate", *arguments]) == (1 if "must be an object" in complaint else 2)
     err = capsys.readouterr().err
     assert complaint in err
     assert "Traceback" not in err
+
+
+ASK = ["simulate", TODAY, "--trace", DAY, "--request", "cpu=500m", "-o", "json"]
+
+
+def lease(path, **settings):
+    note = note_of(Settings(**settings))
+    items = [
+        {"kind": "Lease", "metadata": {"name": "other"}},
+        {"kind": "Lease", "metadata": {"name": "trimtab-horizontal", "annotations": note}},
+    ]
+    Path(path).write_text(yaml.safe_dump({"kind": "List", "items": items}))
+    return path
+
+
+def figures(capsys, *more):
+    assert answer([*ASK, *more]) == 0
+    out, err = capsys.readouterr()
+    return json.loads(out)[0], err
+
+
+def test_it_decides_by_the_settings_of_the_operators_lease(capsys):
+    """N19: "production decisions" were made with other numbers than production's."""
+    plain, assumed = figures(capsys)
+    assert "assumed settings (--settings takes the operator's): tolerance 0.1" in assumed
+    file = lease(
+        "lease.yaml", tolerance=5.0, sync_period=timedelta(seconds=30), feature_gates="HPAScaleToZero=true"
+    )
+    calm, told = figures(capsys, "--settings", file)
+    assert (calm["ups"], calm["syncs"]) == (0, plain["syncs"] // 2 + 1)
+    assert plain["ups"] > 0
+    assert "decided every 30 s by the operator's settings: tolerance 5" in told
+    assert "gates HPAScaleToZero=true" in told
+
+
+def test_flags_of_the_operator_count_over_its_lease(capsys):
+    file = lease("lease.yaml", tolerance=5.0)
+    flag = "--horizontal-pod-autoscaler-tolerance=0.1"
+    assert figures(capsys, "--settings", file, flag)[0] == figures(capsys)[0]
+    calm, _ = figures(capsys, "--horizontal-pod-autoscaler-tolerance=5")
+    assert calm["ups"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kind: Lease", "holds no Lease of an operator"),
+        (": :", "lease.yaml: "),
+        ("metadata: {annotations: {autoscaling.trimtab.dev/settings: nonsense}}", "cannot be read"),
+    ],
+)
+def test_settings_that_are_none_are_refused_in_one_line(capsys, text, complaint):
+    Path("lease.yaml").write_text(text)
+    assert answer([*ASK, "--settings", "lease.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert complaint in err
+
+
+def test_annotations_of_native_hpas_count_as_in_the_operator():
+    """N19: the strategy and the loss policy of a native HPA were left out."""
+    annotations = {
+        "autoscaling.trimtab.dev/selection-strategy": "OwnerReference",
+        "autoscaling.trimtab.dev/on-loss": '{"cpu":{"policy":"Hold"}}',
+    }
+    text = Path(TODAY).read_text().replace("autoscaling.trimtab.dev/v2", "autoscaling/v2")
+    (body,) = yaml.safe_load_all(text)
+    body["metadata"]["annotations"] = annotations
+    Path("native.yaml").write_text(yaml.safe_dump(body))
+    (candidate,) = candidates_of(read_bundle(["native.yaml"]).documents, Settings())
+    assert candidate.hpa.spec.selection_strategy == "OwnerReference"

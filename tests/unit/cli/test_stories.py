@@ -54,7 +54,7 @@ def test_only_the_workload_that_counts_by_label_scales_for_the_job():
     async def look(cluster, horizontal):
         sizes = [await cluster.replicas(f"shop-by-{how}", "same-labels") for how in ("owner", "label")]
         last = horizontal.autoscalers.named("same-labels", "shop-by-owner").records[-1]
-        return sizes, explain(last.decision).pods_left_out
+        return sizes, explain(last).pods_left_out
 
     sizes, left_out = play("same-labels", 6, look)[-1]
     assert sizes == [2, 8]

@@ -21,6 +21,7 @@ spec:
       name: cpu
       target: {type: Utilization, averageUtilization: 80}
 """
+OWN_HPA = HPA.replace("autoscaling/v2", "autoscaling.trimtab.dev/v2")
 VPA = """\
 apiVersion: autoscaling.k8s.io/v1
 kind: VerticalPodAutoscaler
@@ -189,7 +190,7 @@ def test_gates_decide_what_is_accepted(check):
 
 
 def test_what_a_closed_gate_drops_is_a_warning(check):
-    text = HPA + "  selectionStrategy: OwnerReference\n  behavior: {scaleUp: {tolerance: 0.05}}\n"
+    text = OWN_HPA + "  selectionStrategy: OwnerReference\n  behavior: {scaleUp: {tolerance: 0.05}}\n"
     gates = "--feature-gates=HPASelectionStrategy=false,HPAConfigurableTolerance=false"
     code, out, _ = check(text, gates)
     assert code == 0
@@ -202,10 +203,26 @@ def test_what_a_closed_gate_drops_is_a_warning(check):
 
 
 def test_the_proposals_capital_letter_is_accepted(check):
-    assert check(HPA + "  SelectionStrategy: OwnerReference\n")[:2] == (0, "")
+    assert check(OWN_HPA + "  SelectionStrategy: OwnerReference\n")[:2] == (0, "")
     code, out, _ = check(HPA + "  SelectionStrategy: OwnerReference\n  selectionStrategy: LabelSelector\n")
     assert code == 1
     assert "spec.SelectionStrategy" in out
+
+
+def test_a_negative_tolerance_is_answered_in_words(check):
+    behavior = "  behavior: {scaleUp: {tolerance: -0.05}}\n"
+    assert 'scaleUp.tolerance: Invalid value: "-50m": must not be negative' in check(OWN_HPA + behavior)[1]
+    assert (
+        "must be greater than or equal to 0" in check(HPA + behavior)[1]
+    )  # upstream's own words for its own kind
+
+
+@pytest.mark.parametrize("spelling", ["selectionStrategy", "SelectionStrategy"])
+def test_a_strategy_that_the_native_kind_has_no_field_for_is_a_warning(check, spelling):
+    code, out, _ = check(f"{HPA}  {spelling}: OwnerReference\n")
+    assert code == 0
+    assert f"spec.{spelling}: warning: is dropped" in out
+    assert "annotation autoscaling.trimtab.dev/selection-strategy" in out
 
 
 @pytest.mark.parametrize(("output", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
@@ -234,3 +251,25 @@ def test_findings_are_a_table_on_request(check):
     _, out, _ = check(HPA.replace("maxReplicas: 5", "maxReplicas: -1"), "-o", "table")
     assert out.split()[:5] == ["WHERE", "OBJECT", "SEVERITY", "FIELD", "MESSAGE"]
     assert "error" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotation", "value", "is_doubted"),
+    [
+        ("autoscaling/v2", "mode", "dryrun", True),
+        ("autoscaling.trimtab.dev/v2", "mode", "dry-run", True),
+        ("autoscaling.trimtab.dev/v2", "mode", "DryRun", False),
+        ("autoscaling/v2", "selection-strategy", "ownerreference", True),
+        ("autoscaling/v2", "selection-strategy", "OwnerReference", False),
+    ],
+)
+def test_a_misspelt_annotation_is_doubted(tmp_path, capsys, kind, annotation, value, is_doubted):
+    """N13: `dryrun` acted, and nobody said that it is not DryRun."""
+    line = f"metadata: {{name: web, namespace: shop, annotations: {{autoscaling.trimtab.dev/{annotation}: {value}}}}}"
+    text = HPA.replace("autoscaling/v2", kind).replace("metadata: {name: web, namespace: shop}", line)
+    path = tmp_path / "web.yaml"
+    path.write_text(text)
+    assert answer(["validate", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert (f"is '{value}', which is not known" in told) is is_doubted
+    assert ("nothing is scaled until then" in told) is is_doubted

@@ -101,6 +101,58 @@ def test_a_kind_is_found_with_its_subresources(pages, requests):
     run(scenario, pages)
 
 
+def versions(group, *served):
+    """Return a group whose versions serve these kinds, the preferred version first."""
+    found = []
+    for version, kinds in served:
+        resources = [
+            {
+                "resource": f"{kind.lower()}s",
+                "responseKind": {"group": group, "version": version, "kind": kind},
+                "scope": "Namespaced",
+            }
+            for kind in kinds or ()
+        ]
+        freshness = "Stale" if kinds is None else "Current"
+        found.append({"version": version, "freshness": freshness, "resources": resources})
+    return {"metadata": {"name": group}, "versions": found}
+
+
+BOTH = [("v2", ["Gadget"]), ("v1", ["Gadget", "Widget"])]
+
+
+@pytest.mark.parametrize(
+    ("served", "asked", "kind", "want"),
+    [
+        pytest.param(
+            BOTH, "x.example/v1", "Gadget", "v1", id="the version that is asked for, if it is served"
+        ),
+        pytest.param(BOTH, "x.example/v1beta1", "Gadget", "v2", id="else the group's preferred version"),
+        pytest.param(
+            BOTH, "x.example/v2", "Widget", "v1", id="else the preferred one of those that have the kind"
+        ),
+        pytest.param(
+            [("v2", None), ("v1", ["Gadget"])], "x.example/v2", "Gadget", "v1", id="and that answer"
+        ),
+        pytest.param([("v2", None), ("v1", ["Gadget"])], "x.example/v1", "Widget", "?", id="one may have it"),
+        pytest.param(BOTH, "x.example/v1", "Gizmo", None, id="no version has it"),
+        pytest.param(BOTH, "y.example/v1", "Gadget", None, id="another group is another kind"),
+    ],
+)
+def test_a_kind_is_found_by_group_and_kind_in_any_version(served, asked, kind, want):
+    """RH-M1: references outlive versions; upstream maps group and kind."""
+
+    async def scenario(api, discovery, clock):
+        if want in {None, "?"}:
+            with pytest.raises(UnknownKindError if want is None else GroupUnavailableError):
+                await discovery.find_kind(asked, kind)
+            return
+        found = await discovery.find_kind(asked, kind)
+        assert (found.group, found.version, found.kind) == ("x.example", want, kind)
+
+    run(scenario, roots(versions("x.example", *served)))
+
+
 def test_an_unknown_kind_is_looked_for_again_but_not_in_a_loop():
     async def scenario(api, discovery, clock):
         for _ in range(50):

@@ -3,6 +3,9 @@
 import asyncio
 import json
 
+import msgspec
+import pytest
+
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
@@ -75,6 +78,47 @@ def test_a_repeated_event_becomes_a_series_written_now_and_then():
         assert len({request.path for request in api.writes}) == 2
 
     run(scenario)
+
+
+def test_an_event_about_a_newer_version_of_the_object_is_a_repetition():
+    """RH-M8: each status write makes a new version; 40 syncs made 26 Events, none counted, and then silence."""
+
+    async def scenario(api, recorder, clock):
+        for version in range(40):
+            newer = msgspec.structs.replace(WEB, resource_version=str(version))
+            recorder.event(newer, "Warning", "FailedGetExternalMetric", "no data")
+            await clock.sleep(15)
+        recorder.event(newer, "Normal", "SuccessfulRescale", "New size: 8")
+        await clock.sleep(40)
+        created = [json.loads(request.body) for request in api.writes if request.method == "POST"]
+        assert [event["reason"] for event in created] == ["FailedGetExternalMetric", "SuccessfulRescale"]
+        assert created[0]["regarding"]["resourceVersion"] == "0"
+        assert api.by_path[_path(api, "FailedGetExternalMetric")]["series"]["count"] == 40
+        assert recorder.dropped == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "other", [{"uid": "u2"}, {"api_version": "autoscaling.trimtab.dev/v2"}, {"name": "mail"}]
+)
+def test_the_same_words_about_another_object_are_another_event(other):
+    """An object recreated under its name, and a native and an own HPA of one name, are told and limited apart."""
+
+    async def scenario(api, recorder, clock):
+        for about in (WEB, msgspec.structs.replace(WEB, **other)):
+            for number in range(25):
+                recorder.event(about, "Warning", "X", f"{number}")
+        await clock.sleep(1)
+        assert [request.method for request in api.writes] == ["POST"] * 50
+        assert recorder.dropped == 0
+
+    run(scenario)
+
+
+def _path(api, reason):
+    (found,) = [path for path, event in api.by_path.items() if event["reason"] == reason]
+    return found
 
 
 def test_after_a_long_pause_it_is_a_new_event():

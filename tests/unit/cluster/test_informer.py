@@ -297,6 +297,39 @@ def test_f04_a_server_that_stays_silent_shows_as_staleness(run):
     run(scenario)
 
 
+def test_f09_proof_watches_come_back_after_a_silent_one(run):
+    """RH-M5: after one silent proof every later failure was followed by a long watch, for the life of the process."""
+
+    async def scenario(world):
+        silent, failing, asked = [2], [False], []
+
+        def trouble(request):
+            if request.verb != "WATCH":
+                return None
+            asked.append(int(request.query["timeoutSeconds"]))
+            if silent[0]:
+                silent[0] -= 1
+                return Answer(200, complete=False, then=asyncio.sleep(10_000))
+            if failing[0]:
+                failing[0] = False
+                return Answer(503)
+            return None
+
+        world.api.fault = trouble
+        async with world.informer() as informer:
+            await world.clock.sleep(300)
+            usual, proof, *healthy = asked
+            assert min(usual, *healthy) >= 35 > proof == 7  # after a silent proof the server has more time
+            for _ in range(3):
+                asked.clear()
+                failing[0] = True
+                await world.clock.sleep(150)
+                assert asked.count(7) == 1  # one short watch for each failure, right after it
+                assert informer.staleness() < 60
+
+    run(scenario)
+
+
 def test_an_idle_watch_stays_fresh_and_cheap(run):
     async def scenario(world):
         async with world.informer() as informer:

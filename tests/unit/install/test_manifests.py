@@ -14,10 +14,12 @@ from trimtab.cluster.sharding import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.assembly import parts
 from trimtab.install.monitoring import ALERTS, PANELS
+from trimtab.install.names import VALUES as PATHS
 from trimtab.operator.assembly import HORIZONTAL, VERTICAL
 from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.keeping import SECRET_NAME
-from trimtab.operator.vertical.admission.registration import NAME as WEBHOOKS
+from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name
 from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
 
 EVERYTHING = (
@@ -32,9 +34,13 @@ EVERYTHING = (
     "serviceMonitor.enabled=true",
     "prometheusRule.enabled=true",
     "grafanaDashboard.enabled=true",
+    "kubeStateMetrics.enabled=true",
     "tokenSecret=trimtab-token",
     "scalable=[{group: argoproj.io, resource: rollouts}]",
 )
+
+VALUES = {path: f"trimtab-{component}" for component, path in PATHS.items()}
+"""The Deployment of each program, by where its values are."""
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +117,7 @@ def test_a_dashboard_without_a_certificate_stays_on_its_pods_loopback():
 
 def test_a_dashboard_with_a_certificate_is_reached_from_the_ingress_only():
     named, flags = dashboard_of("dashboard.certificateSecret=page", "dashboard.hosts=scale.example")
-    assert {"--dashboard-address=0.0.0.0", "--dashboard-port=8443", "--dashboard-hosts=scale.example"} <= set(
+    assert {"--dashboard-address=::", "--dashboard-port=8443", "--dashboard-hosts=scale.example"} <= set(
         flags
     )
     assert named["Service", "trimtab-dashboard"]["spec"]["ports"][0]["targetPort"] == "dashboard"
@@ -137,7 +143,81 @@ def test_the_programs_names_are_those_of_the_code(everything):
         for _, rule in rules(everything)
         if "mutatingwebhookconfigurations" in rule["resources"]
     ]
-    assert named == [[WEBHOOKS]]
+    assert named == [[configuration_name("trimtab", naming) for naming in NAMINGS]]
+
+
+def test_every_flag_of_the_operator_can_be_set_with_what_it_needs():
+    """The chart had nine values for the vertical side, and no way to the other flags."""
+    egress = "{to: [{namespaceSelector: {}}], ports: [{protocol: TCP, port: 9090}]}"
+    for path, program in VALUES.items():
+        values = set_values(
+            [
+                *EVERYTHING,
+                f"{path}.extraArgs=[--flag=one]",
+                f"{path}.extraEnv=[{{name: VARIABLE, value: one}}]",
+                f"{path}.extraEgress=[{egress}]",
+            ]
+        )
+        objects = {(one["kind"], one["metadata"]["name"]): one for one in manifests(values)}
+        container = objects["Deployment", program]["spec"]["template"]["spec"]["containers"][0]
+        assert container["args"][-1] == "--flag=one"
+        assert container["env"][-1] == {"name": "VARIABLE", "value": "one"}
+        assert objects["NetworkPolicy", program]["spec"]["egress"][-1]["ports"][0]["port"] == 9090
+
+
+def test_the_network_policy_lets_the_api_server_be_reached_by_ipv6_too(default):
+    for policy in of_kind(default, "NetworkPolicy"):
+        for rule in policy["spec"].get("egress", ()):
+            cidrs = {peer["ipBlock"]["cidr"] for peer in rule["to"] if "ipBlock" in peer}
+            assert cidrs in (set(), {"0.0.0.0/0", "::/0"})
+
+
+def test_no_address_of_the_api_server_is_refused():
+    """An empty list of peers means every address."""
+    with pytest.raises(ValueProblem, match="would allow every address"):
+        manifests(set_values(["networkPolicy.apiServerCidrs=[]"]))
+
+
+def test_programs_listen_on_ipv6_and_ipv4(everything):
+    for deployment in of_kind(everything, "Deployment"):
+        args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert not [argument for argument in args if "0.0.0.0" in argument]
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "elsewhere"])
+def test_the_updater_may_read_the_lease_that_admission_renews(namespace):
+    """With admissionCheck lease nothing was evicted: reading the Lease was forbidden."""
+    values = [
+        "vertical.admission.statusLease.name=ours",
+        f"vertical.admission.statusLease.namespace={namespace}",
+    ]
+    objects = manifests(set_values([*values, "vertical.updater.admissionCheck=lease"]))
+    roles = {
+        one["metadata"]["name"]: one["rules"]
+        for one in of_kind(objects, "Role")
+        if one["metadata"]["namespace"] == namespace
+    }
+    assert roles["trimtab-updater-status"] == [
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get"],
+            "resourceNames": ["ours"],
+        }
+    ]
+    assert roles["trimtab-admission-status"][1]["resourceNames"] == ["ours"]
+    args = {
+        argument
+        for one in of_kind(objects, "Deployment")
+        for argument in one["spec"]["template"]["spec"]["containers"][0]["args"]
+    }
+    assert {
+        "--admission-check=lease",
+        "--status-lease-name=ours",
+        f"--status-lease-namespace={namespace}",
+        "--admission-controller-status-lease-name=ours",
+        f"--admission-controller-status-lease-namespace={namespace}",
+    } <= args
 
 
 def test_no_right_is_a_wildcard_except_over_names_of_metrics(everything):
@@ -195,7 +275,7 @@ def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(de
     verbs, found = over_leases(shared)
     named = {name for rule in found if "update" in rule["verbs"] for name in rule["resourceNames"]}
     kinds = [f"{program}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)]
-    assert named == {program, *kinds}
+    assert named == set(kinds)
     assert verbs["list"] == {"*"}
     assert set(verbs) == {"create", "get", "update", "list"}
     deployment = next(one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] == program)
@@ -204,6 +284,43 @@ def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(de
     others = [one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] != program]
     args = [arg for one in others for arg in one["spec"]["template"]["spec"]["containers"][0]["args"]]
     assert not [arg for arg in args if arg.startswith("--shards")]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("name", ["", "hot"])
+def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
+    """The chart named the Lease, so that a dry run and a second recommender waited for the live one."""
+    chosen = [f"dryRun={str(dry_run).lower()}", *([f"vertical.recommender.name={name}"] if name else [])]
+    found = manifests(set_values(chosen))
+    taken = {}
+    for program, loops in {
+        "trimtab-horizontal": ("horizontal",),
+        "trimtab-recommender": ("recommender",),
+        "trimtab-updater": ("updater", "roles"),
+    }.items():
+        deployment = next(one for one in of_kind(found, "Deployment") if one["metadata"]["name"] == program)
+        flags = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        given = {flag.partition("=")[0]: flag.partition("=")[2] for flag in flags}
+        settings = Settings(
+            components=loops,
+            dry_run="--dry-run" in given,
+            recommender_name=given.get("--recommender-name", "default"),
+            leader_elect_resource_name=given.get("--leader-elect-resource-name", ""),
+        )
+        named = [
+            lease
+            for role, rule in rules(found)
+            if role == program and "leases" in rule["resources"] and "update" in rule["verbs"]
+            for lease in rule["resourceNames"]
+        ]
+        assert named == [settings.lease_name]
+        taken[program] = settings.lease_name
+    end = "-dry-run" if dry_run else ""
+    assert taken == {
+        "trimtab-horizontal": f"trimtab-horizontal{end}",
+        "trimtab-recommender": f"trimtab-recommender{'-hot' if name else ''}{end}",
+        "trimtab-updater": f"trimtab-updater{end}",
+    }
 
 
 def test_watching_some_namespaces_gives_rights_in_those_only():
@@ -222,9 +339,48 @@ def test_watching_some_namespaces_gives_rights_in_those_only():
 def test_every_binding_names_a_role_and_an_account_that_exist(everything):
     roles = {(one["kind"], one["metadata"]["name"]) for one in of_kind(everything, "Role", "ClusterRole")}
     accounts = {one["metadata"]["name"] for one in of_kind(everything, "ServiceAccount")}
+    accounts.add("kube-state-metrics")  # the account of another program, which reads our objects
     for binding in of_kind(everything, "RoleBinding", "ClusterRoleBinding"):
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
-        assert binding["subjects"][0]["name"] in accounts
+        if binding["metadata"]["name"] != EVERYBODY_READS:
+            assert binding["subjects"][0]["name"] in accounts
+
+
+EVERYBODY_READS = "trimtab-settings-view"
+
+
+def test_everybody_may_read_the_leases_with_the_settings_and_nothing_else(everything):
+    (binding,) = (one for one in everything if is_named(one, "RoleBinding", EVERYBODY_READS))
+    (role,) = (one for one in everything if is_named(one, "Role", EVERYBODY_READS))
+    assert [subject["name"] for subject in binding["subjects"]] == ["system:authenticated"]
+    assert role["rules"] == [
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]}
+    ]
+    assert {one["metadata"]["namespace"] for one in (role, binding)} == {"trimtab"}
+
+
+def is_named(one, kind, name):
+    return one["kind"] == kind and one["metadata"]["name"] == name
+
+
+UNUSED = {
+    "trimtab-dashboard": {("get", "horizontalpodautoscalers")},
+    "trimtab-adapter": {("get", "configmaps")},
+    "trimtab-recommender": {("list", "limitranges"), ("watch", "limitranges")},
+}
+"""Rights that the audit log of four installations showed nobody to use, and the code not to need."""
+
+
+@pytest.mark.parametrize("program", sorted(UNUSED))
+def test_rights_that_no_program_needs_are_not_given(everything, program):
+    given = {
+        (verb, resource)
+        for role, rule in rules(everything)
+        if role == program
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
+    assert not given & UNUSED[program]
 
 
 def test_services_and_probes_name_ports_that_their_pods_have(everything):

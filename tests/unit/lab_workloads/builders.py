@@ -7,7 +7,7 @@ from trimtab.clock import VirtualClock
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.workload_side import Setting
 from trimtab.lab.workloads.kinds import PODS, RunPod
-from trimtab.model.meta import Condition
+from trimtab.model.pod import PodCondition
 
 Scene = Callable[[EmbeddedCluster], Awaitable[Any]]
 
@@ -75,7 +75,7 @@ async def names(cluster: EmbeddedCluster, app: str | None = None) -> list[str]:
     return [pod.metadata.name for pod in await pods(cluster, app)]
 
 
-def condition(pod: RunPod, kind: str) -> Condition:
+def condition(pod: RunPod, kind: str) -> PodCondition:
     """Return a condition that must be there."""
     found = pod.status.condition(kind)
     assert found is not None, f"{pod.metadata.name} has no condition {kind}"

@@ -1,11 +1,18 @@
 """Pods on nodes without machines: placed, started, resized, killed, stopped."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.unit.lab_workloads.builders import condition, names, pods, resources, virtual, workload
+from trimtab.cluster import errors
 from trimtab.lab.nodes.lifecycle import Timing, backoff
 from trimtab.lab.nodes.pool import NodePool
+from trimtab.lab.nodes.resize import Surroundings, resize_step
+from trimtab.lab.nodes.room import Amount
 from trimtab.lab.workload_side import Setting
+from trimtab.lab.workloads.kinds import RunPod
+from trimtab.model import wire
 
 SMALL = Setting(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
 SLOW = Setting(timing=Timing(start_seconds=5, ready_seconds=20))
@@ -116,14 +123,31 @@ async def test_a_resize_says_that_it_is_under_way(cluster):
 
 
 @virtual(SMALL)
-async def test_a_resize_beyond_the_node_is_infeasible(cluster):
+async def test_the_server_refuses_a_resize_beyond_the_node(cluster):
     await cluster.apply(app(replicas=1))
     await cluster.settle()
-    pod = await resize(cluster, (await pods(cluster))[0], requests={"cpu": "2"})
-    pending = pod.status.condition("PodResizePending")
-    assert pending.reason == "Infeasible"
-    assert pending.message == "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000"
-    assert str(running_with(pod).requests["cpu"]) == "400m"
+    with pytest.raises(errors.Forbidden, match="cpu, requested: 2000, allocatable: 1000") as refusal:
+        await resize(cluster, (await pods(cluster))[0], requests={"cpu": "2"})
+    assert [cause.reason for cause in refusal.value.details.causes] == ["NodeCapacity"]
+
+
+def test_a_resize_that_only_the_node_knows_to_be_too_large_is_infeasible():
+    resources = {"requests": {"cpu": "2"}}
+    data = {
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "app", "resources": resources}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "app", "resources": {}, "allocatedResources": {}}],
+        },
+    }
+    around = Surroundings(capacity=Amount(cpu=1000, memory=2**30, pods=9), others=Amount(), memory={})
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    step = resize_step(wire.convert(data, RunPod), around, Timing(), now)
+    assert step.status is not None
+    (pending,) = [one for one in step.status["conditions"] if one["type"] == "PodResizePending"]
+    assert pending["reason"] == "Infeasible"
+    assert pending["message"] == "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000"
 
 
 @virtual(SMALL)
@@ -173,6 +197,56 @@ async def test_a_memory_limit_is_not_lowered_below_what_is_used(cluster):
     await cluster.clock.sleep(30)
     done = (await pods(cluster))[0]
     assert str(running_with(done).limits["memory"]) == "50Mi"
+
+
+@virtual()
+async def test_page_cache_counts_against_a_lower_memory_limit_and_in_no_metric(cluster):
+    """As a kubelet has it: UsageBytes includes page cache, the working set does not."""
+    await cluster.apply(limited(annotations={"lab.trimtab.dev/page-cache": "60Mi"}))
+    cluster.use_memory(web="10Mi")
+    await cluster.settle()
+    pod = (await pods(cluster))[0]
+    amounts = {"requests": {"memory": "50Mi"}, "limits": {"memory": "50Mi"}}
+    spec = {"containers": [{"name": "app", "resources": amounts}]}
+    await cluster.client.resize(pod.metadata.name, "default", spec)
+    await cluster.clock.sleep(20)
+    stuck = (await pods(cluster))[0]
+    said = condition(stuck, "PodResizeInProgress")
+    assert said.reason == "Error"
+    assert said.message == (
+        "cannot decrease memory limits: [attempting to set pod memory limit (52428800) below current usage (73400320), "
+        'attempting to set container "app" memory limit (52428800) below current usage (73400320)]'
+    )
+    assert said.observed_generation == stuck.metadata.generation
+    assert stuck.status.container_statuses[0].restart_count == 0
+    await cluster.client.resize(
+        pod.metadata.name,
+        "default",
+        {
+            "containers": [
+                {"name": "app", "resources": {"requests": {"memory": "100Mi"}, "limits": {"memory": "100Mi"}}}
+            ]
+        },
+    )
+    await cluster.clock.sleep(20)
+    back = (await pods(cluster))[0]
+    assert back.status.condition("PodResizeInProgress") is None, "what is taken back waits no longer"
+
+
+@virtual()
+async def test_a_resize_that_restarts_makes_the_pod_unready_until_it_has_started(cluster):
+    manifest = app(replicas=1, annotations={"lab.trimtab.dev/ready-seconds": "60"})
+    container = manifest["spec"]["template"]["spec"]["containers"][0]
+    container["resizePolicy"] = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+    await cluster.apply(manifest)
+    await cluster.settle()
+    pod = (await pods(cluster))[0]
+    spec = {"containers": [{"name": "app", "resources": {"requests": {"memory": "128Mi"}}}]}
+    await cluster.client.resize(pod.metadata.name, "default", spec)
+    await cluster.clock.sleep(30)
+    assert condition((await pods(cluster))[0], "Ready").status == "False"
+    await cluster.clock.sleep(60)
+    assert condition((await pods(cluster))[0], "Ready").status == "True"
 
 
 @virtual()

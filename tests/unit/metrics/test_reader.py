@@ -16,6 +16,8 @@ from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, Po
 from trimtab.metrics.reader import MetricsReader
 from trimtab.metrics.versions import choose
 
+LOOK_UP = "/apis/custom.metrics.k8s.io"
+
 
 class Api:
     """Answers any path with what it was given, and remembers what was asked."""
@@ -23,6 +25,7 @@ class Api:
     def __init__(self, **answers: Any) -> None:
         self.asked: list[str] = []
         self.versions = ["v1beta2", "v1beta1"]
+        self.look_up: Any = None
         self.answer: Callable[[str], Any] = lambda path: {"items": []}
         self.hang = asyncio.Event()
 
@@ -38,7 +41,9 @@ class Api:
         return SimpleNamespace(status=status, headers={}, body=json.dumps(answer).encode(), stream=None)
 
     def _body(self, path):
-        if path == "/apis/custom.metrics.k8s.io":
+        if path == LOOK_UP and self.look_up is not None:
+            return self.look_up
+        if path == LOOK_UP:
             listed = [{"version": version} for version in self.versions]
             return {"versions": listed, "preferredVersion": listed[0]}
         return self.answer(path)
@@ -104,6 +109,35 @@ def test_a_metric_name_cannot_climb_out_of_its_path(metric):
         ExternalMetric("shop", metric).path()
 
 
+def usage_of(*pods):
+    return {"items": [{"metadata": {"namespace": place, "name": name}} for place, name in pods]}
+
+
+@pytest.mark.parametrize(
+    ("query", "want"),
+    [
+        pytest.param(PodUsage("shop"), [("shop", "web"), ("", "old")], id="of one namespace, its own only"),
+        pytest.param(
+            PodUsage(),
+            [("shop", "web"), ("elsewhere", "web"), ("", "old"), ("elsewhere", "db")],
+            id="of all namespaces, everything",
+        ),
+    ],
+)
+def test_usage_of_pods_of_another_namespace_is_not_read(query, want):
+    """Every reader of usage goes through here: the pods of one namespace were found by their names alone."""
+    api = Api()
+    api.answer = lambda path: usage_of(
+        ("shop", "web"), ("elsewhere", "web"), ("", "old"), ("elsewhere", "db")
+    )
+
+    async def act(reader, clock):
+        answer = await reader.pod_usage(query)
+        return [(item.metadata.namespace, item.metadata.name) for item in answer.items]
+
+    assert run(api, act) == want
+
+
 def test_equal_questions_share_one_flight():
     api = Api()
 
@@ -145,6 +179,33 @@ def test_all_questions_of_a_round_wait_for_the_one_look_up_of_the_version():
         "v1beta1"
     ] * 3
     assert api.asked.count("/apis/custom.metrics.k8s.io") == 2
+
+
+@pytest.mark.parametrize(
+    ("trouble", "tries"),
+    [
+        pytest.param(404, 1, id="not served"),
+        pytest.param(503, 4, id="unavailable, which the client tries again"),
+        pytest.param({"versions": [{"version": "v7"}], "preferredVersion": {}}, 1, id="no version we know"),
+    ],
+)
+def test_the_absence_of_the_custom_metrics_api_is_remembered_for_a_period(trouble, tries):
+    """N21: without a version every question looked it up anew, one after the other: 1,000 HPAs, 1,000 requests."""
+    api = Api()
+    api.look_up = trouble
+    queries = [ObjectMetric("shop", "pods", f"p{number}", "hits") for number in range(50)]
+
+    async def act(reader, clock):
+        for _ in range(4):
+            answers = await asyncio.gather(*map(reader.custom, queries), return_exceptions=True)
+            assert {type(answer) for answer in answers} == {MetricsError}
+            assert len({str(answer) for answer in answers}) == 1
+            await clock.sleep(15)
+        assert api.asked == [LOOK_UP] * 4 * tries
+        api.look_up = None
+        await reader.custom(queries[0])  # served at last: noticed within a period
+
+    run(api, act, versions_believed_for=15)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ def test_the_metrics_specificity_example_is_accepted_with_its_bare_number():
 
 
 def test_the_pod_selection_example_is_read_in_the_canonical_spelling():
-    manifest = read_manifest(hpa(SelectionStrategy="OwnerReference"), GATES)
+    manifest = read_manifest(
+        hpa(version="autoscaling.trimtab.dev/v2", SelectionStrategy="OwnerReference"), GATES
+    )
     assert isinstance(manifest.object, HorizontalPodAutoscaler)
     assert manifest.object.spec.selection_strategy == "OwnerReference"
     assert manifest.doubts == ()

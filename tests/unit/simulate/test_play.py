@@ -1,5 +1,7 @@
 """What a simulated workload does with production decisions."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.simulate.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
 from trimtab.decide.horizontal import KUBERNETES_1_36, decide_again
 from trimtab.decide.horizontal.record import dumps
+from trimtab.model.gates import FeatureGates
 from trimtab.simulate import Model, ModelError, play, run
 
 
@@ -65,6 +68,25 @@ def test_a_queue_goes_to_zero_and_wakes_its_worker():
     assert replicas_at(steps, 1) == 2
     assert replicas_at(steps, 5) == 0
     assert replicas_at(steps, 8) == 4
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 35), st.sampled_from([None, 0, 1, 3]))
+def test_a_worker_of_an_idle_queue_wakes_with_the_first_load(idle, load, replicas):
+    """Where a trace begins idle, the autoscaler itself brought the workload to zero: nobody paused it."""
+    worker = candidate(queue(), minReplicas=0, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
+    trace = minutes(*[0] * idle, *[load] * 3, column="queue_length")
+    steps = list(play(worker, trace, Model(replicas=replicas)))
+    assert steps[-1].replicas == -(-load // 10)
+
+
+def test_a_workload_that_nothing_could_have_brought_to_zero_does_not_start_there():
+    idle = minutes(0, 0, 20, 20, column="queue_length")
+    gate_off = replace(candidate(queue(), minReplicas=0), gates=FeatureGates())
+    for tried in (candidate(queue(), minReplicas=1), gate_off):
+        assert next(iter(play(tried, idle, Model()))).replicas == 1
+        with pytest.raises(ModelError, match="stays paused: start with 1 replica"):
+            run(tried, idle, Model(replicas=0))
 
 
 def test_a_series_is_told_apart_by_its_selector():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.simulate import TraceError, read_trace
+from trimtab.simulate import Trace, TraceError, read_trace
 from trimtab.simulate.trace import RELATIVE_START
 
 
@@ -23,8 +23,10 @@ def test_a_value_holds_until_the_next_row():
     ]
 
 
-def test_what_is_written_is_read_back():
-    trace = read_trace(["time,cpu", "1767225600.5,1500m", "1767225660.5,"], "load.csv")
+@pytest.mark.parametrize("column", ["cpu", "queue{queue=mail}", "queue{a=1,b=2}", 'queue{a in (1,2)}, "b"'])
+def test_what_is_written_is_read_back(column):
+    """A column with two labels holds a comma; it was written without quotes and could not be read."""
+    trace = Trace([1767225600.5, 1767225660.5], {column: [1500, None]})
     assert read_trace(list(trace.lines()), "again.csv") == trace
 
 

@@ -150,8 +150,8 @@ export function MetricChart({ metric, at, name }) {
   const make = () =>
     options(
       [
-        line("up above", "--band-line", { dash: [3, 3] }),
-        line("down below", "--band-line", { dash: [3, 3] }),
+        line("more above", "--band-line", { dash: [3, 3] }),
+        line("fewer below", "--band-line", { dash: [3, 3] }),
         line("target", "--target", { width: 1.5, dash: [8, 4] }),
         line("value", "--accent", { width: 2, points: { show: metric.value.length < 3 } }),
       ],
@@ -163,7 +163,7 @@ export function MetricChart({ metric, at, name }) {
   const words = `${name} over time, now ${amount(metric.value[last], metric.unit)}, target ${amount(metric.target[last], metric.unit)}.`;
   return html`<figure class="chart">
     <div ref=${place} role="img" aria-label=${words}></div>
-    <${Numbers} head=${["time", "value", "target", "up above", "down below"]}
+    <${Numbers} head=${["time", "value", "target", "more above", "fewer below"]}
       rows=${at.map((one, i) => [
         clock(one),
         ...[metric.value[i], metric.target[i], metric.up[i], metric.down[i]].map((value) => amount(value, metric.unit)),

@@ -45,7 +45,9 @@ export function HorizontalPage({ id }) {
         <span class="quiet">decided <${Time} at=${row.at} /></span></div>
     </div>
     ${page.problem && html`<p class="alarm" role="alert">The spec cannot be decided on: ${page.problem}</p>`}
-    ${story ? html`<${Decided} page=${page} />` : html`<${Empty}>No decision has been made yet.<//>`}
+    ${page.notice && html`<p class="note" role="status"><${Words} text=${page.notice} /></p>
+      <${Card} id="conditions" title="Conditions, from the operator" wide><${Conditions} conditions=${page.conditions} /><//>`}
+    ${story ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet.<//>`}
   </main>`;
 }
 
@@ -55,7 +57,8 @@ const Decided = ({ page }) => {
   const { story, track } = page;
   return html`<div class="grid">
     <${Card} id="decision" title="Decision" wide>
-      <p class="summary">${story.summary}</p>
+      <p class="summary"><${Words} text=${story.summary} /></p>
+      ${story.ignored.map((text) => html`<p class="note">Ignored: ${text}</p>`)}
       <${Ruler} story=${story} />
       <div class="whys">
         <div><h3>Why not more?</h3><p><${Words} text=${story.more} /></p></div>
@@ -88,18 +91,19 @@ function Metric({ metric, index, track, only, story }) {
       <p class="alarm">${metric.problem}</p>
       ${metric.standIn && html`<p class="stand-in">While it is lost: <${Words} text=${metric.standIn} />.</p>`}
     <//>`;
-  const words = `${metric.valueText}, target ${metric.targetText}; scales up above ${metric.upText}, down below ${metric.downText}`;
+  const edges = [metric.upText && `more above ${metric.upText}`, metric.downText && `fewer ${metric.downText}`].filter(Boolean);
+  const words = `${metric.valueText}, target ${metric.targetText}${edges.length ? `; asks for ${edges.join(", ")}` : ""}`;
   return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
     <p class="quiet full-name">${metric.name}</p>
     <dl class="facts">
       <div><dt>now</dt><dd class=${outside(metric) ? "out" : ""}>${metric.valueText}</dd></div>
       <div><dt>target</dt><dd>${metric.targetText}</dd></div>
-      <div><dt>up above</dt><dd>${metric.upText}</dd></div>
-      <div><dt>down below</dt><dd>${metric.downText}</dd></div>
+      ${metric.upText && html`<div><dt>more above</dt><dd>${metric.upText}</dd></div>`}
+      ${metric.downText && html`<div><dt>fewer</dt><dd>${metric.downText}</dd></div>`}
       <div><dt>asks for</dt><dd>${metric.replicas}</dd></div>
     </dl>
     <${Gauge} metric=${metric} text=${words} />
-    ${past && html`<${MetricChart} metric=${past} at=${track.at} name=${metric.label} />`}
+    ${past && html`<${MetricChart} metric=${past} at=${track.at} name=${metric.isPerPod ? `${metric.label} per pod` : metric.label} />`}
     ${metric.notes.length > 0 && html`<ul class="notes">${metric.notes.map((note) => html`<li>${note}</li>`)}</ul>`}
   <//>`;
 }
@@ -128,20 +132,20 @@ const Direction = ({ title, rules, tolerance, now }) =>
 
 function Pods({ page }) {
   const { pods, story } = page;
-  const aside = html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
+  const aside = html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.fallback ? "labels" : story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
   const columns = story.metrics.map((metric, index) => [metric.label, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
   return html`<${Card} id="pods" title="Pods" wide aside=${aside}>
     ${story.extra > 0 && html`<p class="note">${many(story.counted, "pod")} are counted by their labels; ${story.extra} more than the target has. OwnerReference would count only the target's own.</p>`}
-    ${story.fallback && html`<p class="alarm">All pods count, because their owners cannot be told: ${story.fallback}</p>`}
+    ${story.fallback && html`<p class="alarm">All pods that match count, because ${story.strategy} cannot be applied: ${story.fallback}</p>`}
     ${pods.length
       ? html`<div class="scroll tall"><table class="pods">
           <thead><tr><th scope="col">Pod</th><th scope="col">Phase</th><th scope="col">Counts</th>
             ${columns.map(([name]) => html`<th scope="col" class="number">${name}</th>`)}</tr></thead>
           <tbody>${pods.map(
-            (pod) => html`<tr key=${pod.name} class=${pod.isCounted ? "" : "left-out"}>
+            (pod) => html`<tr key=${pod.name} class=${pod.isForeign ? "foreign" : pod.isCounted ? "" : "left-out"}>
               <td class="pod">${pod.name}</td>
               <td>${pod.phase}${pod.phase === "Running" && !pod.isReady ? ", not ready" : ""}</td>
-              <td>${pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.why ? html`<span class="quiet"> – ${pod.why}</span>` : ""}</td>
+              <td>${pod.isForeign ? html`<b>yes, not its own</b>` : pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.why ? html`<span class="quiet"> – ${pod.why}</span>` : ""}</td>
               ${columns.map(([, index]) => html`<td class="number">${pod.samples[index] || "–"}</td>`)}
             </tr>`,
           )}</tbody></table></div>`

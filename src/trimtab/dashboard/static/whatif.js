@@ -87,7 +87,7 @@ export function WhatIf({ page }) {
         <${Numeric} label="maxReplicas" value=${form.high} change=${(high) => change({ high })} />
         <label class="field"><span>pods counted by</span>
           <select value=${form.strategy} onChange=${(event) => change({ strategy: event.target.value })}>
-            <option>LabelSelector</option><option>OwnerReference</option>
+            <option>LabelSelector</option><option disabled=${Boolean(page.ownersUnknown) && form.strategy !== "OwnerReference"}>OwnerReference</option>
           </select></label>
       </div>
       <div class="two">
@@ -96,6 +96,7 @@ export function WhatIf({ page }) {
       </div>
       <label class="check"><input type="checkbox" checked=${form.forgets} onChange=${(event) => change({ forgets: event.target.checked })} />
         forget earlier recommendations (as if all windows had passed)</label>
+      ${page.ownersUnknown && html`<p class="quiet">OwnerReference cannot be tried: ${page.ownersUnknown}.</p>`}
       ${!page.honoursTolerance && html`<p class="quiet">The gate HPAConfigurableTolerance is off: an own tolerance has no effect.</p>`}
       <p><button type="button" disabled=${!isTouched} onClick=${() => (setBase(page), setForm(startOf(page)))}>Reset</button></p>
     </form>
@@ -131,7 +132,7 @@ function useAnswer(id, edits, isTouched, page) {
 const Answer = ({ story, before }) =>
   html`<p class="verdict"><${Badge} state=${story.state} /> <b class="big">${story.desired}</b>
       <span class="quiet">${story.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
-    <p class="summary">${story.summary}</p>
+    <p class="summary"><${Words} text=${story.summary} /></p>
     <${Ruler} story=${story} before=${before} />
     <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${story.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${story.less} /></dd></dl>`;
 
@@ -145,7 +146,7 @@ function MetricSlider({ metric, value, change }) {
       <input type="range" min="0" max=${top} step=${step} value=${value} onInput=${typed}
         aria-valuetext=${`${value} ${metric.unit}`} /></label>
     <input type="number" class="exact" min="0" step="any" value=${value} onInput=${typed} aria-label=${`${metric.label}, exact value`} />
-    <span class="unit">${metric.unit}</span>
+    <span class="unit">${metric.unit}${metric.isPerPod ? " per pod" : ""}</span>
   </div>`;
 }
 

@@ -7,7 +7,7 @@ lies outside has to be decided.
 
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation import Observation
-from trimtab.decide.horizontal.pods import MissingRequestError
+from trimtab.decide.horizontal.pods import MissingRequestError, PodFacts
 from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.model.hpa.types import MetricSpec, MetricTarget
@@ -15,7 +15,7 @@ from trimtab.model.wire import Wire
 
 
 class Band(Wire):
-    """The usage of a resource by all pods together, in thousandths, that leaves the replicas alone."""
+    """The usage of a resource by all counted pods together, in thousandths, that leaves the replicas alone."""
 
     resource: str
     container: str
@@ -27,13 +27,20 @@ def bands_of(seen: Observation, decision: Decision) -> tuple[Band, ...]:
     """Return one band per metric; none if it takes a whole decision to tell."""
     trail, specs = decision.trail, seen.hpa.spec.metrics
     is_calm = decision.desired == decision.current and trail.normalized is not None and not decision.error
-    if not is_calm or trail.left_out or trail.fallback or len(trail.proposals) != len(specs):
+    if not is_calm or trail.fallback or len(trail.proposals) != len(specs):
         return ()
+    pods = counted_pods(seen, decision)
     found = [
-        _band(seen, spec, trail.tolerance) if _is_within(result, len(seen.pods)) else None
+        _band(pods, spec, trail.tolerance) if _is_within(result, len(pods)) else None
         for spec, result in zip(specs, trail.proposals, strict=True)
     ]
     return () if None in found else tuple(one for one in found if one is not None)
+
+
+def counted_pods(seen: Observation, decision: Decision) -> tuple[PodFacts, ...]:
+    """Return the pods that the bands are about: those that the decision counted."""
+    left_out = {pod.pod for pod in decision.trail.left_out}
+    return tuple(pod for pod in seen.pods if pod.name not in left_out) if left_out else seen.pods
 
 
 def _is_within(result: object, pods: int) -> bool:
@@ -46,13 +53,13 @@ def _is_within(result: object, pods: int) -> bool:
     )
 
 
-def _band(seen: Observation, spec: MetricSpec, tolerance: Tolerance) -> Band | None:
+def _band(pods: tuple[PodFacts, ...], spec: MetricSpec, tolerance: Tolerance) -> Band | None:
     source = spec.container_resource or spec.resource
-    if source is None or not seen.pods:
+    if source is None or not pods:
         return None
     container = "" if spec.container_resource is None else spec.container_resource.container
     try:
-        unit = _unit(seen, source.name, container, source.target)
+        unit = _unit(pods, source.name, container, source.target)
     except MissingRequestError:
         return None
     if unit is None:
@@ -65,11 +72,13 @@ def _band(seen: Observation, spec: MetricSpec, tolerance: Tolerance) -> Band | N
     )
 
 
-def _unit(seen: Observation, resource: str, container: str, target: MetricTarget) -> tuple[int, float] | None:
+def _unit(
+    pods: tuple[PodFacts, ...], resource: str, container: str, target: MetricTarget
+) -> tuple[int, float] | None:
     """Return the target, and the usage of all pods that makes one unit of it."""
     if target.average_value is not None:
-        return target.average_value.milli_value(), float(len(seen.pods))
+        return target.average_value.milli_value(), float(len(pods))
     if target.average_utilization is None:
         return None
-    asked = sum(pod.request_of(resource, container) for pod in seen.pods)
+    asked = sum(pod.request_of(resource, container) for pod in pods)
     return target.average_utilization, asked / 100

@@ -15,7 +15,7 @@ class Compat(Wire):
 
     clear_messages: bool = True
     """Object metrics are called `KIND metric NAME`, their errors name the object in the right place, and a workload
-    raised from zero to minReplicas says why."""
+    raised to minReplicas, or to an earlier recommendation, says why."""
 
     spec_replicas_within_tolerance: bool = True
     """An AverageValue metric inside its tolerance keeps spec.replicas, not the surged status.replicas."""
@@ -76,6 +76,12 @@ class Compat(Wire):
 
     tell_extra_pods: bool = True
     """A selector that matches more active pods than its target has is told as the condition `SelectorMatchesExtraPods`."""
+
+    omit_failed_metrics: bool = True
+    """A metric that cannot be read leaves no entry in the status of our own kind, instead of an empty one."""
+
+    tell_ignored_fields: bool = True
+    """Fields without effect, because their feature gate is off, are named by the condition `FieldsIgnored`."""
 
     observe_generation: bool = True
     """status.observedGeneration says which spec was decided on."""

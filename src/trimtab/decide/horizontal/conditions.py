@@ -11,7 +11,9 @@ SCALING_ACTIVE = ConditionType.SCALING_ACTIVE.value
 SCALING_LIMITED = ConditionType.SCALING_LIMITED.value
 SCALED_TO_ZERO = ConditionType.SCALED_TO_ZERO.value
 METRIC_LOST = ConditionType.METRIC_LOST.value
+SELECTION_FALLBACK = ConditionType.SELECTION_FALLBACK.value
 EXTRA_PODS = ConditionType.EXTRA_PODS.value
+FIELDS_IGNORED = ConditionType.FIELDS_IGNORED.value
 
 Status = Literal["True", "False"]
 

@@ -11,16 +11,19 @@ from trimtab.decide.horizontal.conditions import (
     SCALED_TO_ZERO,
     SCALING_ACTIVE,
     SCALING_LIMITED,
+    SELECTION_FALLBACK,
     Conditions,
 )
 from trimtab.decide.horizontal.decision import Decision, Told, Trail
 from trimtab.decide.horizontal.draft import Draft
+from trimtab.decide.horizontal.gated import set_fields_ignored
 from trimtab.decide.horizontal.measure import Measured, measure
 from trimtab.decide.horizontal.memory import seeded
 from trimtab.decide.horizontal.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.proposals.proposal import StandIn
 from trimtab.decide.horizontal.selection import effective_strategy
 from trimtab.decide.horizontal.stabilize import MESSAGES as HELD
+from trimtab.decide.horizontal.stabilize import Stabilized, earlier_recommendation
 from trimtab.decide.horizontal.zero import DISABLED, can_wake, ceiling_of, floor_of, is_paused, mark
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
 from trimtab.model.scale import Scale
@@ -42,6 +45,7 @@ def decide(seen: Observation, now: datetime) -> Decision:
     """
     draft = Draft(seen, now)
     _tell_strategy(draft)
+    set_fields_ignored(draft.conditions, seen)
     if seen.scale is None:
         return _without_scale(draft, seen.scale_failure or ScaleFailure(message="the scale was not read"))
     scale, hpa = seen.scale, seen.hpa
@@ -84,7 +88,8 @@ def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
 
 def _paused(draft: Draft, lowest: int) -> Decision:
     draft.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", DISABLED)
-    draft.conditions.remove(EXTRA_PODS)  # nothing is averaged now
+    for averaged in (EXTRA_PODS, SELECTION_FALLBACK):  # nothing is averaged now
+        draft.conditions.remove(averaged)
     seen = draft.seen
     if not seen.gates.hpa_scale_to_zero and not seen.compat.keep_condition_while_gate_off:
         draft.conditions.remove(SCALED_TO_ZERO)
@@ -137,7 +142,6 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
     if draft.trail.fallback and seen.compat.fallback_never_shrinks:
         # Foreign idle pods in the average would shrink a busy workload while nobody can tell them apart.
         asked = max(asked, current)
-    reason = _why(draft, measured, asked)
     wanted = normal.Wanted(
         current=current,
         desired=asked,
@@ -149,11 +153,13 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
     draft.memory = msgspec.structs.replace(draft.memory, recommendations=result.stabilized.recommendations)
     _tell_normalized(draft.conditions, result)
     _keep_trail(draft, measured, asked, result)
-    return result.replicas, reason
+    return result.replicas, _why(draft, measured, asked, result.stabilized)
 
 
-def _why(draft: Draft, measured: Measured, asked: int) -> str:
+def _why(draft: Draft, measured: Measured, asked: int, stabilized: Stabilized) -> str:
     """Return why the replicas change, if they do, as the event tells it."""
+    if asked <= draft.current < stabilized.replicas and draft.seen.compat.clear_messages:
+        return earlier_recommendation(stabilized)
     if asked == draft.current:
         return ""
     if measured.is_stand_in:

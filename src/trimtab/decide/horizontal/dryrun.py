@@ -6,15 +6,37 @@ from trimtab.decide.horizontal.conditions import ABLE_TO_SCALE, Conditions
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.timing import wire_time
+from trimtab.model.hpa.mode import MODE_ANNOTATION, is_dry_run, mode_problem
+from trimtab.model.hpa.selection_strategy import strategy_problem
+
+UNKNOWN_ANNOTATION = "UnknownAnnotation"
+
+
+def wrong_annotation(seen: Observation) -> str:
+    """Return which annotation of ours is misspelt; nothing is scaled before it is corrected."""
+    problem = mode_problem(seen.hpa.metadata.annotations.get(MODE_ANNOTATION, ""))
+    if problem or not seen.gates.hpa_selection_strategy:
+        return problem
+    return strategy_problem(seen.hpa.spec.selection_strategy)
+
+
+def is_only_told(seen: Observation) -> bool:
+    """Return whether the decision about an HPA must not be carried out, by what the HPA itself says."""
+    return is_dry_run(seen.hpa) or bool(wrong_annotation(seen))
 
 
 def only_told(seen: Observation, decision: Decision) -> Decision:
     """Return the decision with its scale write turned into a sentence of the status."""
-    if decision.scale_to is None:
+    problem = wrong_annotation(seen)
+    if decision.scale_to is None and not problem:
         return decision
     conditions = Conditions(decision.status.conditions, wire_time(decision.now))
     message = f"dry run: would scale from {decision.current} to {decision.scale_to}: {decision.reason}"
-    conditions.set(ABLE_TO_SCALE, "True", "DryRun", message)
+    if decision.scale_to is None:
+        message = "nothing would be scaled now"
+    if problem:
+        message = f"{problem}; nothing is scaled until then. {message}"
+    conditions.set(ABLE_TO_SCALE, "True", UNKNOWN_ANNOTATION if problem else "DryRun", message)
     status = msgspec.structs.replace(
         decision.status, conditions=conditions.done(), desired_replicas=decision.desired
     )

@@ -1,12 +1,22 @@
 """A decision in words: what counted, what each metric said, what held it, and what would change it."""
 
+from math import isfinite
+
+from trimtab.decide.horizontal.advice import Advice, advise
+from trimtab.decide.horizontal.changes import partly_held
 from trimtab.decide.horizontal.decision import Decision, Trail
+from trimtab.decide.horizontal.dryrun import is_only_told, wrong_annotation
+from trimtab.decide.horizontal.gated import ignored_fields
 from trimtab.decide.horizontal.loss import words_of
+from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Failure, PodCounts, Proposal, StandIn
+from trimtab.decide.horizontal.record import Record
+from trimtab.decide.horizontal.selection import foreign_pods
 from trimtab.decide.horizontal.timing import wire_time
-from trimtab.decide.horizontal.units import break_even, shown, told_name
+from trimtab.decide.horizontal.units import Edges, edges_of, shown, shown_value
 from trimtab.decide.horizontal.verdict import Verdict, verdict_of
-from trimtab.decide.horizontal.wording import SUMMARIES, next_step
+from trimtab.decide.horizontal.wording import next_step, reason_of
+from trimtab.model.hpa.naming import label_of, plain_names
 from trimtab.model.times import format_time
 from trimtab.model.wire import Wire
 
@@ -20,8 +30,10 @@ class MetricStory(Wire):
     value: str = ""
     target: str = ""
     ratio: float | None = None
-    scales_up_above: str = ""
-    scales_down_below: str = ""
+    more_above: str = ""
+    """It asks for more above this value; empty if no value makes it."""
+    fewer: str = ""
+    """`below` or `at … or less`: where it asks for fewer; empty if no value makes it."""
     is_winner: bool = False
     problem: str = ""
     stand_in: str = ""
@@ -46,75 +58,115 @@ class Explanation(Wire):
     strategy: str
     pods_counted: int
     pods_left_out: dict[str, str]
+    fallback: str
+    """Why labels count although the strategy is another; empty when the strategy is applied."""
     pods_extra: int
     """Of those counted, how many are more than the target has."""
+    pods_foreign: dict[str, str]
+    """Of those counted, which are not the target's own, and why; empty where their owners are not known."""
     metrics: tuple[MetricStory, ...]
     window: tuple[WindowEntry, ...]
     limit: str
+    partly_held: str
+    """What keeps a change from going as far as the metrics ask; empty if nothing does."""
+    ignored: tuple[str, ...]
+    """Fields of the spec that have no effect, because their feature gate is off."""
     next_step: str
+    advice: tuple[Advice, ...]
+    """The same as values, cheapest first."""
+    is_dry_run: bool = False
+    held: str = ""
+    """Which annotation is misspelt, so that nothing is scaled."""
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
-def explain(decision: Decision) -> Explanation:
-    """Tell a decision."""
+def explain(record: Record, *, dry_run: bool = False) -> Explanation:
+    """Tell a decision; `dry_run` says that its program writes nothing, whatever the HPA asks for."""
+    seen, decision = record.observation, record.decision
     trail, verdict = decision.trail, verdict_of(decision)
     normalized = trail.normalized
     window = normalized.stabilized.recommendations if normalized else ()
+    advice = advise(seen, decision, verdict)
     return Explanation(
         verdict=verdict,
-        summary=_summary(decision, verdict),
+        summary=summary_of(seen, decision),
         current=decision.current,
         desired=decision.desired,
         strategy=trail.strategy,
         pods_counted=trail.counted,
         pods_left_out={one.pod: one.why for one in trail.left_out},
+        fallback=trail.fallback,
         pods_extra=trail.extra,
-        metrics=tuple(_metric(trail, index) for index in range(len(trail.proposals))),
+        pods_foreign=foreign_pods(seen.pods, seen.target, seen.owners) if trail.extra else {},
+        metrics=tuple(_metric(seen, decision, index) for index in range(len(trail.proposals))),
         window=tuple(WindowEntry(replicas=one.replicas, at=format_time(wire_time(one.at))) for one in window),
         limit=_limit(trail),
-        next_step=next_step(decision, verdict),
+        ignored=tuple(map(str, ignored_fields(seen.hpa.spec, seen.gates, seen.compat))),
+        partly_held=partly_held(decision),
+        next_step=next_step(seen, decision, verdict, advice, dry_run=dry_run),
+        advice=advice,
+        is_dry_run=dry_run or is_only_told(seen),
+        held=wrong_annotation(seen),
     )
 
 
-def _summary(decision: Decision, verdict: Verdict) -> str:
-    current, desired = decision.current, decision.desired
+def summary_of(seen: Observation, decision: Decision) -> str:
+    """Return what becomes of the replicas and why, in one line."""
+    current, desired, verdict = decision.current, decision.desired, verdict_of(decision)
+    reason = reason_of(seen, decision, verdict)
     if desired != current and verdict != Verdict.SCALE_NOT_WRITTEN:
-        return f"scales from {current} to {desired}: {decision.reason}"
-    if verdict == Verdict.SCALE_UNREADABLE:
-        return SUMMARIES[verdict]
-    return f"stays at {current}: {SUMMARIES[verdict]}"
+        return f"scales from {current} to {desired}: {reason}"
+    return reason if verdict == Verdict.SCALE_UNREADABLE else f"stays at {current}: {reason}"
 
 
-def _metric(trail: Trail, index: int) -> MetricStory:
+def _metric(seen: Observation, decision: Decision, index: int) -> MetricStory:
+    trail, metrics = decision.trail, seen.hpa.spec.metrics
     result = trail.proposals[index]
     if isinstance(result, Failure):
-        return MetricStory(name=f"{result.type} metric", problem=result.message)
+        return MetricStory(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
     if isinstance(result, StandIn):
         return MetricStory(
-            name=f"{result.type} metric {result.label}",
+            name=label_of(metrics[index]),
             replicas=result.replicas,
             is_winner=trail.winner == index,
-            problem=result.failure.message,
+            problem=plain_names(result.failure.message, metrics),
             stand_in=words_of(result),
         )
-    up, down = break_even(result, trail.tolerance)
+    edges = edges_of(result, trail.tolerance, decision.current)
     return MetricStory(
-        name=told_name(result),
+        name=label_of(metrics[index]),
         replicas=result.replicas,
-        value=shown(result, result.value),
+        value=shown_value(result),
         target=shown(result, result.target),
         ratio=result.ratio,
-        scales_up_above=shown(result, up),
-        scales_down_below=shown(result, down),
+        more_above=_more(result, edges, decision.current),
+        fewer=_fewer(result, edges),
         is_winner=trail.winner == index,
-        notes=tuple(_notes(result)),
+        notes=tuple(_notes(result, edges)),
     )
 
 
-def _notes(proposal: Proposal) -> list[str]:
+def _more(proposal: Proposal, edges: Edges, current: int) -> str:
+    if not current:
+        return "0"
+    return shown(proposal, edges.up) if isfinite(edges.up) else ""
+
+
+def _fewer(proposal: Proposal, edges: Edges) -> str:
+    if edges.down < 0 or (not edges.down and not edges.includes_down):
+        return ""
+    text = shown(proposal, edges.down)
+    return f"at {text} or less" if edges.includes_down else f"below {text}"
+
+
+def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     notes = []
+    if edges.more_between:
+        notes.append(f"more replicas also {_between(proposal, edges.more_between)}")
+    if edges.fewer_between:
+        notes.append(f"fewer replicas also {_between(proposal, edges.fewer_between)}")
     counts = proposal.counts or PodCounts()
     gaps = {"unready": counts.unready, "without a sample": counts.missing, "failed or going": counts.ignored}
     notes += [f"{number} {what}" for what, number in gaps.items() if number]
@@ -126,6 +178,11 @@ def _notes(proposal: Proposal) -> list[str]:
     if not proposal.value:
         notes.append("every sample is zero")
     return notes
+
+
+def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
+    low, high = ends
+    return f"above {shown(proposal, low)} up to {shown(proposal, high)}"
 
 
 def _limit(trail: Trail) -> str:
@@ -142,19 +199,37 @@ def _limit(trail: Trail) -> str:
 
 
 def _lines(story: Explanation) -> list[str]:
-    lines = [f"{story.verdict}: {story.summary}", f"pods: {story.pods_counted} counted by {story.strategy}"]
-    if story.pods_left_out:
-        first, why = next(iter(story.pods_left_out.items()))
-        lines[-1] += f", {len(story.pods_left_out)} left out ({first}: {why})"
-    if story.pods_extra:
-        lines[-1] += (
-            f", {story.pods_extra} more than the target has (OwnerReference would count only its own)"
-        )
+    dry_run = " (dry run: nothing is scaled)" if story.is_dry_run else ""
+    lines = [f"{story.verdict}: {story.summary}{dry_run}", _pods_line(story)]
     lines += [_metric_line(metric) for metric in story.metrics]
+    if story.partly_held:
+        lines.append(f"partly: {story.partly_held}")
     if story.limit:
         lines.append(f"limit: {story.limit}")
+    lines += [f"ignored: {text}" for text in story.ignored]
+    if story.held:
+        lines.append(f"held: {story.held}; nothing is scaled until then")
     lines.append(f"next: {story.next_step}")
     return lines
+
+
+def _how_counted(story: Explanation) -> str:
+    if not story.fallback:
+        return story.strategy
+    return f"labels, because {story.strategy} cannot be applied: {story.fallback}"
+
+
+def _pods_line(story: Explanation) -> str:
+    line = f"pods: {story.pods_counted} counted by {_how_counted(story)}"
+    if story.pods_left_out:
+        first, why = next(iter(story.pods_left_out.items()))
+        line += f", {len(story.pods_left_out)} left out ({first}: {why})"
+    if story.pods_extra:
+        line += f", {story.pods_extra} more than the target has"
+    if story.pods_foreign:
+        first, why = next(iter(story.pods_foreign.items()))
+        line += f", {len(story.pods_foreign)} not its own ({first}: {why})"
+    return line
 
 
 def _metric_line(metric: MetricStory) -> str:
@@ -163,8 +238,10 @@ def _metric_line(metric: MetricStory) -> str:
         return f"metric: {metric.name} is lost; {metric.stand_in}{crown}; {metric.problem}"
     if metric.problem:
         return f"metric: {metric.name} failed: {metric.problem}"
+    more = f"more above {metric.more_above}" if metric.more_above else "more at no value"
+    fewer = f"fewer {metric.fewer}" if metric.fewer else ""
     notes = f"; {', '.join(metric.notes)}" if metric.notes else ""
     return (
         f"metric: {metric.name} is {metric.value}, target {metric.target}, asks for {metric.replicas}{crown}; "
-        f"scales up above {metric.scales_up_above}, down below {metric.scales_down_below}{notes}"
+        f"asks for {', '.join(filter(None, (more, fewer)))}{notes}"
     )

@@ -5,18 +5,16 @@ the user's word that something else is better. It never acts on a metric whose s
 workload to zero: that takes a metric that was read (docs/decisions/0063-what-a-lost-metric-counts-as.md).
 """
 
-from hashlib import blake2s
-
 import msgspec
 
 from trimtab.decide.horizontal.conditions import METRIC_LOST
 from trimtab.decide.horizontal.decision import Told
 from trimtab.decide.horizontal.draft import Draft
 from trimtab.decide.horizontal.memory import LastGood
+from trimtab.decide.horizontal.metric_keys import key_of
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, StandIn
 from trimtab.decide.horizontal.timing import wire_time
-from trimtab.model import wire
-from trimtab.model.hpa.loss import ANNOTATION, DEFAULT_MAX_AGE_SECONDS, LossAnnotationError, policies_of
+from trimtab.model.hpa.loss import DEFAULT_MAX_AGE_SECONDS
 from trimtab.model.hpa.naming import label_of
 from trimtab.model.hpa.types import LossPolicy, MetricLoss, MetricSpec
 from trimtab.model.times import format_time
@@ -47,7 +45,7 @@ class Losses:
             return result
         if isinstance(result, Proposal):
             if loss.policy == LossPolicy.LAST_GOOD:
-                self._remembered.append(LastGood(_key(spec), result.replicas, self._draft.now))
+                self._remembered.append(LastGood(key_of(spec), result.replicas, self._draft.now))
             return result
         if result.is_misconfigured or result.is_spec_error or loss.policy not in _STAND_INS:
             return result
@@ -60,7 +58,7 @@ class Losses:
 
     def _last_good(self, found: StandIn, spec: MetricSpec, loss: MetricLoss) -> StandIn:
         """Repeat the last answer: the replicas, not the value, which would multiply the replicas it brought about."""
-        known = self._known.get(_key(spec))
+        known = self._known.get(key_of(spec))
         if known is None:
             return found
         self._remembered.append(msgspec.structs.replace(known, is_lost=True))
@@ -80,7 +78,6 @@ class Losses:
         elif not any(spec.on_loss for spec in draft.seen.hpa.spec.metrics):
             if draft.seen.hpa.status.condition(METRIC_LOST) is not None:
                 draft.conditions.remove(METRIC_LOST)
-            _tell_wrong_annotation(draft)
         elif draft.conditions.is_true(METRIC_LOST):
             message = "every metric that has a loss policy can be read"
             draft.conditions.set(METRIC_LOST, "False", ALL_READ, message)
@@ -105,12 +102,6 @@ def _fixed(found: StandIn, loss: MetricLoss) -> StandIn:
     return msgspec.structs.replace(found, replicas=loss.replicas)
 
 
-def _key(spec: MetricSpec) -> str:
-    """Return what tells a metric, its target included, from any other: an answer to another question is none."""
-    asked = msgspec.structs.replace(spec, on_loss=None)
-    return blake2s(wire.encode(asked), digest_size=6).hexdigest()
-
-
 def reason_of(found: StandIn) -> str:
     """Return the condition's reason for one lost metric."""
     if found.policy == LossPolicy.LAST_GOOD:
@@ -130,15 +121,3 @@ def words_of(found: StandIn) -> str:
     if found.replicas is None:
         return f"its last good value, of {at}, is too old since {until}, so nothing is lowered"
     return f"its last good value, of {at}, counts until {until} and asks for {found.replicas}"
-
-
-def _tell_wrong_annotation(draft: Draft) -> None:
-    hpa = draft.seen.hpa
-    text = hpa.metadata.annotations.get(ANNOTATION)
-    if not text:
-        return
-    try:
-        policies_of(text, hpa.spec.metrics)
-    except LossAnnotationError as error:
-        if draft.may_repeat("InvalidLossPolicy"):
-            draft.warn("InvalidLossPolicy", f"annotation {ANNOTATION} is ignored: {error}")

@@ -4,10 +4,14 @@ The largest proposal wins. If every metric fails, or some fail while the others 
 is asked for: a metric that cannot be read might be the one that needs the pods. Only a loss policy says otherwise.
 """
 
+import msgspec
+
 from trimtab.decide.horizontal.ambiguity import ambiguity_message, parsed, rivals_of
+from trimtab.decide.horizontal.annotations import tell_wrong_annotations
 from trimtab.decide.horizontal.conditions import SCALING_ACTIVE
 from trimtab.decide.horizontal.decision import Action, Computation, Trail
 from trimtab.decide.horizontal.draft import Draft
+from trimtab.decide.horizontal.fallback import tell_fallback
 from trimtab.decide.horizontal.loss import Losses
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.overlap import tell_extra_pods
@@ -15,11 +19,11 @@ from trimtab.decide.horizontal.proposals.each import of_metric
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, Result, StandIn
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import Failed, Reading
-from trimtab.decide.horizontal.sanity import limits_at
+from trimtab.decide.horizontal.refusals import Refusals
 from trimtab.decide.horizontal.selection import Selection, effective_strategy, select
 from trimtab.decide.horizontal.tolerance import tolerance_of
 from trimtab.decide.horizontal.zero import ceiling_of
-from trimtab.model.hpa.types import MetricStatus
+from trimtab.model.hpa.types import MetricStatus, SelectionStrategy
 from trimtab.model.scale import Scale
 from trimtab.model.wire import Wire
 
@@ -61,14 +65,11 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
         fallback=selection.fallback,
         tolerance=tolerance,
     )
+    tell_fallback(draft, selection)
     refused = _check_selector(draft, scale.status.selector, selection)
     if refused is not None:
         return refused
-    if selection.fallback and draft.may_repeat("PodSelectionFallback"):
-        draft.warn(
-            "PodSelectionFallback",
-            f"all pods that match the selector are counted, and replicas are not lowered: owner {selection.fallback}",
-        )
+    refusals = Refusals(draft)
     scene = Scene(
         namespace=seen.hpa.metadata.namespace,
         now=draft.now,
@@ -79,13 +80,17 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
         tolerance=tolerance,
         settings=seen.settings,
         compat=seen.compat,
-        limits=limits_at(draft.now, seen.settings, seen.compat),
+        limits=refusals.usual,
+        # A pod that the strategy rejects, or that cannot be shown to be owned, is no stray: it does not count.
+        averages_strays=not seen.compat.ignore_foreign_samples
+        and strategy != SelectionStrategy.OWNER_REFERENCE,
     )
-    return _combine(draft, scene)
+    tell_wrong_annotations(draft)
+    return _combine(draft, scene, refusals)
 
 
 def _check_selector(draft: Draft, selector: str, selection: Selection) -> Measured | None:
-    if not selector:
+    if not selector.strip():
         message = "selector is required"
         draft.warn("SelectorRequired", message)
         return _stopped(draft, "InvalidSelector", "the HPA target's scale is missing a selector", message)
@@ -116,9 +121,9 @@ def _stopped(draft: Draft, reason: str, message: str, error: str) -> Measured:
     return Measured(error=error, stop=reason)
 
 
-def _combine(draft: Draft, scene: Scene) -> Measured:
+def _combine(draft: Draft, scene: Scene, refusals: Refusals) -> Measured:
     specs = draft.seen.hpa.spec.metrics
-    failures = _ask_every_metric(draft, scene)
+    failures = _ask_every_metric(draft, scene, refusals)
     winner, replicas, name = _largest(draft.proposals)
     lost = [one for one in draft.proposals if isinstance(one, StandIn)]
     if lost and scene.current:
@@ -137,14 +142,19 @@ def _combine(draft: Draft, scene: Scene) -> Measured:
     return Measured(replicas=replicas, winner=winner, name=name, is_stand_in=is_stand_in, error=error)
 
 
-def _ask_every_metric(draft: Draft, scene: Scene) -> list[Failure]:
+def _ask_every_metric(draft: Draft, scene: Scene, refusals: Refusals) -> list[Failure]:
     """Let every metric propose, or its loss policy; tell those that cannot, and return those that hold."""
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
     before = draft.seen.hpa.status.current_replicas
     losses = Losses(draft)
+    # kubectl pairs the metrics of Kubernetes' own kind with their readings by position.
+    omits_failed = draft.seen.compat.omit_failed_metrics and not draft.seen.is_native
     for index, spec in enumerate(draft.seen.hpa.spec.metrics):
-        found = of_metric(spec, _reading(draft.seen, index), scene)
+        limits = refusals.limits_of(spec)
+        at = scene if limits is scene.limits else msgspec.structs.replace(scene, limits=limits)
+        found = of_metric(spec, _reading(draft.seen, index), at)
+        refusals.take(spec, found, limits)
         result = losses.take(spec, found)
         draft.proposals.append(result)
         draft.computations.append(_computation(found, before))
@@ -152,10 +162,12 @@ def _ask_every_metric(draft: Draft, scene: Scene) -> list[Failure]:
             statuses.append(found.status)
             continue
         draft.warn(found.reason, found.message)
-        statuses.append(FAILED_METRIC)
+        if not omits_failed:
+            statuses.append(FAILED_METRIC)
         if isinstance(result, Failure) or (isinstance(result, StandIn) and result.holds):
             failures.append(found)
     losses.finish()
+    refusals.finish()
     draft.metrics = tuple(statuses)
     return failures
 

@@ -51,6 +51,8 @@ class Memory(Wire):
 
     uid: str = ""
     """The autoscaler this belongs to; one that was recreated under the same name starts afresh."""
+    clock: str = ""
+    """The name of the clock that its moments were dated by, where several processes take turns."""
     recommendations: tuple[Recommendation, ...] | None = None
     """None until the first decision seeds it with the current replicas."""
     scale_up: tuple[ScaleEvent, ...] = ()
@@ -61,6 +63,8 @@ class Memory(Wire):
     """The replicas we last left the target with."""
     last_good: tuple[LastGood, ...] = ()
     """At most one per metric of the spec."""
+    refused: dict[str, float] = msgspec.field(default_factory=dict)
+    """Since when samples of a metric are refused, by its key."""
     told: dict[str, float] = msgspec.field(default_factory=dict)
     """When an event that would repeat every sync was last told, by reason."""
 
@@ -163,6 +167,7 @@ def retimed(memory: Memory, new_time: Callable[[float], float]) -> Memory:
         last_good=tuple(
             LastGood(one.key, one.replicas, new_time(one.at), one.is_lost) for one in memory.last_good
         ),
+        refused={key: new_time(at) for key, at in memory.refused.items()},
         told={reason: new_time(at) for reason, at in memory.told.items()},
     )
 

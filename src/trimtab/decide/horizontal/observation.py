@@ -12,7 +12,9 @@ from trimtab.decide.horizontal.pods import PodFacts
 from trimtab.decide.horizontal.readings import Reading
 from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS, Settings
 from trimtab.model.gates import FeatureGates
+from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.meta import group_of
 from trimtab.model.scale import Scale
 from trimtab.model.wire import Wire
 
@@ -54,6 +56,11 @@ class Observation(Wire):
             name=reference.name,
             uid=self.scale.metadata.uid if self.scale else "",
         )
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether the autoscaler is of Kubernetes' own kind."""
+        return group_of(self.hpa.api_version) == NATIVE_GROUP
 
     @property
     def reference(self) -> str:

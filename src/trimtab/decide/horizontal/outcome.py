@@ -11,19 +11,26 @@ from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.zero import mark, mark_after_scale
 
 
-def after_scale(seen: Observation, decision: Decision, error: str | None = None) -> Decision:
-    """Complete a decision once the scale was written, or could not be; one without a write is already complete."""
+def after_scale(
+    seen: Observation, decision: Decision, error: str | None = None, *, is_lost: bool = False
+) -> Decision:
+    """Complete a decision once the scale was written, or could not be; one without a write is already complete.
+
+    A write whose answer `is_lost` may still arrive. Then a zero stays ours until the scale was seen otherwise.
+    """
     if decision.scale_to is None:
         return decision
-    return _not_rescaled(seen, decision, error) if error is not None else _rescaled(seen, decision)
+    if error is None:
+        return _rescaled(seen, decision)
+    return _not_rescaled(seen, decision, error, takes_back=not is_lost)
 
 
-def _not_rescaled(seen: Observation, decision: Decision, error: str) -> Decision:
+def _not_rescaled(seen: Observation, decision: Decision, error: str, *, takes_back: bool) -> Decision:
     conditions = Conditions(decision.status.conditions, wire_time(decision.now))
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
     if decision.intent is not None:
-        mark(conditions, scaled_to_zero=False)
+        mark(conditions, scaled_to_zero=not takes_back)
     told = Told(
         type="Warning",
         reason="FailedRescale",

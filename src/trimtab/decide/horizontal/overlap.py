@@ -17,17 +17,26 @@ def tell_extra_pods(draft: Draft, scale: Scale, selection: Selection, strategy: 
     """Set or remove the condition, and return how many active pods count beyond those that the target has."""
     if not draft.seen.compat.tell_extra_pods:
         return 0
-    # While the target grows or shrinks, its status and its pods are not of the same moment.
-    has = max(scale.spec.replicas, scale.status.replicas)
+    has = replicas_of(scale)
     extra = 0
     # One comparison tells nearly always that there is none; only else are the pods looked at, one by one.
     if len(selection.pods) > has and strategy == SelectionStrategy.LABEL_SELECTOR:
-        extra = max(sum(map(_is_active, selection.pods)) - has, 0)
+        extra = extra_pods(selection.pods, has)
     if extra:
         draft.conditions.set(EXTRA_PODS, "True", OVERLAP, _message(extra, has))
     elif draft.conditions.is_true(EXTRA_PODS):
         draft.conditions.remove(EXTRA_PODS)
     return extra
+
+
+def replicas_of(scale: Scale) -> int:
+    """Return how many pods a target may have: while it changes, its status and its pods are not of one moment."""
+    return max(scale.spec.replicas, scale.status.replicas)
+
+
+def extra_pods(pods: tuple[PodFacts, ...], has: int) -> int:
+    """Return how many active pods there are beyond those that a target has."""
+    return max(sum(map(_is_active, pods)) - has, 0)
 
 
 def _is_active(pod: PodFacts) -> bool:

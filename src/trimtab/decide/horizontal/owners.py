@@ -33,9 +33,14 @@ class Gone(Wire, tag="gone"):
 
 
 class Unread(Wire, tag="unread"):
-    """The object could not be read, so nobody knows."""
+    """The object could not be read, so its owners are unknown."""
 
     error: str
+    right: str = ""
+    """The right that is missing, such as `get replicasets.apps`; empty if that is not the cause."""
+
+    def __str__(self) -> str:
+        return f"{self.error}; the right to {self.right} is missing" if self.right else self.error
 
 
 Found = Owner | Gone | Unread
@@ -82,18 +87,17 @@ class Chains:
     def __init__(self, target: Target, found: Mapping[str, Found]) -> None:
         """Walk chains to `target` through what was found."""
         self._target, self._found = target, found
-        self._known: dict[str, str] = {}
+        self._known: dict[OwnerReference, str] = {}
 
     def why_not_owned(self, pod: PodFacts) -> str:
         """Return an empty text if the pod belongs to the target, else the reason; raise OwnerError if unknown."""
         whys = []
         unread: OwnerError | None = None
         for reference in pod.owners:
-            key = owner_key(reference)
-            why = self._known.get(key)
+            why = self._known.get(reference)
             if why is None:
                 try:
-                    why = self._known[key] = self._walk(reference)
+                    why = self._known[reference] = self._walk(reference)
                 except OwnerError as error:
                     unread = error  # another reference may still lead to the target
                     continue
@@ -126,20 +130,25 @@ class Chains:
         """Return the owners one level up, and note how the chains that go no further end."""
         above: list[OwnerReference] = []
         for reference in level:
-            found = self._found.get(owner_key(reference)) if _is_followed(reference) else None
+            found = found_of(reference, self._found) if _is_followed(reference) else None
             name = f"{reference.kind}/{reference.name}"
             if isinstance(found, Owner):
                 above += _new_references(found, seen)
             elif isinstance(found, Unread):
-                ends.setdefault(Unread, f"{name}: {found.error}")
+                ends.setdefault(Unread, f"{name}: {found}")
             elif isinstance(found, Gone):
                 ends.setdefault(Gone, f"its owner {name} is gone: {found.why}")
         return above
 
 
 def owner_key(reference: OwnerReference) -> str:
-    """Return what a reference is looked up under: its uid, or its kind and name where it has none."""
-    return reference.uid or f"{reference.kind}/{reference.name}"
+    """Return what a reference is looked up under: all that it claims, for a pod may name an owner falsely."""
+    return f"{reference.group}/{reference.kind}/{reference.name}/{reference.uid}"
+
+
+def found_of(reference: OwnerReference, found: Mapping[str, Found]) -> Found | None:
+    """Return what was found for a reference; records of older programs have it under the uid alone."""
+    return found.get(owner_key(reference)) or found.get(reference.uid)
 
 
 def _new_references(owner: Owner, seen: set[str]) -> list[OwnerReference]:
@@ -161,10 +170,10 @@ def owners_to_find(
     Look them up, add them to `found` and ask again, until nothing is left: one round per level of ownership.
     """
     needed: dict[str, OwnerReference] = {}
-    for pod in pods:
-        if any(target.is_named_by(reference) for reference in pod.owners):
+    for owners in dict.fromkeys(pod.owners for pod in pods):  # pods of one workload have the same
+        if any(target.is_named_by(reference) for reference in owners):
             continue
-        for reference in _unfound(pod.owners, target, found):
+        for reference in _unfound(owners, target, found):
             needed.setdefault(owner_key(reference), reference)
     return needed
 
@@ -178,7 +187,7 @@ def _unfound(
         for reference in level:
             if not _is_followed(reference) or target.is_named_by(reference):
                 continue
-            owner = found.get(owner_key(reference))
+            owner = found_of(reference, found)
             if owner is None:
                 yield reference
             elif isinstance(owner, Owner):

@@ -55,6 +55,8 @@ class Failed(Wire, tag="failed"):
     """No usable answer, and why."""
 
     message: str
+    is_forbidden: bool = False
+    """Whether whoever asked may not read the metric."""
 
 
 Reading = PodSamples | Series | Failed

@@ -14,11 +14,20 @@ from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, add_event, 
 
 
 def resumed(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return the memory as it was when the last decision was made, at about `last_alive`.
+    """Return the memory as it was when the last decision was made, at about `last_alive`."""
+    return caught_up(taken_over(memory, last_alive), current, last_alive)
 
-    Moments after that were stored by a clock that was ahead (fault F27); they count as `last_alive`.
+
+def taken_over(memory: Memory, last_alive: float, skew: float = 0.0) -> Memory:
+    """Return a stored memory by our clock, which is ahead of the clock that stored it by `skew` seconds.
+
+    Moments after `last_alive` were stored by a clock that was ahead (fault F27); they count as `last_alive`.
     """
-    memory = retimed(memory, lambda at: min(at, last_alive))
+    return retimed(memory, lambda at: min(at + skew, last_alive))
+
+
+def caught_up(memory: Memory, current: int, last_alive: float) -> Memory:
+    """Return the memory with what must have happened up to `last_alive`, given the replicas there are."""
     memory = _with_good_values(_with_quiet_time(memory, current, last_alive), last_alive)
     return _with_lost_change(memory, current, last_alive)
 
@@ -50,11 +59,17 @@ def _with_good_values(memory: Memory, last_alive: float) -> Memory:
 
 
 def _with_lost_change(memory: Memory, current: int, last_alive: float) -> Memory:
+    """Count a size that no status tells of as ours: as a scale event, and as what was recommended then."""
     before = memory.replicas
     if before is None or before == current:
         return memory
+    known = memory.recommendations
+    recommended = known and remember(known, current, last_alive, LONGEST_WINDOW)
+    memory = msgspec.structs.replace(memory, recommendations=recommended, replicas=current)
     if current > before:
-        up = add_event(memory.scale_up, current - before, last_alive)
-        return msgspec.structs.replace(memory, scale_up=up, replicas=current)
-    down = add_event(memory.scale_down, before - current, last_alive)
-    return msgspec.structs.replace(memory, scale_down=down, replicas=current)
+        return msgspec.structs.replace(
+            memory, scale_up=add_event(memory.scale_up, current - before, last_alive)
+        )
+    return msgspec.structs.replace(
+        memory, scale_down=add_event(memory.scale_down, before - current, last_alive)
+    )

@@ -54,7 +54,7 @@ def keep_owned(pods: tuple[PodFacts, ...], target: Target, found: Mapping[str, F
         else:
             kept.append(pod)
     if unread:
-        return Selection(pods=pods, fallback=min(unread))
+        return Selection(pods=pods, fallback=f"owner {min(unread)}")
     return Selection(pods=tuple(kept), left_out=tuple(left_out))
 
 
@@ -77,3 +77,10 @@ def select(
 ) -> Selection:
     """Apply a strategy's filter."""
     return FILTERS[strategy](pods, target, found)
+
+
+def foreign_pods(pods: tuple[PodFacts, ...], target: Target, found: Mapping[str, Found]) -> dict[str, str]:
+    """Return the pods that are not the target's own, with the reason; none where their owners are not known."""
+    if not found:
+        return {}
+    return {one.pod: one.why for one in keep_owned(pods, target, found).left_out}

@@ -7,6 +7,8 @@ window: the lowest of the up-window bounds growth, the highest of the down-windo
 from collections.abc import Sequence
 
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Recommendation, overwrite_outdated, remember
+from trimtab.decide.horizontal.timing import wire_time
+from trimtab.model.times import format_time
 from trimtab.model.wire import Wire
 
 SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
@@ -29,6 +31,21 @@ class Stabilized(Wire):
     """What to remember, the new recommendation included."""
     window: float = 0.0
     """The window that held it back, in seconds."""
+
+    @property
+    def earlier(self) -> Recommendation | None:
+        """Return the latest remembered recommendation of what the windows allow; None if none was."""
+        same = [one for one in self.recommendations if one.replicas == self.replicas]
+        return max(same, key=lambda one: one.at, default=None) if self.reason else None
+
+
+def earlier_recommendation(stabilized: Stabilized) -> str:
+    """Say which remembered recommendation is carried out, although the metrics ask for less now."""
+    earlier = stabilized.earlier
+    at = "" if earlier is None else f" at {format_time(wire_time(earlier.at))}"
+    return (
+        f"{stabilized.replicas} replicas were recommended{at}, within the window of {stabilized.window:g} s"
+    )
 
 
 def stabilize(

@@ -35,6 +35,8 @@ class Steady(Wire):
     until: float
     values: tuple[list[int], ...] | None = None
     """What each metric said of each pod, in their order; None if one was not about every pod."""
+    fresh_for: float = 0.0
+    """How old a sample may be that no metric refuses."""
 
     def covers(self, seen: Observation, now: float) -> bool:
         """Return whether deciding on `seen` would repeat the decision; its memory must be what was left by the last."""
@@ -46,7 +48,7 @@ class Steady(Wire):
             and seen.scale == last.scale
             and seen.rivals == last.rivals
             and seen.owners == last.owners
-            and _say_the_same(last, seen, now)
+            and _say_the_same(last, seen, *self._dates(now))
         )
 
     def covers_alone(
@@ -64,10 +66,11 @@ class Steady(Wire):
 
     def believes(self, span: tuple[float, float], now: float) -> bool:
         """Return whether no sample of that time is near the edge of being refused for its date."""
-        settings = self.seen.settings
-        return (
-            now - settings.stale_after + MARGIN <= span[0] and span[1] <= now + settings.ahead_limit - MARGIN
-        )
+        oldest, latest = self._dates(now)
+        return oldest <= span[0] and span[1] <= latest
+
+    def _dates(self, now: float) -> tuple[float, float]:
+        return now - self.fresh_for + MARGIN, now + self.seen.settings.ahead_limit - MARGIN
 
     def _lasts(self, memory: Memory, now: float) -> bool:
         return _latest(memory) <= now < self.until
@@ -80,9 +83,15 @@ def steady(seen: Observation, decision: Decision) -> Steady | None:
         return None
     first = min((edge for edge in _edges(seen, decision) if edge > now - MARGIN), default=inf)
     until = first - MARGIN
-    return (
-        Steady(seen=seen, decision=decision, until=until, values=_each_value(seen)) if until > now else None
-    )
+    if until <= now:
+        return None
+    fresh_for = _fresh_for(seen)
+    return Steady(seen=seen, decision=decision, until=until, values=_each_value(seen), fresh_for=fresh_for)
+
+
+def _fresh_for(seen: Observation) -> float:
+    ages = [metric.max_age_seconds for metric in seen.hpa.spec.metrics]
+    return min((seen.settings.stale_after if age is None else age for age in ages), default=0.0)
 
 
 def continued(memory: Memory, now: float) -> Memory:
@@ -145,11 +154,9 @@ def _edges(seen: Observation, decision: Decision) -> Iterator[float]:
         yield from (event.at + period for event in events for period in periods)
 
 
-def _say_the_same(last: Observation, seen: Observation, now: float) -> bool:
+def _say_the_same(last: Observation, seen: Observation, oldest: float, latest: float) -> bool:
     if len(last.readings) != len(seen.readings):
         return False
-    oldest = now - seen.settings.stale_after + MARGIN
-    latest = now + seen.settings.ahead_limit - MARGIN
     return all(
         _are_same_values(before, after) and _are_believable(after, oldest, latest)
         for before, after in zip(last.readings, seen.readings, strict=True)

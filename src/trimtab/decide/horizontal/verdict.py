@@ -3,9 +3,8 @@
 from enum import StrEnum
 
 from trimtab.decide.horizontal.decision import Decision, Trail
-from trimtab.decide.horizontal.normalize import SCALE_UP_LIMIT, TOO_FEW, TOO_MANY, WITHIN_RANGE, Normalized
+from trimtab.decide.horizontal.normalize import TOO_FEW, TOO_MANY, Normalized
 from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal, StandIn
-from trimtab.decide.horizontal.stabilize import SCALE_DOWN_STABILIZED
 
 
 class Verdict(StrEnum):
@@ -15,6 +14,7 @@ class Verdict(StrEnum):
     SCALES_DOWN = "ScalesDown"
     ABOVE_MAXIMUM = "AboveMaximum"
     BELOW_MINIMUM = "BelowMinimum"
+    EARLIER_RECOMMENDATION = "ScalesUpToEarlierRecommendation"
 
     SCALE_UNREADABLE = "ScaleUnreadable"
     SCALE_NOT_WRITTEN = "ScaleNotWritten"
@@ -41,6 +41,33 @@ class Verdict(StrEnum):
     UP_DISABLED = "ScaleUpDisabled"
     DOWN_DISABLED = "ScaleDownDisabled"
 
+
+GROWING = frozenset(
+    {
+        Verdict.SCALES_UP,
+        Verdict.EARLIER_RECOMMENDATION,
+        Verdict.BELOW_MINIMUM,
+        Verdict.UP_WINDOW,
+        Verdict.AT_MAXIMUM,
+        Verdict.UP_RATE,
+        Verdict.UP_DISABLED,
+    }
+)
+"""More replicas come, or are asked for and held."""
+
+SHRINKING = frozenset(
+    {
+        Verdict.SCALES_DOWN,
+        Verdict.ABOVE_MAXIMUM,
+        Verdict.METRICS_INCOMPLETE,
+        Verdict.OWNERS_UNREAD,
+        Verdict.DOWN_WINDOW,
+        Verdict.AT_MINIMUM,
+        Verdict.DOWN_RATE,
+        Verdict.DOWN_DISABLED,
+    }
+)
+"""Replicas go, or fewer are asked for and held."""
 
 _STOPS = {
     "FailedGetScale": Verdict.SCALE_UNREADABLE,
@@ -79,9 +106,15 @@ def verdict_of(decision: Decision) -> Verdict:
 
 
 def _change(decision: Decision) -> Verdict:
-    if decision.trail.normalized is None:
+    current, normalized = decision.current, decision.trail.normalized
+    if normalized is None:
         return Verdict.BELOW_MINIMUM
-    return Verdict.SCALES_UP if decision.desired > decision.current else Verdict.SCALES_DOWN
+    if decision.desired < current:
+        return Verdict.SCALES_DOWN
+    if (decision.trail.asked or 0) > current:
+        return Verdict.SCALES_UP
+    is_earlier = normalized.stabilized.replicas > current
+    return Verdict.EARLIER_RECOMMENDATION if is_earlier else Verdict.BELOW_MINIMUM
 
 
 def _standstill(decision: Decision) -> Verdict:
@@ -89,8 +122,8 @@ def _standstill(decision: Decision) -> Verdict:
     winner = trail.proposals[trail.winner] if trail.winner is not None else None
     if trail.fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
         return Verdict.OWNERS_UNREAD
-    if normalized is not None and trail.asked != decision.current:
-        return _held(normalized, decision.current)
+    if normalized is not None and trail.asked is not None and trail.asked != decision.current:
+        return _held(normalized, trail.asked, decision.current)
     if isinstance(winner, StandIn) or (
         isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trail)
     ):
@@ -102,13 +135,18 @@ def _is_lost(trail: Trail) -> bool:
     return any(isinstance(one, StandIn) for one in trail.proposals)
 
 
-def _held(normalized: Normalized, current: int) -> Verdict:
-    limited, stabilized = normalized.limited, normalized.stabilized
-    if stabilized.reason and (stabilized.replicas == current or limited.reason == WITHIN_RANGE):
-        return Verdict.DOWN_WINDOW if stabilized.reason == SCALE_DOWN_STABILIZED else Verdict.UP_WINDOW
-    if limited.reason in {TOO_MANY, TOO_FEW}:
-        return Verdict.AT_MAXIMUM if limited.reason == TOO_MANY else Verdict.AT_MINIMUM
-    is_disabled = limited.limit is not None and limited.limit.is_disabled
-    if limited.reason == SCALE_UP_LIMIT:
-        return Verdict.UP_DISABLED if is_disabled else Verdict.UP_RATE
-    return Verdict.DOWN_DISABLED if is_disabled else Verdict.DOWN_RATE
+def _held(normalized: Normalized, asked: int, current: int) -> Verdict:
+    """Return what holds the replicas in the direction that the metrics ask for.
+
+    The bounds come after the windows. They may cut a remembered recommendation that points the other way, which is
+    no reason for anything.
+    """
+    limited, is_up = normalized.limited, asked > current
+    stabilized = normalized.stabilized.replicas
+    if stabilized <= current if is_up else stabilized >= current:
+        return Verdict.UP_WINDOW if is_up else Verdict.DOWN_WINDOW
+    if limited.reason == (TOO_MANY if is_up else TOO_FEW):
+        return Verdict.AT_MAXIMUM if is_up else Verdict.AT_MINIMUM
+    if limited.limit is not None and limited.limit.is_disabled:
+        return Verdict.UP_DISABLED if is_up else Verdict.DOWN_DISABLED
+    return Verdict.UP_RATE if is_up else Verdict.DOWN_RATE

@@ -1,15 +1,23 @@
-"""The sentences of explanations: why nothing happens, and what would have to change."""
+"""The sentences of explanations: why the replicas change or stay, and what would have to change."""
 
+from trimtab.decide.horizontal.advice import POLICIES, Act, Advice, Change, Direction
+from trimtab.decide.horizontal.changes import afterwards, cause_of
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.dryrun import is_only_told, wrong_annotation
+from trimtab.decide.horizontal.gated import SCALE_TO_ZERO, ignored_fields
+from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, StandIn
+from trimtab.decide.horizontal.selection import foreign_pods
 from trimtab.decide.horizontal.timing import wire_time
-from trimtab.decide.horizontal.units import break_even, one_less, shown, told_name
-from trimtab.decide.horizontal.verdict import Verdict
+from trimtab.decide.horizontal.units import shown
+from trimtab.decide.horizontal.verdict import Verdict, verdict_of
+from trimtab.model.hpa.naming import label_of, plain_names
 from trimtab.model.times import format_time
 
 SUMMARIES = {
     Verdict.SCALES_UP: "a metric is above its target",
     Verdict.SCALES_DOWN: "all metrics are below their targets",
+    Verdict.EARLIER_RECOMMENDATION: "more was recommended before, within the scale-down window",
     Verdict.ABOVE_MAXIMUM: "there are more replicas than maxReplicas",
     Verdict.BELOW_MINIMUM: "there are fewer replicas than minReplicas",
     Verdict.SCALE_UNREADABLE: "the target's scale cannot be read, so nothing is known about it",
@@ -28,96 +36,152 @@ SUMMARIES = {
     Verdict.NO_READY_PODS: "no pod is ready yet to take the load",
     Verdict.IDLE_AT_ZERO: "nothing asks for a pod",
     Verdict.ENOUGH: "that many are needed",
-    Verdict.DOWN_WINDOW: "more was recommended within the scale-down window",
-    Verdict.UP_WINDOW: "less was recommended within the scale-up window",
+    Verdict.DOWN_WINDOW: "fewer are asked for, but more was recommended within the scale-down window",
+    Verdict.UP_WINDOW: "more is asked for, but less was recommended within the scale-up window",
     Verdict.AT_MAXIMUM: "more is asked for, but this is maxReplicas",
     Verdict.AT_MINIMUM: "less is asked for, but this is minReplicas",
-    Verdict.UP_RATE: "the scale-up policies allow no more in this period",
-    Verdict.DOWN_RATE: "the scale-down policies allow no less in this period",
-    Verdict.UP_DISABLED: "scaling up is disabled by selectPolicy",
-    Verdict.DOWN_DISABLED: "scaling down is disabled by selectPolicy",
+    Verdict.UP_RATE: "more is asked for, but the scale-up policies allow no more in this period",
+    Verdict.DOWN_RATE: "less is asked for, but the scale-down policies allow no less in this period",
+    Verdict.UP_DISABLED: "more is asked for, but scaling up is disabled by selectPolicy",
+    Verdict.DOWN_DISABLED: "less is asked for, but scaling down is disabled by selectPolicy",
 }
 
-_NEXT = {
-    Verdict.SCALES_UP: "the new pods become ready and are measured",
-    Verdict.SCALES_DOWN: "the remaining pods are measured",
-    Verdict.ABOVE_MAXIMUM: "metrics count again once replicas are within bounds",
-    Verdict.BELOW_MINIMUM: "metrics count again once replicas are within bounds",
-    Verdict.SCALE_UNREADABLE: "make scaleTargetRef name a readable object with a scale subresource",
-    Verdict.SCALE_NOT_WRITTEN: "the write is tried again with the next sync",
-    Verdict.PAUSED: "set replicas to 1 or more to resume",
-    Verdict.SELECTOR_MISSING: "the target's scale must report a selector",
-    Verdict.SELECTOR_INVALID: "the target's scale must report a selector that can be read",
-    Verdict.AMBIGUOUS: "remove one of the autoscalers, or let each select by OwnerReference",
-    Verdict.OWNERS_UNREAD: "let the autoscaler read the owners of the pods (RBAC, API server)",
-    Verdict.WITHIN_AFTER_FILLING: "usage must change, or the missing samples must come",
-    Verdict.DIRECTION_UNSURE: "the missing samples must come",
-    Verdict.NO_READY_PODS: "a pod must become ready",
-    Verdict.IDLE_AT_ZERO: "a metric must rise above zero",
-    Verdict.AT_MAXIMUM: "raise maxReplicas",
-    Verdict.AT_MINIMUM: "lower minReplicas",
-    Verdict.UP_DISABLED: "change behavior.scaleUp.selectPolicy",
-    Verdict.DOWN_DISABLED: "change behavior.scaleDown.selectPolicy",
+_ACTS = {
+    Act.READ_SCALE: "make scaleTargetRef name a readable object with a scale subresource",
+    Act.TELL_SELECTOR: "the target's scale must report a selector that can be read",
+    Act.REMOVE_RIVAL: "remove one of the autoscalers, or let each select by OwnerReference",
+    Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
+    Act.RESUME: "set replicas to 1 or more to resume",
+    Act.READY_POD: "a pod must become ready",
+    Act.SAMPLES: "the missing samples must come",
 }
 
 
-def next_step(decision: Decision, verdict: Verdict) -> str:
-    """Say what would have to change for the replicas to change."""
-    if verdict in _NEXT:
-        return _NEXT[verdict]
-    if verdict in {Verdict.DOWN_WINDOW, Verdict.UP_WINDOW}:
-        return _window_end(decision, verdict)
-    if verdict in {Verdict.UP_RATE, Verdict.DOWN_RATE}:
-        return _rate_end(decision, verdict)
-    if verdict in {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE, Verdict.LOSS_POLICY}:
-        return _unread(decision)
-    return _break_even(decision, verdict)
+def reason_of(seen: Observation, decision: Decision, verdict: Verdict) -> str:
+    """Return why the replicas change or stay, with metrics called by their short names; never empty."""
+    if decision.desired != decision.current and verdict != Verdict.SCALE_NOT_WRITTEN:
+        return change_reason(seen, decision)
+    if verdict == Verdict.AT_MINIMUM:
+        for one in ignored_fields(seen.hpa.spec, seen.gates, seen.compat):
+            if one.gate == SCALE_TO_ZERO and decision.current == 1:
+                return f"less is asked for, but {one}"
+    return SUMMARIES[verdict]
 
 
-def _unread(decision: Decision) -> str:
-    """Say which metric must become readable; one that holds comes before one that is stood in for."""
-    results = decision.trail.proposals
-    failures = [one for one in results if isinstance(one, Failure)]
-    failures += [one.failure for one in results if isinstance(one, StandIn)]
-    return f"make this metric readable: {failures[0].message}" if failures else "name a metric in the spec"
+def change_reason(seen: Observation, decision: Decision) -> str:
+    """Return why the scale is written, as logs and explanations say it."""
+    return cause_of(seen, decision) or SUMMARIES[verdict_of(decision)]
 
 
-def _break_even(decision: Decision, verdict: Verdict) -> str:
-    """Say which values of the winning metric would change the replicas."""
-    trail = decision.trail
-    winner = trail.proposals[trail.winner] if trail.winner is not None else None
-    if not isinstance(winner, Proposal):
-        return "a metric must ask for something else"
-    up, down = break_even(winner, trail.tolerance)
-    if verdict == Verdict.ENOUGH:
-        fewer = min(one_less(winner, decision.current), down)
-        return f"{told_name(winner)} must go above {shown(winner, up)}, or to {shown(winner, fewer)} or less"
-    return f"{told_name(winner)} must go above {shown(winner, up)} or below {shown(winner, down)}"
+def next_step(
+    seen: Observation,
+    decision: Decision,
+    verdict: Verdict,
+    advice: tuple[Advice, ...],
+    *,
+    dry_run: bool = False,
+) -> str:
+    """Say what would have to change for the replicas to change, or what follows once they have."""
+    moves = afterwards(
+        seen,
+        decision,
+        verdict,
+        dry_run=dry_run or is_only_told(seen),
+        held=bool(wrong_annotation(seen)),
+    )
+    parts = [moves] if moves else []
+    parts += [_either(seen, decision, one) for one in advice if one.direction == Direction.EITHER]
+    for direction, count in ((Direction.UP, "more replicas"), (Direction.DOWN, "fewer replicas")):
+        chosen = [one for one in advice if one.direction == direction]
+        if not chosen:
+            continue
+        if any(change.metric is not None for change in chosen[0].changes):
+            parts.append(f"{count} when {when(seen, decision, chosen)}")
+        else:
+            parts.append(", and ".join(_imperative(decision, change) for change in chosen[0].changes))
+    return "; or ".join(parts) or "nothing that can be changed here"
 
 
-def _rate_end(decision: Decision, verdict: Verdict) -> str:
-    """Say when the first scale event leaves the period of the policy that limits."""
-    limit = decision.trail.normalized.limited.limit if decision.trail.normalized else None
-    events = decision.memory.scale_up if verdict == Verdict.UP_RATE else decision.memory.scale_down
-    if limit is None or limit.policy is None:
-        return "the next sync allows more"
-    ends = [event.at + limit.policy.period_seconds for event in events]
-    ahead = [end for end in ends if end > decision.now]
-    until = format_time(wire_time(min(ahead))) if ahead else "the next sync"
-    return f"the policy allows more from {until}"
+def when(seen: Observation, decision: Decision, advice: tuple[Advice, ...] | list[Advice]) -> str:
+    """Return the conditions under which the replicas change, any one of which is enough."""
+    texts = []
+    for one in advice:
+        kept = [change.seconds for change in one.changes if change.act == Act.KEEP]
+        stays = f" and stays so for {max(kept):g} s" if kept else ""
+        metrics = [_condition(seen, decision, change) for change in one.changes if change.metric is not None]
+        rest = [
+            _condition(seen, decision, change)
+            for change in one.changes
+            if change.metric is None and change.act != Act.KEEP
+        ]
+        texts.append(", and ".join([f"{' and '.join(metrics)}{stays}", *rest]))
+    return ", or ".join(texts)
 
 
-def _window_end(decision: Decision, verdict: Verdict) -> str:
-    """Say when the recommendation that holds the decision leaves its window."""
-    normalized, asked = decision.trail.normalized, decision.trail.asked or 0
-    if normalized is None:
-        return ""
-    window = normalized.stabilized.window
-    is_down = verdict == Verdict.DOWN_WINDOW
-    holding = [
-        one.at + window
-        for one in normalized.stabilized.recommendations
-        if one.at + window >= decision.now and (one.replicas > asked if is_down else one.replicas < asked)
-    ]
-    until = format_time(wire_time(max(holding, default=decision.now)))
-    return f"the recommendation must stay at {asked} until {until}"
+def _either(seen: Observation, decision: Decision, advice: Advice) -> str:
+    reads = [change.metric for change in advice.changes if change.act == Act.READ_METRIC]
+    if reads:
+        return _read_metric(seen, decision, reads[0] or 0)
+    text = ", and ".join(_imperative(decision, change) for change in advice.changes)
+    if advice.changes[-1].field != "spec.selectionStrategy":
+        return text
+    then = "" if advice.outcome is None else f"; the metrics then ask for {advice.outcome}"
+    return f"{text}, because {_not_own(seen, decision)}{then}"
+
+
+def _not_own(seen: Observation, decision: Decision) -> str:
+    """Say which pods count beside the target's own: by their owners if those are known, else by their number."""
+    if foreign := len(foreign_pods(seen.pods, seen.target, seen.owners)):
+        return f"{foreign} counted {'pod is' if foreign == 1 else 'pods are'} not the target's own"
+    extra = decision.trail.extra
+    return f"{extra} more {'pod is' if extra == 1 else 'pods are'} counted than the target has"
+
+
+def _read_metric(seen: Observation, decision: Decision, index: int) -> str:
+    result = decision.trail.proposals[index]
+    failure = result.failure if isinstance(result, StandIn) else result
+    message = failure.message if isinstance(failure, Failure) else ""
+    return f"make this metric readable: {plain_names(message, seen.hpa.spec.metrics)}"
+
+
+def _imperative(decision: Decision, change: Change) -> str:
+    if change.act == Act.WAIT:
+        return _wait(decision, change)
+    if change.act == Act.OPEN_GATE:
+        return f"turn on the operator's feature gate {change.value}"
+    if change.act != Act.SET:
+        return _ACTS.get(change.act, str(change.act))
+    name = change.field.removeprefix("spec.")
+    known = {"maxReplicas": "raise maxReplicas", "minReplicas": "lower minReplicas"}
+    return known.get(name) or f"set {name} to {change.value}"
+
+
+def _wait(decision: Decision, change: Change) -> str:
+    until = format_time(wire_time(change.until or decision.now))
+    is_up = (decision.trail.asked or 0) > decision.current
+    if change.field == POLICIES:
+        return f"the policies allow {'more' if is_up else 'fewer'} from {until}"
+    return f"the metrics must ask for {'more' if is_up else 'fewer'} than {decision.current} until {until}"
+
+
+def _condition(seen: Observation, decision: Decision, change: Change) -> str:
+    result = decision.trail.proposals[change.metric] if change.metric is not None else None
+    if isinstance(result, Proposal) and change.metric is not None:
+        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, decision, change)
+        return f"{label} is {amount}"
+    if change.act == Act.WAIT:
+        return f"the policies allow it, from {format_time(wire_time(change.until or decision.now))}"
+    if change.act == Act.OPEN_GATE:
+        return f"the operator's feature gate {change.value} is on"
+    name = change.field.removeprefix("spec.")
+    known = {"maxReplicas": "maxReplicas is raised", "minReplicas": "minReplicas is lowered"}
+    return known.get(name) or f"{name} is {change.value}"
+
+
+def _amount(proposal: Proposal, decision: Decision, change: Change) -> str:
+    if not decision.current:
+        return "above 0"
+    text = shown(proposal, change.amount)
+    if change.act == Act.METRIC_ABOVE:
+        return f"above {text}"
+    return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

@@ -3,10 +3,13 @@
 A workload at zero is paused, unless the condition `ScaledToZero` says that the autoscaler itself brought it there.
 """
 
+from collections.abc import Iterable
+
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.conditions import SCALED_TO_ZERO, Conditions
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
+from trimtab.model.meta import Condition
 
 DISABLED = "scaling is disabled since the replica count of the target is zero"
 _WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)
@@ -33,6 +36,13 @@ def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Com
 def ceiling_of(spec: HorizontalPodAutoscalerSpec) -> int:
     """Return the highest replicas; no stored object without a maximum (no API accepts one) switches a workload off."""
     return max(spec.max_replicas, 1)
+
+
+def contradicts_condition(conditions: Iterable[Condition], replicas: int) -> bool:
+    """Return whether `ScaledToZero` is True although there are replicas: either is older than the other."""
+    return replicas > 0 and any(
+        condition.type == SCALED_TO_ZERO and condition.status == "True" for condition in conditions
+    )
 
 
 def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:

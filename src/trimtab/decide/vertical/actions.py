@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from trimtab.decide.vertical.patches import Operation
+from trimtab.decide.vertical.resize import ResizePlan
 from trimtab.model.pod import Pod
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.model.wire import Wire
@@ -14,21 +15,41 @@ class Outcome(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+    """The API refused it, or nothing was sent."""
+    UNKNOWN = "unknown"
+    """It was sent and no answer came, or one that the server failed: it may have been done."""
     INFEASIBLE = "infeasible"
     """The API refused a resize because the node is too small for it (cause NodeCapacity)."""
+    INVALID = "invalid"
+    """The API refused a resize by a rule that another try would break again (422)."""
+    UNREPLACEABLE = "unreplaceable"
+    """Nothing was sent, since the pod that would take its place is refused, no different, or fits on no node."""
     REFUSED = "refused"
     """The API refused an eviction for now (429: a PodDisruptionBudget)."""
+    WOULD = "would"
+    """Nothing was sent because this is a dry run: it uses the budget of the loop, and no event says that it was done."""
+    LATER = "later"
+    """Nothing was sent: a rate limit is reached."""
+
+    @property
+    def is_charged(self) -> bool:
+        """Return whether the pod counts as disturbed: budget, brakes and ledger count what may have been done."""
+        return self in (Outcome.DONE, Outcome.UNKNOWN, Outcome.WOULD)
 
 
 @dataclass(frozen=True)
 class Resize:
-    """Resize a pod in place: patch its `resize` subresource, then its annotations."""
+    """Resize a pod in place: note what it was, patch its `resize` subresource, then note that it was resized."""
 
     pod: Pod
     vpa: VerticalPodAutoscaler
-    operations: tuple[Operation, ...]
-    annotations: tuple[Operation, ...]
+    plan: ResizePlan
     reason: str
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Return the patch of the `resize` subresource."""
+        return self.plan.operations
 
 
 @dataclass(frozen=True)
@@ -61,5 +82,8 @@ class Verdict(Wire):
     pod: str
     vpa: str | None
     action: str
-    """`resized`, `evicted`, `resize failed`, `eviction failed` or `none`."""
+    """`resized`, `evicted`, `resize failed`, `eviction failed`, `would resize`, `would evict` or `none`.
+
+    `resize not answered` and `eviction not answered` count as done until the pod shows otherwise.
+    """
     reason: str

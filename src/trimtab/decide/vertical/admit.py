@@ -11,15 +11,16 @@ from typing import Any
 import msgspec
 
 from trimtab.decide.vertical.boost import BoostError, boost
-from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.containers import is_off, status_of
-from trimtab.decide.vertical.control import NOBODY, Control, VPAIndex, controlling_vpa
+from trimtab.decide.vertical.control import NOBODY, Control, VPAIndex, boosting_vpa, controlling_vpa
 from trimtab.decide.vertical.controllers import Owners
 from trimtab.decide.vertical.currency import is_recommendation_current
+from trimtab.decide.vertical.fitting import broken, given
 from trimtab.decide.vertical.observed_containers import ANNOTATION, format_observed
 from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION, Originals
 from trimtab.decide.vertical.patches import (
+    HELD_BACK_ANNOTATION,
     UPDATES_ANNOTATION,
     Existing,
     Operation,
@@ -31,11 +32,13 @@ from trimtab.decide.vertical.patches import (
     updates_text,
     words_for,
 )
+from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.scope import NodeLabels
-from trimtab.decide.vertical.sizing import NOTHING, ContainerResources, Sizing, size_pod
+from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
+from trimtab.decide.vertical.sizing import Sizing, size_pod
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod
+from trimtab.model.pod import Pod, PodStatus
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
@@ -74,13 +77,22 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
     except (wire.WireError, RecursionError) as error:
         return PodAdmission((), "the pod cannot be read", error=str(error))
     pod = _located(pod, namespace, context.compat)
-    control = controlling_vpa(pod, context.index, context.owners, context.nodes)
+    if context.compat.ratio_is_the_users:
+        # A pod under creation has no status; one that was posted with it is another pod's.
+        pod = msgspec.structs.replace(pod, status=PodStatus())
+    who = boosting_vpa if context.gates.cpu_startup_boost else controlling_vpa
+    control = who(pod, context.index, context.owners, context.nodes)
     if control.claim is None:
         return PodAdmission((), control.reason, control)
     vpa = control.claim.vpa
-    if context.compat.needs_current_recommendation and not is_recommendation_current(vpa):
+    is_sized = not _is_mode_off(vpa)
+    if (
+        context.compat.needs_current_recommendation
+        and is_sized
+        and not is_recommendation_current(control.claim)
+    ):
         return PodAdmission(
-            (), f"the recommendation of VPA {vpa.key} is older than its present specification", control
+            (), f"the recommendation of VPA {vpa.key} was learnt under another target or scope", control
         )
     assert isinstance(raw, dict)
     try:
@@ -109,7 +121,7 @@ def _patched(
     context: AdmissionContext,
 ) -> PodAdmission:
     ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
-    existing = existing_resources(raw, pod)
+    existing = existing_resources(raw, pod, context.compat)
     if not context.compat.admission_is_idempotent:
         sizing = size_pod(pod, vpa, ranges, context.compat)
         operations = calculate_operations(pod, vpa, sizing, existing, context)
@@ -162,20 +174,22 @@ def _changed_operations(
     operations: list[Operation] = []
     annotations: dict[str, str] = {}
     updates: list[str] = []
-    given: dict[int, ContainerResources] = {}
+    changed: dict[int, ContainerResources] = {}
     for index, wanted, notes in _wanted(before, vpa, sizing, context):
         annotations.update({_annotation_name(note): note["value"] for note in notes})
         total = changes(wanted, before.spec.containers[index])
         if total.requests or total.limits:
             words = (*_annotations(before, index, vpa, sizing), *words_for(total))
             updates.append(container_text(index, words))
-            given[index] = total
+            changed[index] = total
         missing = changes(wanted, pod.spec.containers[index])
         if missing.requests or missing.limits:
             operations.extend(resource_operations(index, existing[index], missing))
     if updates:
         annotations[UPDATES_ANNOTATION] = updates_text(vpa.metadata.name, updates)
-        annotations[ORIGINALS_ANNOTATION] = Originals.written(before, given)
+        annotations[ORIGINALS_ANNOTATION] = Originals.written(before, changed)
+    if sizing.note and not _is_mode_off(vpa):
+        annotations[HELD_BACK_ANNOTATION] = sizing.note
     annotations[ANNOTATION] = _observed(pod)
     present = pod.metadata.annotations
     operations.extend(
@@ -187,7 +201,22 @@ def _changed_operations(
 def _wanted(
     pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext
 ) -> list[tuple[int, ContainerResources, list[Operation]]]:
-    """Return, per container that may be changed, what it gets and the annotations that go with it."""
+    """Return, per container that may be changed, what it gets and the annotations that go with it.
+
+    A startup boost that the API server would refuse is left out.
+    """
+    wanted = _boosted(pod, vpa, sizing, context, is_boosting=context.gates.cpu_startup_boost)
+    if context.compat.sizes_are_admissible and any(notes for _, _, notes in wanted):
+        sizes = {index: resources for index, resources, _ in wanted}
+        boosted = given(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
+        if broken(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)) is not None:
+            return _boosted(pod, vpa, sizing, context, is_boosting=False)
+    return wanted
+
+
+def _boosted(
+    pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext, *, is_boosting: bool
+) -> list[tuple[int, ContainerResources, list[Operation]]]:
     wanted: list[tuple[int, ContainerResources, list[Operation]]] = []
     for index, container in enumerate(pod.spec.containers):
         resources = NOTHING if _is_mode_off(vpa) else sizing.containers[index]
@@ -195,7 +224,7 @@ def _wanted(
         if context.gates.cpu_startup_boost:
             if is_off(container.name, vpa.spec.resource_policy):
                 continue
-            boosted = boost(container, vpa, resources, context.max_boost_cpu)
+            boosted = boost(container, vpa, resources, context.max_boost_cpu) if is_boosting else None
             if boosted is not None:
                 resources = boosted.resources
                 notes.append(add_annotation(boosted.annotation, boosted.value))
@@ -203,7 +232,7 @@ def _wanted(
     return wanted
 
 
-def existing_resources(raw: Mapping[str, Any], pod: Pod) -> tuple[Existing, ...]:
+def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: Compat = DEFAULT) -> tuple[Existing, ...]:
     """Return which resource objects each container has; a status that knows the resources goes before the spec."""
     containers = _part(raw, "spec").get("containers") or ()
     found = []
@@ -211,9 +240,11 @@ def existing_resources(raw: Mapping[str, Any], pod: Pod) -> tuple[Existing, ...]
         resources = _part(data, "resources")
         status = status_of(pod, container.name)
         if status is not None and status.resources is not None:
-            found.append(Existing(bool(status.resources.requests), bool(status.resources.limits)))
+            requests, limits = bool(status.resources.requests), bool(status.resources.limits)
         else:
-            found.append(Existing(_is_object(resources, "requests"), _is_object(resources, "limits")))
+            requests, limits = _is_object(resources, "requests"), _is_object(resources, "limits")
+        is_there = _is_object(data, "resources") if compat.sizes_are_admissible else requests or limits
+        found.append(Existing(requests, limits, is_there))
     return tuple(found)
 
 

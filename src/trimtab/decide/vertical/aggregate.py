@@ -53,6 +53,11 @@ class AggregationConfig:
     oom_min_bump_bytes: float = 104857600.0
     """And at least this many bytes more."""
 
+    @property
+    def window_ns(self) -> int:
+        """Return how old a history may grow before it expires."""
+        return self.memory_interval_ns * self.memory_interval_count
+
 
 class AggregateTable(Table):
     """The histories of all aggregates."""

@@ -8,7 +8,7 @@ from trimtab.decide.vertical.budget import BOOST_PREFIX
 from trimtab.decide.vertical.containers import amount_of, controls_limits, controls_requests_only, policy_for
 from trimtab.decide.vertical.eligibility import seconds_of
 from trimtab.decide.vertical.proportional import proportional_limits
-from trimtab.decide.vertical.sizing import ContainerResources
+from trimtab.decide.vertical.sizes import ContainerResources
 from trimtab.model import wire
 from trimtab.model.pod import Container, Pod
 from trimtab.model.quantity import Quantity
@@ -112,6 +112,18 @@ def expired_boosts(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> froze
     since = ready.last_transition_time or ZERO_TIME
     boosted = (key[len(BOOST_PREFIX) :] for key in pod.metadata.annotations if key.startswith(BOOST_PREFIX))
     return frozenset(name for name in boosted if _is_over(_duration(name, vpa), now - since))
+
+
+def next_end(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> datetime | None:
+    """Return when the next of a Ready pod's boosts is over; None if none is to come."""
+    ready = pod.status.condition(READY)
+    if ready is None or ready.status != "True" or ready.last_transition_time is None:
+        return None
+    since = ready.last_transition_time
+    names = (key[len(BOOST_PREFIX) :] for key in pod.metadata.annotations if key.startswith(BOOST_PREFIX))
+    # A boost is over when more than its duration has passed, and times of conditions have whole seconds.
+    ends = (since + _duration(name, vpa) + timedelta(seconds=1) for name in names)
+    return min((end for end in ends if end > now), default=None)
 
 
 def _is_over(duration: timedelta, elapsed: timedelta) -> bool:

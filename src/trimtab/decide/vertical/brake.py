@@ -5,12 +5,14 @@ a share of its pods), and a workload whose pods come back unchanged, because som
 evicting those again and again disturbs and helps nobody.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
+from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.model.pod import Pod
+from trimtab.model.resources import ResourceList
 from trimtab.model.times import ZERO_TIME
 from trimtab.model.wire import Wire
 
@@ -58,7 +60,7 @@ class Trial(Wire):
     evicted_at: datetime | None = None
     """The last eviction whose replacement has not been seen."""
     requests: str = ""
-    """What the evicted pod requested."""
+    """What the evicted pod had."""
     paused_until: datetime | None = None
 
 
@@ -85,11 +87,24 @@ def evictions_left(state: BrakeState, live_pods: int, now: datetime, settings: B
 
 
 def requests_text(pod: Pod) -> str:
-    """Return a pod's requests as text that is equal if and only if the requests are."""
+    """Return the requests that a pod's spec has, as text that is equal if and only if they are."""
+    return _text({container.name: container.resources.requests for container in pod.spec.containers})
+
+
+def present_text(pod: Pod) -> str:
+    """Return the same of what the pod has; its spec may ask for more in a resize that waits."""
+    return _text(
+        {
+            container.name: {**container.resources.requests, **requests_and_limits(pod, container.name)[0]}
+            for container in pod.spec.containers
+        }
+    )
+
+
+def _text(requests: Mapping[str, ResourceList]) -> str:
     return ";".join(
-        f"{container.name}:"
-        + ",".join(f"{name}={amount.nanos}" for name, amount in sorted(container.resources.requests.items()))
-        for container in pod.spec.containers
+        f"{name}:" + ",".join(f"{resource}={amount.nanos}" for resource, amount in sorted(amounts.items()))
+        for name, amounts in requests.items()
     )
 
 
@@ -122,7 +137,7 @@ def fruitless_message(creator: str, trial: Trial) -> str:
 def after_eviction(state: BrakeState, creator: str, pod: Pod, now: datetime) -> BrakeState:
     """Return the state with one more eviction to watch."""
     trial = state.trials.get(creator, Trial())
-    watched = Trial(fruitless=trial.fruitless, evicted_at=now, requests=requests_text(pod))
+    watched = Trial(fruitless=trial.fruitless, evicted_at=now, requests=present_text(pod))
     return msgspec.structs.replace(
         state, evictions=(*state.evictions, now), trials={**state.trials, creator: watched}
     )

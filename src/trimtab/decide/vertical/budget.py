@@ -4,7 +4,7 @@ A group is what one ReplicaSet, StatefulSet, ... made. Its budget belongs to the
 the workload draw on the same counters, so two roles can never take down more than one could (edge case 5.3-16).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.decide.vertical.compat import Compat
@@ -26,6 +26,7 @@ class Group:
     tolerance: int
     pending: int = 0
     running: int = 0
+    """Pods that are up: Ready and undisturbed. Upstream counts those that are not Pending."""
     resizing: int = 0
     """Resizes of earlier loops that are not finished."""
     evicted: int = 0
@@ -90,9 +91,17 @@ def by_creator(pods: Iterable[Pod], compat: Compat) -> dict[ControllerKey, list[
 
 
 def count_group(
-    creator: ControllerKey, pods: Sequence[Pod], replicas: int | None, tolerance: float, compat: Compat
+    creator: ControllerKey,
+    pods: Sequence[Pod],
+    replicas: int | None,
+    tolerance: float,
+    compat: Compat,
+    available: Collection[str] | None = None,
 ) -> Group | None:
-    """Count one creator's live pods; None if how many there should be cannot be told, so none may be disturbed."""
+    """Count one creator's live pods; None if how many there should be cannot be told, so none may be disturbed.
+
+    `available` names the pods that are up; without it every pod that is not Pending is, as upstream has it.
+    """
     configured = _configured(creator, len(pods), replicas, compat)
     if configured is None:
         return None
@@ -101,7 +110,9 @@ def count_group(
         configured=configured,
         tolerance=int(configured * tolerance),
         pending=pending,
-        running=len(pods) - pending,
+        running=len(pods) - pending
+        if available is None
+        else sum(pod.metadata.key in available for pod in pods),
         resizing=sum(map(is_resizing, pods)),
     )
 

@@ -21,6 +21,9 @@ from trimtab.decide.vertical.containers import (
     requests_and_limits,
 )
 from trimtab.decide.vertical.limitranges import Bound, container_bounds, fit_pod
+from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.podrules import Rule as ServerRule
+from trimtab.decide.vertical.proportional import scale
 from trimtab.model.limitrange import LimitRangeItem
 from trimtab.model.pod import Pod
 from trimtab.model.quantity import Quantity
@@ -43,6 +46,7 @@ class Cause(StrEnum):
     LIMIT_RANGE_MAX = "capped to fit Max in container LimitRange"
     LIMIT_RANGE_MIN = "capped to fit Min in container LimitRange"
     POD_LIMIT_RANGE = "capped to fit the pod LimitRange"
+    LARGEST_NODE = "capped to the largest node"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Cut:
     resource: str
     before: Quantity
     after: Quantity
-    cause: Cause
+    cause: Cause | ServerRule
 
     def __str__(self) -> str:
         return f"{self.container}: {self.resource} {self.cause}: {self.before} became {self.after}"
@@ -77,17 +81,6 @@ class Capped:
         return texts
 
 
-@dataclass(frozen=True)
-class LimitRanges:
-    """A namespace's LimitRanges, merged: what holds for a container and what holds for a whole pod."""
-
-    container: LimitRangeItem | None = None
-    pod: LimitRangeItem | None = None
-
-
-NO_LIMIT_RANGES = LimitRanges()
-
-
 def cap_for_pod(
     vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: Compat = DEFAULT
 ) -> Capped:
@@ -99,12 +92,13 @@ def cap_for_pod(
     if compat.applies_only_to_controlled:
         entries = tuple(_controlled(entries, policy))
     cuts: list[Cut] = []
-    if ranges.pod is not None:
+    # Pod-level resources are what the server compares with a pod's LimitRange; `fitting` does that.
+    if ranges.pod is not None and not (compat.sizes_are_admissible and pod.spec.resources is not None):
         fitted = fit_pod(entries, pod, ranges.pod, compat)
         cuts.extend(_pod_cuts(entries, fitted))
         entries = fitted
     capped = tuple(
-        _capped(entry, _rules_for(entry.container_name, pod, policy, ranges.container), cuts)
+        _capped(entry, _rules_for(entry.container_name, pod, policy, ranges.container, compat), cuts)
         for entry in entries
         if container_of(pod, entry.container_name)
     )
@@ -131,19 +125,45 @@ def cap_by_policy(
     return Capped(RecommendedPodResources(container_recommendations=tuple(capped)), tuple(cuts))
 
 
+def total_target(recommendation: RecommendedPodResources) -> ResourceList:
+    """Return what a pod would request if each container got its target."""
+    total: ResourceList = {}
+    for entry in recommendation.container_recommendations:
+        for resource, amount in entry.target.items():
+            total[resource] = total.get(resource, Quantity.zero) + amount
+    return total
+
+
+def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList) -> Capped:
+    """Return a recommendation whose containers together fit the largest size that a node could hold."""
+    total = total_target(recommendation)
+    cuts: list[Cut] = []
+    entries: list[RecommendedContainerResources] = []
+    for entry in recommendation.container_recommendations:
+        most = {
+            resource: scale(resource, amount, total[resource], largest[resource]).quantity
+            for resource, amount in entry.target.items()
+            if resource in largest and largest[resource] < total[resource]
+        }
+        entries.append(_capped(entry, (_each_resource((_lowered(most, Cause.LARGEST_NODE),)),), cuts))
+    return Capped(RecommendedPodResources(container_recommendations=tuple(entries)), tuple(cuts))
+
+
 Change = tuple[str, Quantity, Cause]
 Rule = Callable[[str, Quantity], Change | None]
 Stage = Callable[[ResourceList], Iterable[Change]]
 
 
 def _rules_for(
-    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None
+    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, compat: Compat
 ) -> tuple[Stage, ...]:
     """Return the container's bounds in the order in which they apply."""
     requests, limits = requests_and_limits(pod, name)
     stages: list[Stage] = []
     if item is not None:
         least, most = container_bounds(requests, limits, item)
+        if controls_requests_only(name, policy) and compat.sizes_are_admissible:
+            least, most = item.min, item.max  # the limit stays, so no ratio carries the bounds over
         stages.append(
             _each_resource((_raised(least, Cause.LIMIT_RANGE_MIN), _lowered(most, Cause.LIMIT_RANGE_MAX)))
         )

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from trimtab.decide.vertical.aggregate import Aggregate
+from trimtab.decide.vertical.histogram import from_wire_time
 from trimtab.decide.vertical.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.decide.vertical.vpastate import VPAState
@@ -18,6 +19,7 @@ from trimtab.decide.vertical.windows import (
     save_windows,
 )
 from trimtab.model.meta import ObjectMeta
+from trimtab.model.times import SECOND_NS
 from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpoint,
     VerticalPodAutoscalerCheckpointSpec,
@@ -112,6 +114,21 @@ def load_checkpoint(
         return f"checkpoint {metadata.key}: {windows}; its memory is measured anew"
     resume_windows(state, vpa, spec.container_name, windows, now_ns)
     return None
+
+
+def knows_history(state: ClusterState, vpa: str, checkpoint: VerticalPodAutoscalerCheckpoint) -> bool:
+    """Return whether the model has the samples of a checkpoint itself, as of a VPA that was deleted and made again.
+
+    Upstream loads checkpoints at its start only, so that there any sample means that they are known.
+    """
+    container, known = checkpoint.spec.container_name, state.vpas[vpa]
+    histories = [one for key, one in known.aggregates.items() if key.container == container]
+    if container in known.initial:
+        histories.append(known.initial[container])
+    firsts = [one.first_sample_ns for one in histories if not one.is_empty]
+    if not firsts or not state.compat.history_survives_selectors:
+        return bool(firsts)
+    return min(firsts) < from_wire_time(checkpoint.status.first_sample_start) + SECOND_NS
 
 
 def load_history(

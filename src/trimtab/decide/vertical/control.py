@@ -5,7 +5,7 @@ indexed by the controller they target, so asking for one pod looks only at its o
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trimtab.decide.vertical.compat import DEFAULT, Compat
@@ -14,6 +14,7 @@ from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError, mismatc
 from trimtab.model.pod import Pod
 from trimtab.model.selector import Selector
 from trimtab.model.times import ZERO_TIME
+from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler, VPAScope
 
 CONFLICT_REASON = "VPAScopeConflict"
@@ -54,6 +55,13 @@ class Claim:
         return self.mode != UpdateMode.OFF and isinstance(self.scope, Scope)
 
     @cached_property
+    def has_boost(self) -> bool:
+        """Return whether it boosts the start of a container."""
+        policy = self.vpa.spec.resource_policy
+        own = policy.container_policies if policy else ()
+        return self.vpa.spec.startup_boost is not None or any(each.startup_boost for each in own)
+
+    @cached_property
     def _selector_mismatch(self) -> str:
         return f"labels do not match the target's selector {self.selector}"
 
@@ -76,13 +84,16 @@ class Conflict:
     pod_uid: str
     winner: str
     loser: str
+    is_preview: bool = False
+    """Whether both are in mode Off: the conflict comes when they are active."""
 
     @property
     def message(self) -> str:
         """Return the text of the Warning event that both VPAs get."""
+        controls = "would control" if self.is_preview else "controls"
         return (
             f"Pod {self.pod} matches the scopes of VPA {self.winner} and VPA {self.loser}; "
-            f"{self.winner} controls it because it is older; make the scopes disjoint"
+            f"{self.winner} {controls} it because it is older; make the scopes disjoint"
         )
 
 
@@ -166,24 +177,40 @@ def controlling_vpa(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels
         return Control(None, reason="the pod has no controller that a VPA can target")
     claims = index.claims_on(target)
     matching: list[Claim] = []
+    watching: list[Claim] = []
     lost: list[tuple[Claim, str]] = []
     for claim in claims:
-        why = claim.mismatch(pod, nodes) or _abstains(claim)
-        if why:
+        mismatched = claim.mismatch(pod, nodes)
+        if why := mismatched or _abstains(claim):
             lost.append((claim, why))
+            if mismatched is None and claim.mode == UpdateMode.OFF:
+                watching.append(claim)
         else:
             matching.append(claim)
     if not matching:
-        return Control(None, tuple(lost), reason=f"no active VPA of {target} matches the pod")
+        preview = _conflicts(pod, watching[0], watching[1:], is_preview=True) if watching else ()
+        return Control(None, tuple(lost), tuple(preview), f"no active VPA of {target} matches the pod")
     winner, *others = matching
     lost.extend((other, _why_weaker(winner, other)) for other in others)
     return Control(winner, tuple(lost), tuple(_conflicts(pod, winner, others)), _why_wins(winner, others))
 
 
-def receiving_vpas(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> tuple[str, ...]:
-    """Return the VPAs that learn from the pod's usage: the one that controls it, and each Off one that matches.
+def boosting_vpa(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> Control:
+    """Return which VPA boosts the start of a pod: the one that controls it, else one in mode Off that has a boost."""
+    control = controlling_vpa(pod, index, owners, nodes)
+    target = topmost_controller(pod, owners)
+    if control.claim is not None or target is None:
+        return control
+    for claim in index.claims_on(target):
+        if claim.mode == UpdateMode.OFF and claim.has_boost and claim.mismatch(pod, nodes) is None:
+            return replace(control, claim=claim, reason=f"VPA {claim.key} boosts its start, in mode Off")
+    return control
 
-    A VPA in mode Off is a dry run: its recommendation must be what it would be if it were active.
+
+def receiving_vpas(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> tuple[str, ...]:
+    """Return the VPAs that learn from the pod's usage: the one that controls it, and the Off one that would.
+
+    A VPA in mode Off is a preview: its recommendation must be what it would be if it were active.
     """
     target = topmost_controller(pod, owners)
     if target is None:
@@ -192,10 +219,21 @@ def receiving_vpas(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels)
 
 
 def receivers_among(matching: Sequence[Claim]) -> tuple[str, ...]:
-    """Return the same of the claims that match a pod, strongest first: the first active one controls it."""
-    controlling = next((claim.key for claim in matching if claim.is_active), None)
-    watching = [claim.key for claim in matching if claim.mode == UpdateMode.OFF]
-    return tuple(watching) if controlling is None else (controlling, *watching)
+    """Return the same of the claims that match a pod, strongest first: the first active one controls it.
+
+    Of those in mode Off the strongest of each recommender learns, as if all of them were active: two recommenders on
+    one workload are compared with each other. A VPA of a higher level that controls the
+    pod keeps it from a weaker one in mode Off, too. Beside one of the same level a VPA in mode Off learns: it may be
+    there to compare two policies (decision 0184).
+    """
+    controlling = next((claim for claim in matching if claim.is_active), None)
+    watching: dict[str, Claim] = {}
+    for claim in matching:
+        if claim.mode == UpdateMode.OFF:
+            watching.setdefault(recommender_of(claim.vpa), claim)
+    level = 0 if controlling is None else controlling.level
+    off = tuple(claim.key for claim in watching.values() if claim.level >= level)
+    return off if controlling is None else (controlling.key, *off)
 
 
 def new_conflicts(
@@ -223,9 +261,11 @@ def _why_wins(winner: Claim, others: list[Claim]) -> str:
     return f"VPA {winner.key} precedes {', '.join(other.key for other in others)}"
 
 
-def _conflicts(pod: Pod, winner: Claim, others: list[Claim]) -> Iterator[Conflict]:
+def _conflicts(
+    pod: Pod, winner: Claim, others: list[Claim], *, is_preview: bool = False
+) -> Iterator[Conflict]:
     if winner.level == 0:
         return
     for other in others:
         if other.level == winner.level:
-            yield Conflict(pod.metadata.key, pod.metadata.uid, winner.key, other.key)
+            yield Conflict(pod.metadata.key, pod.metadata.uid, winner.key, other.key, is_preview)

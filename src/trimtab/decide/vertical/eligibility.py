@@ -9,6 +9,7 @@ from trimtab.decide.vertical.observed_containers import observed_containers
 from trimtab.decide.vertical.priority import Priority
 from trimtab.model.gates import FeatureGates
 from trimtab.model.pod import ContainerStatus, Pod
+from trimtab.model.readable import readable_span
 from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.times import ZERO_TIME
 from trimtab.model.vpa.types import (
@@ -49,6 +50,8 @@ class Candidate:
     priority: Priority
     recommendation: RecommendedPodResources | None
     reason: str = ""
+    is_urgent: bool = False
+    """Whether it was just killed for want of memory, so that it need not be left to start."""
 
 
 def is_lower_anywhere(before: RecommendedPodResources | None, after: RecommendedPodResources | None) -> bool:
@@ -108,7 +111,8 @@ def judge(
         return Eligibility(False, "its requests are within the range and it has no start time")
     if now - pod.status.start_time < thresholds.lifetime:
         return Eligibility(
-            False, f"its requests are within the range and it is younger than {thresholds.lifetime}"
+            False,
+            f"its requests are within the range and it is younger than {readable_span(thresholds.lifetime)}",
         )
     if priority.resource_diff < thresholds.min_change:
         return Eligibility(

@@ -94,6 +94,8 @@ class Estimates:
     multipliers: Floats
     floors: Ints
     amounts: Ints
+    samples: Ints
+    """How many CPU samples there were of each aggregate: what confidence is counted by."""
 
     @cached_property
     def listed(self) -> list[list[int]]:
@@ -128,7 +130,9 @@ def _estimate(
     multipliers = confidence_multipliers(confidence(table, rows, resource.confidence_interval_ns))
     with np.errstate(invalid="ignore", over="ignore"):
         widened = amounts_from_floats((usage + margins) * multipliers)
-    return Estimates(shares, buckets, usage, margins, multipliers, floors, np.maximum(widened, floors))
+    return Estimates(
+        shares, buckets, usage, margins, multipliers, floors, np.maximum(widened, floors), table.count[rows]
+    )
 
 
 def confidence(table: AggregateTable, rows: Ints, interval_ns: int) -> Floats:

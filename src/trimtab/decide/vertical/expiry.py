@@ -15,7 +15,7 @@ def collect_garbage(
 ) -> list[AggregateKey]:
     """Forget aggregates that nothing feeds and nothing is in, and those whose history has expired; return them.
 
-    History loaded from checkpoints belongs to its VPA and is not collected.
+    History loaded from checkpoints belongs to its VPA and stays, but for containers that are gone for a whole window.
     """
     needed = {
         container.key
@@ -30,7 +30,30 @@ def collect_garbage(
     ]
     for key in doomed:
         state.forget_aggregate(key)
+    for vpa in state.vpas.values():
+        expire_loaded(state, vpa, now_ns)
+    state.release_retired()
+    state.forget_labels()
     return doomed
+
+
+def expire_loaded(state: ClusterState, vpa: VPAState, now_ns: int) -> tuple[str, ...]:
+    """Forget the loaded history of containers that are gone; return their names.
+
+    A container is gone if the VPA has pods, none of them has it, and its last sample is a whole window old: it was
+    renamed or taken out of the template.
+    """
+    if not state.compat.gone_containers_expire or vpa.pod_count <= 0:
+        return ()
+    old = [name for name, one in vpa.initial.items() if one.is_empty or one.is_expired(now_ns)]
+    if not old:
+        return ()
+    pods = state.namespace(vpa.vpa.metadata.namespace).pods.values()
+    present = {name for pod in pods if state.is_matched(pod, vpa) for name in pod.containers}
+    gone = tuple(name for name in old if name not in present)
+    for name in gone:
+        vpa.initial.pop(name).release()
+    return gone
 
 
 def _is_garbage(aggregate: Aggregate, is_needed: bool, now_ns: int) -> bool:

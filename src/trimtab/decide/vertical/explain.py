@@ -9,15 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from trimtab.decide.vertical.actions import Verdict
-from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, Cut, LimitRanges
+from trimtab.decide.vertical.cap import Cut
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.control import Claim, VPAIndex, controlling_vpa, receiving_vpas
 from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
+from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.recommend import ContainerRecommendation
+from trimtab.decide.vertical.resize import size_running_pod
 from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError
-from trimtab.decide.vertical.sizing import size_pod
 from trimtab.model.pod import Pod
+from trimtab.model.readable import readable_amount
 from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.model.wire import Wire
@@ -107,7 +109,7 @@ def explain_pod(
 def _containers(
     pod: Pod, claim: Claim, ranges: LimitRanges, compat: Compat
 ) -> Iterator[ContainerExplanation]:
-    sizing = size_pod(pod, claim.vpa, ranges, compat)
+    sizing = size_running_pod(pod, claim.vpa, ranges, compat)
     for container, wanted in zip(pod.spec.containers, sizing.containers, strict=True):
         requests, _ = requests_and_limits(pod, container.name)
         yield ContainerExplanation(
@@ -115,7 +117,10 @@ def _containers(
             requests=requests,
             wanted_requests=wanted.requests,
             wanted_limits=wanted.limits,
-            cuts=tuple(str(cut) for cut in sizing.cuts if cut.container == container.name),
+            cuts=(
+                *(str(cut) for cut in sizing.cuts if cut.container == container.name),
+                *((f"nothing is given: {sizing.refusal}",) if sizing.refusal else ()),
+            ),
         )
 
 
@@ -199,7 +204,7 @@ def pod_lines(found: PodExplanation) -> list[str]:
     lines = [f"pod {found.pod}: controlled by {found.controlled_by or 'no VPA'}: {found.reason}"]
     lines += [f"  {rival.vpa} does not control it: {rival.reason}" for rival in found.lost]
     lines += [f"  conflict: {message}" for message in found.conflicts]
-    lines.append(f"  its usage teaches {', '.join(found.teaches) or 'no VPA'}")
+    lines.append(f"  its usage counts for {', '.join(found.teaches) or 'no VPA'}")
     for container in found.containers:
         lines.append(
             f"  {container.name}: requests {_amounts_text(container.requests)}, "
@@ -214,19 +219,28 @@ def pod_lines(found: PodExplanation) -> list[str]:
 def vpa_lines(found: VPAExplanation) -> list[str]:
     """Return the explanation of a VPA as lines for people."""
     lines = [
-        f"VPA {found.vpa}: mode {found.mode}, level {found.level}, speaks for {found.scope}",
-        f"  fed by {', '.join(found.fed_by) or 'no pod'}",
+        f"VPA {found.vpa}: mode {found.mode}, for {found.scope}",
+        f"  learns from {', '.join(found.fed_by) or 'no pod'}",
     ]
-    lines += [f"  not fed by {pod}: {reason}" for pod, reason in found.not_fed_by.items()]
+    lines += [f"  does not learn from {pod}: {reason}" for pod, reason in found.not_fed_by.items()]
     lines += [
         f"  recommends for {name}: {_amounts_text(target)}" for name, target in found.recommends.items()
     ]
     if found.saved_at:
         lines.append(f"  by its history as saved at {found.saved_at}:")
-    lines += [f"  {entry.container} {entry.bound} {entry.resource}: {entry.text}" for entry in found.amounts]
+    lines += [
+        f"  {entry.container} {entry.resource} {entry.bound.replace('_', ' ')}: {entry.text}"
+        for entry in found.amounts
+    ]
     lines += [f"  {cut}" for cut in found.cuts]
     return lines
 
 
 def _amounts_text(amounts: ResourceList) -> str:
-    return ", ".join(f"{resource} {amounts[resource]}" for resource in sorted(amounts)) or "nothing"
+    return (
+        ", ".join(
+            f"{resource} {readable_amount(resource, amounts[resource].milli_value())}"
+            for resource in sorted(amounts)
+        )
+        or "nothing"
+    )

@@ -20,6 +20,7 @@ from trimtab.model.usage_history import ContainerName, Series, UsageHistory
 
 UNKNOWN_PHASE = "Unknown"
 _NOWHERE = -1
+_BEGINNING = -(2**62)
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Retrospect:
     """Who learnt from a pod (by name) while it had these labels (None: not known which); None if nobody can tell."""
     most: Callable[[str], Capacity]
     """The most that a pod's containers could use."""
+    since: Callable[[tuple[str, ...], str], int] = lambda _receivers, _container: _BEGINNING
+    """The time up to which the VPAs that learn from a container have its samples already, from a checkpoint."""
 
 
 @dataclass
@@ -70,7 +73,7 @@ def add_history(state: ClusterState, history: UsageHistory, past: Retrospect, no
         CPU: _Columns.of(history.cpu, 1000.0, lambda pod: past.most(pod).millicores),
         MEMORY: _Columns.of(history.memory, 1.0, lambda pod: past.most(pod).memory_bytes),
     }
-    walker = _Walker(state, history.namespace, columns, now_ns)
+    walker = _Walker(state, history.namespace, columns, past.since, now_ns)
     for place, moment in enumerate(history.times_ns):
         walker.turn(turns.get(place, ()))
         done.samples += walker.take(place, moment)
@@ -82,6 +85,34 @@ def add_history(state: ClusterState, history: UsageHistory, past: Retrospect, no
         else:
             state.delete_pod(PodId(history.namespace, pod))
     return done
+
+
+def first_samples(history: UsageHistory, past: Retrospect) -> dict[tuple[str, str], int]:
+    """Return the time of the first CPU sample that each VPA would learn from, by `namespace/name` and container."""
+    found: dict[tuple[str, str], int] = {}
+    receivers: dict[str, set[str]] = {}
+    for turns in _turns(history, past, Replayed()).values():
+        for pod, belongs in turns:
+            if belongs is not None:
+                receivers.setdefault(pod, set()).update(belongs[1].receivers)
+    for name, values in history.cpu.items():
+        measured = np.flatnonzero(~np.isnan(np.asarray(values, dtype=np.float64)))
+        if len(measured):
+            moment = history.times_ns[int(measured[0])]
+            for vpa in receivers.get(name.pod, ()):
+                owner = vpa, name.container
+                found[owner] = min(moment, found.get(owner, moment))
+    return found
+
+
+def covers(history: UsageHistory, first_ns: int, saved_first_ns: int) -> bool:
+    """Return whether a history that begins with a sample reaches back as far as a saved one, or as was asked for.
+
+    A source that lost its past begins later than both. Two steps of its grid are not a loss.
+    """
+    times = history.times_ns
+    step = times[1] - times[0] if len(times) > 1 else 0
+    return first_ns <= max(saved_first_ns, times[0] if times else first_ns) + 2 * step
 
 
 Belonging = tuple[Mapping[str, str], Attribution]
@@ -109,14 +140,23 @@ class _Walker:
     """Leads the model from moment to moment."""
 
     def __init__(
-        self, state: ClusterState, namespace: str, columns: Mapping[str, _Columns], now_ns: int
+        self,
+        state: ClusterState,
+        namespace: str,
+        columns: Mapping[str, _Columns],
+        since: Callable[[tuple[str, ...], str], int],
+        now_ns: int,
     ) -> None:
         self._state = state
+        self._since = since
         self._namespace = namespace
         self._columns = columns
         self._now_ns = now_ns
         self._rows = {
             resource: np.full(len(one.names), _NOWHERE, dtype=np.int64) for resource, one in columns.items()
+        }
+        self._after = {
+            resource: np.full(len(one.names), _BEGINNING, dtype=np.int64) for resource, one in columns.items()
         }
         self._places: dict[str, dict[str, list[tuple[int, str]]]] = {CPU: {}, MEMORY: {}}
         for resource, one in columns.items():
@@ -133,16 +173,18 @@ class _Walker:
                 known = self._state.pods.get(pod)
                 phase = known.phase if known else UNKNOWN_PHASE
                 self._state.add_or_update_pod(pod, belongs[0], phase, self._now_ns, belongs[1])
-            self._point(pod, is_heard=belongs is not None)
+            self._point(pod, None if belongs is None else belongs[1].receivers)
 
-    def _point(self, pod: PodId, *, is_heard: bool) -> None:
+    def _point(self, pod: PodId, receivers: tuple[str, ...] | None) -> None:
         """Let a pod's samples go to its containers, or nowhere."""
+        is_heard = receivers is not None
         for resource, places in self._places.items():
             for place, container in places.get(pod.name, ()):
                 key = ContainerId(pod, container)
                 if is_heard and key not in self._state.rows:
                     self._state.add_or_update_container(key, 0, 0, self._now_ns)
                 self._rows[resource][place] = self._state.rows[key] if is_heard else _NOWHERE
+                self._after[resource][place] = self._since(receivers or (), container)
 
     def take(self, place: int, moment: int) -> int:
         """Add the samples of one moment; return how many were accepted."""
@@ -151,7 +193,8 @@ class _Walker:
             if not one.names:
                 continue
             rows = self._rows[resource]
-            chosen = np.flatnonzero((rows != _NOWHERE) & one.is_measured[:, place])
+            is_new = self._after[resource] < moment
+            chosen = np.flatnonzero((rows != _NOWHERE) & one.is_measured[:, place] & is_new)
             times = np.full(len(chosen), moment, dtype=np.int64)
             usage = Usage(rows[chosen], one.amounts[chosen, place], times)
             accepted += add_rows(self._state, resource, usage, one.most[chosen], self._now_ns).accepted

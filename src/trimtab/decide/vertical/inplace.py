@@ -27,6 +27,10 @@ class Resizing(StrEnum):
     UNKNOWN = "ResizeUnknown"
 
 
+PATIENCE = {Resizing.DEFERRED: DEFERRED_TIMEOUT, Resizing.IN_PROGRESS: IN_PROGRESS_TIMEOUT}
+"""How long a resize may be under way before the pod is evicted instead."""
+
+
 class InPlaceDecision(StrEnum):
     """What to do with a pod that should be resized in place."""
 
@@ -170,6 +174,5 @@ def can_evict_resizing(
     since = first_seen if first_seen is not None else now
     if group is None or not group.is_disruptable:
         return False, since
-    waits = {Resizing.DEFERRED: DEFERRED_TIMEOUT, Resizing.IN_PROGRESS: IN_PROGRESS_TIMEOUT}
-    patience = waits.get(resizing(pod))
+    patience = PATIENCE.get(resizing(pod))
     return patience is None or now - since > patience, since

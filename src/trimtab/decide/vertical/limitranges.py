@@ -1,6 +1,7 @@
 """LimitRanges: several merged into one, and the bounds that follow from it for a container and for a pod."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -19,19 +20,21 @@ BOUNDS: tuple[Bound, ...] = ("upper_bound", "target", "lower_bound")
 
 
 def merge_limit_ranges(ranges: Iterable[LimitRange], namespace: str, kind: str) -> LimitRangeItem | None:
-    """Return one item as strict as all items of `kind` in the namespace: highest min, lowest max, last default."""
+    """Return one item as strict as all items of `kind` in the namespace: highest min, lowest max and ratio."""
     default: ResourceList = {}
     lowest: ResourceList = {}
     highest: ResourceList = {}
+    ratio: ResourceList = {}
     # By name, so that the default that counts does not depend on the order of a listing.
     in_order = sorted(ranges, key=lambda limit_range: limit_range.metadata.name)
     for item in (item for limit_range in in_order for item in _items(limit_range, namespace, kind)):
         default = item.default or default
         _tighten(highest, item.max, min)
         _tighten(lowest, item.min, max)
-    if not (default or lowest or highest):
+        _tighten(ratio, item.max_limit_request_ratio, min)
+    if not (default or lowest or highest or ratio):
         return None
-    return LimitRangeItem(type=kind, min=lowest, max=highest, default=default)
+    return LimitRangeItem(type=kind, min=lowest, max=highest, default=default, max_limit_request_ratio=ratio)
 
 
 def _items(limit_range: LimitRange, namespace: str, kind: str) -> Iterable[LimitRangeItem]:
@@ -115,18 +118,45 @@ def fit_pod_amount(
 ) -> tuple[RecommendedContainerResources, ...]:
     """Fit one resource of one bound; containers nobody recommends for count as they are and are not changed."""
     least, most = amount_of(item.min, resource), amount_of(item.max, resource)
-    total_limit, total = _totals(recommendations, pod, item, resource, bound)
+    moved, rest = _totals(recommendations, pod, item, resource, bound)
+    total_limit, total = moved.limit + rest.limit, moved.request + rest.request
     if least <= total_limit and least <= total and (most.is_zero or most >= total_limit):
         return tuple(recommendations)
     if total_limit.is_zero:
         return tuple(recommendations)
+    if compat.limit_range_keeps_absent:
+        # What is not recommended stays, so what is recommended has to make room for all of it.
+        least_limit, least, most = least - rest.limit, least - rest.request, most - rest.limit
+        total_limit, total = moved.limit, moved.request
+    else:
+        least_limit = least
     if least > total:
         factor = (total, least, Rounding.UP)
-    elif not most.is_zero and most < total_limit:
+    elif not item_max_is_open(item, resource) and most < total_limit:
         factor = (total_limit, most, Rounding.DOWN)
     else:
-        factor = (total_limit, least, Rounding.DOWN)
-    return _scaled(recommendations, pod, resource, bound, factor, compat)
+        factor = (total_limit, least_limit, Rounding.DOWN)
+    return (
+        _scaled(recommendations, pod, resource, bound, factor, compat)
+        if factor[1].sign > 0
+        else tuple(recommendations)
+    )
+
+
+def item_max_is_open(item: LimitRangeItem, resource: str) -> bool:
+    """Return whether a LimitRange sets no maximum of a resource; zero counts as none, as upstream's does."""
+    return amount_of(item.max, resource).is_zero
+
+
+@dataclass(frozen=True)
+class _Total:
+    """What some containers ask for together, with the limits that go with it."""
+
+    request: Quantity = Quantity.zero
+    limit: Quantity = Quantity.zero
+
+    def plus(self, request: Quantity, limit: Quantity | None) -> "_Total":
+        return _Total(self.request + request, self.limit + (limit or Quantity.zero))
 
 
 def _totals(
@@ -135,8 +165,9 @@ def _totals(
     item: LimitRangeItem,
     resource: str,
     bound: Bound,
-) -> tuple[Quantity, Quantity]:
-    total_limit = total = Quantity.zero
+) -> tuple[_Total, _Total]:
+    """Return the totals of containers with a recommendation and of all others."""
+    moved, rest = _Total(), _Total()
     listed = RecommendedPodResources(container_recommendations=tuple(recommendations))
     for container in pod.spec.containers:
         requests, limits = requests_and_limits(pod, container.name)
@@ -146,10 +177,11 @@ def _totals(
         answer = proportional_limit(
             resource, amount_of(limits, resource), request, amount, amount_of(item.default, resource)
         )
-        if answer.limit is not None:
-            total_limit += answer.limit
-        total += amount
-    return total_limit, total
+        if entry is None:
+            rest = rest.plus(amount, answer.limit)
+        else:
+            moved = moved.plus(amount, answer.limit)
+    return moved, rest
 
 
 def _scaled(

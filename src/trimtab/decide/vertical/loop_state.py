@@ -5,7 +5,7 @@ Mutable, and owned by a single generator; `trimtab.decide.vertical.update` turns
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -22,12 +22,24 @@ from trimtab.decide.vertical.brake import (
 from trimtab.decide.vertical.budget import Group, by_creator, count_group, is_resizing
 from trimtab.decide.vertical.compat import Compat
 from trimtab.decide.vertical.controllers import ControllerKey
+from trimtab.decide.vertical.ledger import (
+    Kind,
+    Requested,
+    is_available,
+    is_ready,
+    is_stuck,
+    still_open,
+    waiting_since,
+)
 from trimtab.decide.vertical.observation import NamespaceRanges, Observation
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model.gates import FeatureGates
 from trimtab.model.pod import Pod
 
 POD, VPA = "Pod", "VerticalPodAutoscaler"
+NO_BUDGET = "its group cannot spare another pod now"
+
+BACKING_OFF = "the API refused its eviction a short while ago"
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,18 @@ class LoopState:
         self.events: list[UpdateEvent] = []
         self.verdicts: dict[str, Verdict] = {}
         self.resizes_seen = self._still_seen(before.resizes_seen)
+        self.requested = still_open(
+            before.requested, {pod.metadata.uid: pod for pod in context.live}, context.now
+        )
+        self.available = {
+            pod.metadata.key
+            for pod in context.live
+            if is_available(pod, self.requested.get(pod.metadata.uid), context.now)
+        }
+        """Pods that are up and undisturbed, so that changing them costs budget."""
+        self.short_of_budget: set[ControllerKey] = set()
+        """Creators whose pods with a role wait for the budget."""
+        self.again_at: datetime | None = None
         self.infeasible = {uid: found for uid, found in before.infeasible.items() if uid in uids}
         self.brake = still_relevant(before.brake, uids, creators, context.now)
         self.conflicts_told = frozenset(before.conflicts_told)
@@ -68,6 +92,7 @@ class LoopState:
         """Return what the next loop must know."""
         return UpdaterState(
             resizes_seen=self.resizes_seen,
+            requested=self.requested,
             infeasible=self.infeasible,
             brake=self.brake,
             conflicts_told=tuple(sorted(self.conflicts_told)),
@@ -80,7 +105,12 @@ class LoopState:
         for creator, members in by_creator(pods, context.compat).items():
             replicas = context.observation.replicas(creator)
             group = count_group(
-                creator, members, replicas, context.settings.eviction_tolerance, context.compat
+                creator,
+                members,
+                replicas,
+                context.settings.eviction_tolerance,
+                context.compat,
+                self.available if context.compat.disruptions_last_until_ready else None,
             )
             if group is not None:
                 self.groups[creator] = group
@@ -106,25 +136,73 @@ class LoopState:
             return "enough pods of the cluster were evicted within the last minute"
         refusal = self.brake.refusals.get(pod.metadata.uid)
         if refusal is not None and now < refusal.until:
-            return "the API refused its eviction a short while ago"
+            return BACKING_OFF
         paused_until = self.brake.trials.get(str(creator), Trial()).paused_until
         if paused_until is not None and now < paused_until:
             return f"evicting pods of {creator} changed nothing lately; next try at {paused_until:%H:%M:%S}"
         group, most = self.groups.get(creator), brakes.max_missing_per_controller
-        if most is not None and group is not None and pod.status.phase != "Pending" and group.missing >= most:
-            return f"{creator} already lacks {group.missing} of its pods"
+        if most is not None and group is not None and pod.status.phase != "Pending":
+            missing = group.missing - (not self.is_up(pod))
+            if missing >= most:
+                return f"{creator} already lacks {missing} of its pods"
         return ""
 
-    def evicted(self, pod: Pod, creator: ControllerKey) -> None:
-        """Take note of an eviction; a Pending pod was not up and uses no budget."""
-        if pod.status.phase != "Pending" and creator in self.groups:
+    def is_up(self, pod: Pod) -> bool:
+        """Return whether disturbing the pod takes one from those that are up."""
+        if not self.context.compat.disruptions_last_until_ready:
+            return pod.status.phase != "Pending"
+        return pod.metadata.key in self.available
+
+    def hindrance(self, pod: Pod, creator: ControllerKey | None, *, restarts: bool, is_urgent: bool) -> str:
+        """Say why a pod cannot be disturbed now; empty if it can.
+
+        A pod that is not up costs no budget. It is left to start, unless it was killed for memory or had its time.
+        """
+        group = self.groups.get(creator) if creator is not None else None
+        if group is None:
+            return "how many replicas its creator should have is not known"
+        if self.is_up(pod):
+            is_waived = self.context.settings.skips_budget_in_place and not restarts
+            return "" if is_waived or group.is_disruptable else NO_BUDGET
+        requested = self.requested.get(pod.metadata.uid)
+        if requested is not None and not requested.is_seen:
+            return f"its {requested.kind} was requested at {requested.at:%H:%M:%S} and is not seen yet"
+        is_starting = pod.status.phase != "Pending" and not is_ready(pod)
+        if is_starting and restarts and not is_urgent and not is_stuck(pod, self.context.now):
+            return "it is not Ready yet"
+        return ""
+
+    def evicted(self, pod: Pod, creator: ControllerKey, vpa: str = "") -> None:
+        """Take note of an eviction; a pod that was not up uses no budget."""
+        if self.is_up(pod) and creator in self.groups:
             self.groups[creator] = self.groups[creator].after_eviction()
+        self.available.discard(pod.metadata.key)
+        if self.context.compat.disruptions_last_until_ready:
+            self.requested[pod.metadata.uid] = Requested(kind=Kind.EVICTION, at=self.context.now, vpa=vpa)
         self.brake = after_eviction(self.brake, str(creator), pod, self.context.now)
 
-    def resized(self, creator: ControllerKey) -> None:
+    def resized(self, pod: Pod, creator: ControllerKey, requested: Requested | None = None) -> None:
         """Take note of a resize."""
-        if creator in self.groups:
+        if requested is not None:
+            self.requested[pod.metadata.uid] = requested
+            self.resizes_seen.pop(pod.metadata.key, None)
+            if requested.kind is Kind.RETURN:
+                return  # the pod stays as it is
+        is_counted = self.is_up(pod) or not self.context.compat.disruptions_last_until_ready
+        if is_counted and creator in self.groups:
             self.groups[creator] = self.groups[creator].after_resize()
+        self.available.discard(pod.metadata.key)
+
+    def look_again(self, moment: datetime | None) -> None:
+        """Ask for a loop at a moment, if that is before the next one."""
+        if moment is not None:
+            self.again_at = moment if self.again_at is None else min(self.again_at, moment)
+
+    def waited(self, pod: Pod) -> timedelta:
+        """Return for how long the pod's present resize has waited; it begins when it is first seen."""
+        now, key = self.context.now, pod.metadata.key
+        since = waiting_since(pod, self.requested.get(pod.metadata.uid))
+        return now - (since or self.resizes_seen.setdefault(key, now))
 
     def leave(self, pod: Pod, vpa: str | None, reason: str) -> None:
         """Say why nothing is done with a pod."""

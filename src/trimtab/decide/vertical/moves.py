@@ -8,6 +8,8 @@ on differences of a tenth.
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import (
     RecommendedContainerResources,
@@ -21,9 +23,13 @@ SMALL_MOVE: Final = 0.01
 
 def is_small_move(stored: VerticalPodAutoscalerStatus, now: VerticalPodAutoscalerStatus) -> bool:
     """Return whether nothing moved but bounds, and these by little."""
-    if (stored.conditions, stored.observed_generation) != (now.conditions, now.observed_generation):
+    if _without_recommendation(stored) != _without_recommendation(now):
         return False
     return _is_near(stored.recommendation, now.recommendation)
+
+
+def _without_recommendation(status: VerticalPodAutoscalerStatus) -> VerticalPodAutoscalerStatus:
+    return msgspec.structs.replace(status, recommendation=None)
 
 
 def _is_near(stored: RecommendedPodResources | None, now: RecommendedPodResources | None) -> bool:

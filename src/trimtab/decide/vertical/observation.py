@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trimtab.decide.vertical.cap import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.compat import Compat
 from trimtab.decide.vertical.control import VPAIndex, index_vpas
 from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners
 from trimtab.decide.vertical.limitranges import merge_limit_ranges
+from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.model.gates import FeatureGates
 from trimtab.model.limitrange import LimitRange
 from trimtab.model.pod import Pod

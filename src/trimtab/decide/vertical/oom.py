@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.containers import requests_and_limits, status_of
 from trimtab.model import times
 from trimtab.model.event import Event
@@ -25,14 +26,16 @@ class OOM:
     memory_bytes: int
 
 
-def ooms_of_update(old: Pod, new: Pod) -> tuple[OOM, ...]:
+def ooms_of_update(old: Pod, new: Pod, compat: Compat = DEFAULT) -> tuple[OOM, ...]:
     """Return the kills between two versions of a pod, each once however often the pod is updated afterwards."""
     return tuple(
-        oom for status in new.status.container_statuses for oom in _ooms_of_container(status, old, new)
+        oom
+        for status in new.status.container_statuses
+        for oom in _ooms_of_container(status, old, new, compat)
     )
 
 
-def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod) -> Iterator[OOM]:
+def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: Compat) -> Iterator[OOM]:
     before = status_of(old, status.name)
     if before is None:
         return
@@ -45,8 +48,17 @@ def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod) -> Iterator[
     # had then is in the old version of the pod.
     died = status.last_state.terminated
     runs_on = before.state.running is not None and status.state.running is not None
-    if _is_oom(died) and has_restarted and runs_on:
+    is_unseen = compat.unseen_kills_count and _is_unseen(died, before)
+    if _is_oom(died) and ((has_restarted and runs_on) or is_unseen):
         yield _oom(old, status.name, died)
+
+
+def _is_unseen(died: ContainerStateTerminated | None, before: ContainerStatus) -> bool:
+    """Return whether the earlier version of a container did not tell of a death, by the time it happened."""
+    if died is None or died.finished_at is None:
+        return False
+    told = (before.state.terminated, before.last_state.terminated)
+    return all(state is None or state.finished_at != died.finished_at for state in told)
 
 
 def _is_oom(state: ContainerStateTerminated | None) -> bool:

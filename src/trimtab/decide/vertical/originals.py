@@ -1,18 +1,18 @@
-"""What a container asked for before admission changed it, kept on the pod.
+"""What a container asked for before admission or a resize changed it, kept on the pod.
 
-The API server may call a webhook again after another one changed the pod. Limits follow requests by their ratio,
-so computing from values we ourselves wrote would drift by the fractions that rounding drops. The originals make
-admission a function of what the user wrote: twice is once.
+The API server may call a webhook again after another one changed the pod, and a pod may be resized hundreds of times.
+Limits follow requests by their ratio, so computing from values we ourselves wrote would drift by what rounding adds or
+drops. The originals make every size a function of what the user wrote.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
-from trimtab.decide.vertical.sizing import ContainerResources
+from trimtab.decide.vertical.sizes import ContainerResources
 from trimtab.model import wire
-from trimtab.model.pod import Container, Pod
+from trimtab.model.pod import Container, Pod, PodStatus
 from trimtab.model.resources import ResourceRequirements
 
 ORIGINALS_ANNOTATION = "trimtab.dev/original-resources"
@@ -53,6 +53,26 @@ class Originals:
             return container
         return msgspec.structs.replace(container, resources=change.before)
 
+    def template(self, pod: Pod) -> Pod:
+        """Return a running pod as the user wrote it, whatever its containers were resized to since."""
+        containers = tuple(
+            msgspec.structs.replace(container, resources=change.before)
+            if (change := self.changed.get(container.name)) is not None
+            else container
+            for container in pod.spec.containers
+        )
+        spec = msgspec.structs.replace(pod.spec, containers=containers)
+        return msgspec.structs.replace(pod, spec=spec, status=PodStatus())
+
+    def kept(self, pod: Pod, resized: Collection[str]) -> str | None:
+        """Return the annotation that a resize of these containers needs; None if the pod has it already."""
+        missing = {
+            container.name: _Change(before=container.resources, after=container.resources)
+            for container in pod.spec.containers
+            if container.name in resized and container.name not in self.changed
+        }
+        return wire.encode({**self.changed, **missing}).decode() if missing else None
+
     @staticmethod
     def written(pod: Pod, given: Mapping[int, ContainerResources]) -> str:
         """Return the annotation for a pod (as the user wrote it) whose containers are given these resources."""
@@ -60,7 +80,8 @@ class Originals:
         for index, resources in sorted(given.items()):
             container = pod.spec.containers[index]
             before = container.resources
-            after = ResourceRequirements(
+            after = msgspec.structs.replace(
+                before,
                 requests={**before.requests, **resources.requests},
                 limits={**before.limits, **resources.limits},
             )

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.decide.vertical.sizing import ContainerResources
-from trimtab.model.pod import Container, Pod
+from trimtab.decide.vertical.sizes import ContainerResources
+from trimtab.model.pod import Container
 from trimtab.model.resources import ResourceList
 
 Operation = dict[str, Any]
@@ -13,6 +13,8 @@ Operation = dict[str, Any]
 
 UPDATES_ANNOTATION = "vpaUpdates"
 IN_PLACE_ANNOTATION = "vpaInPlaceUpdated"
+HELD_BACK_ANNOTATION = "trimtab.dev/held-back"
+"""Why a pod has less, or more, than its VPA recommends: the rule of the API server that it would break."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,15 @@ class Existing:
 
     requests: bool
     limits: bool
+    resources: bool
+    """Whether there is an object to put them into; replacing one would wipe the container's claims."""
 
     @staticmethod
     def of(container: Container) -> "Existing":
         """Take an empty object for an absent one, which a typed pod cannot tell apart; adding it again is harmless."""
-        return Existing(bool(container.resources.requests), bool(container.resources.limits))
+        own = container.resources
+        is_there = bool(own.requests or own.limits or own.claims)
+        return Existing(bool(own.requests), bool(own.limits), is_there)
 
 
 def add_empty_annotations() -> Operation:
@@ -41,7 +47,7 @@ def add_annotation(name: str, value: str) -> Operation:
 def resource_operations(index: int, existing: Existing, resources: ContainerResources) -> list[Operation]:
     """Return the operations that give one container its resources, missing objects first."""
     operations: list[Operation] = []
-    if not existing.requests and not existing.limits:
+    if not existing.resources:
         operations.append({"op": "add", "path": f"/spec/containers/{index}/resources", "value": {}})
     for name, is_there, amounts in (
         ("requests", existing.requests, resources.requests),
@@ -85,12 +91,6 @@ def changes(wanted: ContainerResources, current: Container) -> ContainerResource
 
 def _differing(wanted: ResourceList, current: Mapping[str, object]) -> ResourceList:
     return {resource: amount for resource, amount in wanted.items() if current.get(resource) != amount}
-
-
-def in_place_annotations(pod: Pod) -> list[Operation]:
-    """Return the operations that mark a pod as resized in place."""
-    first = [] if pod.metadata.annotations else [add_empty_annotations()]
-    return [*first, add_annotation(IN_PLACE_ANNOTATION, "true")]
 
 
 def _escaped(segment: str) -> str:

@@ -1,10 +1,10 @@
 """Keep the ratio of limit to request that the user chose, whatever the request becomes.
 
-CPU is scaled in whole millicores, memory in whole bytes; the fraction is dropped, as upstream does, since it is
-below anything a node can tell apart.
+CPU is scaled in whole millicores, memory in whole bytes. Upstream drops the fraction. Ours rounds up, so that a limit
+above its request stays above it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -17,11 +17,14 @@ LARGEST = 2**63 - 1
 
 
 class Rounding(IntEnum):
-    """What happens to the fraction that scaling leaves; only rounding up makes a difference."""
+    """What happens to the fraction that scaling leaves; NONE and DOWN drop it."""
 
     NONE = 0
     UP = 1
+    """Up for CPU only, as upstream does."""
     DOWN = 2
+    CEILING = 3
+    """Up for every resource."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +43,18 @@ class ProportionalLimit:
     note: str = ""
 
 
+def units_of(resource: str) -> tuple[Callable[[Quantity], int], Callable[..., Quantity]]:
+    """Return how a resource is counted in whole units, and how an amount is made of them."""
+    if resource == MEMORY:
+        return Quantity.value, Quantity.from_int
+    return Quantity.milli_value, Quantity.from_milli
+
+
 def scale(
     resource: str, amount: Quantity, base: Quantity, result: Quantity, rounding: Rounding = Rounding.NONE
 ) -> Scaled:
     """Return the amount that stands to `amount` as `result` stands to `base`; with base zero, `amount` itself."""
-    counted, made = (
-        (Quantity.milli_value, Quantity.from_milli)
-        if resource != MEMORY
-        else (Quantity.value, Quantity.from_int)
-    )
+    counted, made = units_of(resource)
     divisor = counted(base)
     if divisor == 0:
         return Scaled(amount)
@@ -56,8 +62,8 @@ def scale(
     quotient = quotient if divisor > 0 else -quotient
     if not -LARGEST - 1 <= quotient <= LARGEST:
         return Scaled(made(LARGEST, amount.format), is_capped=True)
-    # Memory never rounds: its remainder is a fraction of a byte.
-    if remainder and rounding is Rounding.UP and resource != MEMORY:
+    # Upstream never rounds memory: its remainder is a fraction of a byte.
+    if remainder and (rounding is Rounding.CEILING or (rounding is Rounding.UP and resource != MEMORY)):
         quotient += 1
     return Scaled(made(quotient, amount.format))
 
@@ -68,6 +74,8 @@ def proportional_limit(
     request: Quantity | None,
     recommended: Quantity | None,
     default_limit: Quantity | None,
+    *,
+    rounding: Rounding = Rounding.NONE,
 ) -> ProportionalLimit:
     """Return the limit that goes with a recommended request; `default_limit` stands in for an absent limit."""
     limit = _or_default(limit, default_limit)
@@ -79,7 +87,7 @@ def proportional_limit(
     # Without a request Kubernetes takes the limit for it, so the ratio is one.
     if request is None or request.value() == 0 or request.milli_value() == limit.milli_value():
         return ProportionalLimit(recommended)
-    scaled = scale(resource, limit, request, recommended)
+    scaled = scale(resource, limit, request, recommended, rounding)
     note = f"{resource}: failed to keep limit to request ratio; capping limit to int64"
     return ProportionalLimit(scaled.quantity, note if scaled.is_capped else "")
 
@@ -89,6 +97,8 @@ def proportional_limits(
     requests: Mapping[str, Quantity],
     recommended: Mapping[str, Quantity],
     default_limits: Mapping[str, Quantity],
+    *,
+    rounding: Rounding = Rounding.NONE,
 ) -> tuple[ResourceList | None, tuple[str, ...]]:
     """Return the limits of CPU and memory that go with recommended requests, and what there is to say of them."""
     found: ResourceList = {}
@@ -100,6 +110,7 @@ def proportional_limits(
             amount_of(requests, resource),
             amount_of(recommended, resource),
             amount_of(default_limits, resource),
+            rounding=rounding,
         )
         if answer.limit is not None:
             found[resource] = answer.limit

@@ -17,6 +17,7 @@ from trimtab.decide.vertical.estimate import (
     estimate_memory,
 )
 from trimtab.decide.vertical.format import Rounding, cpu_quantity, memory_quantity
+from trimtab.model.readable import readable_amount
 from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,
@@ -24,7 +25,9 @@ from trimtab.model.vpa.types import (
     RecommendedPodResources,
 )
 
-_UNITS: Final = {CPU: "m", MEMORY: " bytes"}
+_MEASURED: Final = {CPU: "CPU samples", MEMORY: "memory peaks"}
+UNSURE: Final = 10.0
+"""An upper bound that is this many times what was measured, for want of samples, bounds nothing."""
 _QUANTITIES: Final = {CPU: cpu_quantity, MEMORY: memory_quantity}
 
 
@@ -63,24 +66,39 @@ class Derivation:
     """What the bound was widened by for want of confidence; 1 for a target."""
     floor: int
     amount: int
+    samples: int = 0
 
     @property
     def is_floor(self) -> bool:
         """Whether the pod's minimum decided, not usage."""
         return self.amount == self.floor and self.amount > self.usage
 
+    @property
+    def is_known(self) -> bool:
+        """Whether enough is known for the bound to mean something; a target always does."""
+        return self.multiplier < UNSURE
+
+    @property
+    def sample_text(self) -> str:
+        """The number of samples with its word."""
+        return f"{self.samples:,} sample{'' if self.samples == 1 else 's'}"
+
     def __str__(self) -> str:
-        unit = _UNITS[self.resource]
+        if not self.is_known:
+            return f"no upper bound yet: {self.sample_text}"
         if self.bucket is None:
             start = f"no {self.resource} samples yet"
         else:
             start = (
-                f"p{self.percentile * 100:g} of {self.resource} is in bucket {self.bucket}, up to {self.usage}{unit}; "
-                f"margin {self.margin}{unit}"
+                f"{self.percentile * 100:g} % of {_MEASURED[self.resource]} are at most {self._text(self.usage)}, "
+                f"margin {self._text(self.margin)}"
             )
-        widened = "" if self.multiplier == 1 else f"; confidence x{self.multiplier:.6g}"
-        lifted = f"; raised to the minimum {self.floor}{unit}" if self.is_floor else ""
-        return f"{start}{widened}{lifted}; = {self.amount}{unit}"
+        widened = "" if self.multiplier == 1 else f", x {self.multiplier:.3g} for {self.sample_text}"
+        lifted = ", raised to the pod's minimum" if self.is_floor else ""
+        return f"{self._text(self.amount)}: {start}{widened}{lifted}"
+
+    def _text(self, amount: int) -> str:
+        return readable_amount(self.resource, amount if self.resource == CPU else amount * 1000)
 
 
 class ContainerRecommendation(NamedTuple):
@@ -120,6 +138,7 @@ class ContainerRecommendation(NamedTuple):
             multiplier=float(batch.multipliers[row, place]),
             floor=int(batch.floors[place]),
             amount=int(batch.amounts[row, place]),
+            samples=int(batch.samples[place]),
         )
 
     def resources(self, rounding: Rounding) -> RecommendedContainerResources:

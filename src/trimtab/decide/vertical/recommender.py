@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from trimtab.decide.vertical.aggregate import controlled_by
-from trimtab.decide.vertical.cap import Cut, cap_by_policy
+from trimtab.decide.vertical.cap import Cut, cap_by_policy, cap_to_nodes, total_target
 from trimtab.decide.vertical.containers import is_off, policy_for
 from trimtab.decide.vertical.integer_cpu import round_to_whole_cores
+from trimtab.decide.vertical.nodefit import NodeRoom, no_room
 from trimtab.decide.vertical.profiles import Profile, merged_rows, profiles_of
 from trimtab.decide.vertical.recommend import (
     ContainerRecommendation,
@@ -30,6 +31,10 @@ class PostProcessing:
     """Round CPU up to whole cores where an annotation of the VPA asks for it."""
     global_max: ResourceList = field(default_factory=dict)
     """The most any container gets where no policy says so."""
+    rooms: tuple[NodeRoom, ...] = ()
+    """The nodes of the cluster, empty of pods; a recommendation that none could hold is told."""
+    caps_to_nodes: bool = False
+    """Cut such a recommendation to what the nearest node could hold."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,8 @@ def _wanted(
     wanted = []
     for profile, row in scaled:
         policy = policy_for(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
-        own = policy if state.per_vpa_config else None
         wanted.append(
-            Wanted(row, profile.container, floors[together[profile.vpa]], own, controlled_by(policy))
+            Wanted(row, profile.container, floors[together[profile.vpa]], policy, controlled_by(policy))
         )
     return wanted
 
@@ -118,6 +122,15 @@ def _finish(
     if vpa.vpa.spec.resource_policy is not None or post.global_max:
         capped = cap_by_policy(recommendation, vpa.vpa.spec.resource_policy, post.global_max)
         recommendation, cuts = capped.recommendation or recommendation, capped.cuts
+    unplaceable = no_room(total_target(recommendation), post.rooms)
+    if unplaceable is not None and post.caps_to_nodes:
+        fitted = cap_to_nodes(recommendation, unplaceable.largest)
+        recommendation, cuts, unplaceable = (
+            fitted.recommendation or recommendation,
+            (*cuts, *fitted.cuts),
+            None,
+        )
     vpa.recommend(recommendation, now_ns)
+    vpa.set_no_node_fits(unplaceable.message if unplaceable else "", now_ns)
     status = vpa.status()
     return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, cuts)

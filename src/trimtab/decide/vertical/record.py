@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from trimtab.decide.vertical.actions import Action, Evict, Outcome, UpdateEvent, Verdict
 from trimtab.decide.vertical.admit import AdmissionContext, PodAdmission, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT, Compat
@@ -34,7 +36,8 @@ class RecordedAction(Wire):
     reason: str
     outcome: Outcome
     operations: tuple[Operation, ...] = ()
-    annotations: tuple[Operation, ...] = ()
+    originals: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str | None] = msgspec.field(default_factory=dict)
 
 
 class UpdateRecord(Wire):
@@ -126,7 +129,8 @@ def _recorded(action: Action, outcome: Outcome) -> RecordedAction:
         reason=action.reason,
         outcome=outcome,
         operations=() if isinstance(action, Evict) else action.operations,
-        annotations=() if isinstance(action, Evict) else action.annotations,
+        originals={} if isinstance(action, Evict) else action.plan.originals,
+        annotations={} if isinstance(action, Evict) else action.plan.annotations,
     )
 
 

@@ -17,6 +17,7 @@ LABEL_ANNOTATION = "roles.trimtab.dev/label"
 OTHERS_ANNOTATION = "roles.trimtab.dev/others"
 """The value of that label on the other pods; without it they do not have the label."""
 DEFAULT_LABEL = "role=leader"
+_LONGEST_HOST_NAME = 63
 
 
 @dataclass(frozen=True, order=True)
@@ -69,10 +70,19 @@ def declaration_of(pod: Pod) -> Declaration | Malformed | None:
 def holder_among(pods: Iterable[Pod], identity: str) -> Pod | None:
     """Return the pod that holds the Lease: leader election names it, alone or followed by `_` and a unique part.
 
-    No pod name holds an underscore, so there is never a second candidate.
+    No pod name holds an underscore. client-go takes the host name, which the kubelet cuts to 63 characters: of a pod with
+    a longer name only those are there. Two pods with the same ones cannot be told apart, and none of them is the holder.
     """
     name = identity.partition("_")[0]
-    return next((pod for pod in pods if name and pod.name == name and not pod.is_finished), None)
+    running = [pod for pod in pods if name and not pod.is_finished]
+    named = [pod for pod in running if pod.name == name]
+    found = named or [pod for pod in running if host_name(pod.name) == name]
+    return found[0] if len(found) == 1 else None
+
+
+def host_name(pod: str) -> str:
+    """Return the host name that the kubelet gives a pod of this name."""
+    return pod if len(pod) <= _LONGEST_HOST_NAME else pod[:_LONGEST_HOST_NAME].rstrip("-.")
 
 
 def plan_roles(

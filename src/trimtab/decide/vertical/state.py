@@ -44,7 +44,7 @@ class Attribution:
     """Who a pod belongs to, as the control function says."""
 
     receivers: tuple[str, ...] = ()
-    """VPAs that learn from the pod, by `namespace/name`: the one that controls it first, then those in mode Off."""
+    """VPAs that learn from the pod, by `namespace/name`: the one that controls it first, then the one in mode Off that would."""
     matched: tuple[str, ...] = ()
     """VPAs whose target and scope match the pod, in control or not."""
     partition: str = ""
@@ -128,6 +128,8 @@ class ClusterState:
         self._namespaces: dict[str, Namespace] = {}
         self._receivers: dict[AggregateKey, tuple[str, ...]] = {}
         self._set_aside: dict[tuple[str, str], dict[str, Aggregate]] = {}
+        """Loaded history by VPA and selector, of VPAs whose selector changed and of deleted ones."""
+        self._missing: set[tuple[str, str]] = set()
 
     def add_or_update_pod(
         self,
@@ -314,6 +316,26 @@ class ClusterState:
         state.drop_all()
         self._release(state.initial)
         return None
+
+    def retire_vpa(self, key: str) -> None:
+        """Forget a VPA that was deleted; its loaded history waits an hour or two, should it be made again."""
+        state = self.vpas.get(key)
+        if state is not None:
+            self._set_history_aside(state)
+            self.delete_vpa(key)
+
+    def release_retired(self) -> None:
+        """Give up history that was set aside, of VPAs that were missing at the last call, too."""
+        missing = {owner for owner in self._set_aside if owner[0] not in self.vpas}
+        for owner in missing & self._missing:
+            self._release(self._set_aside.pop(owner))
+        self._missing = missing - self._missing
+
+    def forget_labels(self) -> None:
+        """Forget the label sets that no pod and no aggregate has."""
+        used = {key.labels for key in self.aggregates}
+        used.update(pod.label_set for pod in self.pods.values() if pod.label_set is not None)
+        self.labels = {text: labels for text, labels in self.labels.items() if text in used}
 
     @staticmethod
     def _release(history: dict[str, Aggregate]) -> None:

@@ -13,11 +13,20 @@ from datetime import datetime
 from trimtab.decide.vertical.actions import Action, Outcome, UpdateEvent, Verdict
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, controlling_vpa, new_conflicts
+from trimtab.decide.vertical.controllers import ControllerKey
+from trimtab.decide.vertical.ledger import WAITING, phase_of
 from trimtab.decide.vertical.loop_state import LoopContext, LoopState
 from trimtab.decide.vertical.observation import NamespaceRanges, Observation
+from trimtab.decide.vertical.progress import tell_progress
+from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, read_note
+from trimtab.decide.vertical.resize_request import take_back
+from trimtab.decide.vertical.unboost import unboost
 from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.vpa_update import Step, VPAUpdate
 from trimtab.model.gates import FeatureGates
+from trimtab.model.meta import ObjectMeta
+from trimtab.model.pod import Pod
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 _DEFAULT_GATES = FeatureGates()
 
@@ -29,6 +38,10 @@ class UpdateResult:
     state: UpdaterState
     events: tuple[UpdateEvent, ...]
     verdicts: tuple[Verdict, ...]
+    short_of_budget: frozenset[ControllerKey] = frozenset()
+    """Creators of which a pod with a role waits until another pod is up again."""
+    again_at: datetime | None = None
+    """When something is due before the next loop; None if nothing is."""
 
 
 UpdateLoop = Generator[Action, Outcome, UpdateResult]
@@ -50,7 +63,13 @@ def update_loop(
     context = LoopContext(observation, now, settings, gates, compat, live, ranges)
     loop = LoopState(context, state)
     yield from _run(context, loop)
-    return UpdateResult(loop.frozen(), tuple(loop.events), tuple(loop.verdicts.values()))
+    return UpdateResult(
+        loop.frozen(),
+        tuple(loop.events),
+        tuple(loop.verdicts.values()),
+        frozenset(loop.short_of_budget),
+        loop.again_at,
+    )
 
 
 def drive(loop: UpdateLoop, perform: Callable[[Action], Outcome]) -> UpdateResult:
@@ -65,36 +84,54 @@ def drive(loop: UpdateLoop, perform: Callable[[Action], Outcome]) -> UpdateResul
 
 
 def _run(context: LoopContext, loop: LoopState) -> Step:
-    updates = _assign(context, loop)
+    updates, loose = _assign(context, loop)
+    if context.compat.disruptions_last_until_ready:
+        tell_progress(loop)
     loop.count(context.live)
     loop.judge_trials({pod.metadata.key: key for key, update in updates.items() for pod in update.pods})
     # Roles before the rest: a new leader should not wait for the shared budget behind its followers. Then by
     # name, so that the same cluster gives the same actions.
     for update in sorted(updates.values(), key=lambda update: (-update.claim.level, update.claim.key)):
         yield from update.run()
+    yield from unboost(context, loop)
+    for pod in loose:
+        yield from _take_back_loose(pod, loop)
 
 
-def _assign(context: LoopContext, loop: LoopState) -> dict[str, VPAUpdate]:
-    """Give each live pod to the VPA that controls it."""
+def _take_back_loose(pod: Pod, loop: LoopState) -> Step:
+    """Take back a request of ours that waits on a pod which no VPA controls any more."""
+    note = read_note(pod)
+    if not note.is_asked_of(pod) or phase_of(pod, loop.context.now) not in WAITING:
+        return
+    namespace, _, name = note.vpa.partition("/")
+    asking = VerticalPodAutoscaler(metadata=ObjectMeta(name=name, namespace=namespace))
+    yield from take_back(pod, asking, f"VPA {note.vpa} does not control it any more", loop)
+
+
+def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VPAUpdate], list[Pod]]:
+    """Give each live pod to the VPA that controls it; return also those that no VPA controls."""
     observation = context.observation
     ignored = frozenset(context.settings.ignored_namespaces)
     index = observation.index(context.gates, context.compat).for_updater()
     owners = observation.owners()
     updates: dict[str, VPAUpdate] = {}
     conflicts: list[Conflict] = []
+    loose: list[Pod] = []
     for pod in context.live:
         if pod.metadata.namespace in ignored:
-            loop.leave(pod, None, f"namespace {pod.metadata.namespace} is ignored")
+            loop.leave(pod, None, f"no pod of namespace {pod.metadata.namespace} is changed")
             continue
         control = controlling_vpa(pod, index, owners, observation.nodes)
         conflicts.extend(control.conflicts)
         if control.claim is None:
             loop.leave(pod, None, control.reason)
+            if context.compat.disruptions_last_until_ready and NOTE_ANNOTATION in pod.metadata.annotations:
+                loose.append(pod)
         else:
             update = updates.setdefault(control.claim.key, VPAUpdate(control.claim, context, loop))
             update.pods.append(pod)
     _warn(loop, conflicts)
-    return updates
+    return updates, loose
 
 
 def _warn(loop: LoopState, conflicts: Iterable[Conflict]) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from trimtab.decide.vertical.brake import NO_BRAKES, BrakeSettings, BrakeState
 from trimtab.decide.vertical.eligibility import UpdateThresholds
+from trimtab.decide.vertical.ledger import Requested
 from trimtab.model.vpa.types import RecommendedPodResources
 from trimtab.model.wire import Wire
 
@@ -24,6 +25,8 @@ class UpdaterState(Wire):
     """By pod `namespace/name`: when a resize under way was first seen."""
     infeasible: dict[str, Infeasible] = msgspec.field(default_factory=dict)
     """By pod uid."""
+    requested: dict[str, Requested] = msgspec.field(default_factory=dict)
+    """Resizes and evictions that are not done, by pod uid."""
     brake: BrakeState = BrakeState()
     conflicts_told: tuple[tuple[str, str, str], ...] = ()
     """Pairs of VPAs whose scopes overlap on a pod, for which both were warned already."""

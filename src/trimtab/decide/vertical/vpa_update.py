@@ -3,11 +3,9 @@
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
-from trimtab.decide.vertical.actions import Action, Evict, Outcome, Resize
-from trimtab.decide.vertical.boost import BoostError
+from trimtab.decide.vertical.actions import Action, Evict, Outcome
 from trimtab.decide.vertical.brake import after_refusal
-from trimtab.decide.vertical.budget import Membership, membership
-from trimtab.decide.vertical.cap import cap_for_pod
+from trimtab.decide.vertical.budget import Membership, is_boosted, membership
 from trimtab.decide.vertical.control import DRIVING_MODES, Claim
 from trimtab.decide.vertical.currency import is_recommendation_current
 from trimtab.decide.vertical.eligibility import (
@@ -19,30 +17,33 @@ from trimtab.decide.vertical.eligibility import (
     judge,
     oom_threshold,
 )
+from trimtab.decide.vertical.in_place_step import RATE_LIMITED, InPlaceStep
 from trimtab.decide.vertical.inplace import (
-    Answer,
-    InPlaceDecision,
-    InPlaceRequest,
+    PATIENCE,
     Standing,
     can_evict,
-    decide_in_place,
 )
-from trimtab.decide.vertical.loop_state import POD, VPA, LoopContext, LoopState
-from trimtab.decide.vertical.patches import Operation, in_place_annotations
+from trimtab.decide.vertical.ledger import kubelet_message, phase_of
+from trimtab.decide.vertical.limits_in_use import LIMIT_DUE, is_limit_due
+from trimtab.decide.vertical.loop_state import NO_BUDGET, POD, VPA, LoopContext, LoopState
+from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.priority import update_priority
-from trimtab.decide.vertical.resize import resize_operations
-from trimtab.decide.vertical.sizing import size_pod
+from trimtab.decide.vertical.resize import size_running_pod
+from trimtab.decide.vertical.returns import take_back_all, take_back_unwanted
+from trimtab.decide.vertical.sizing import Sizing
+from trimtab.decide.vertical.unboost import BOOSTED, is_spared
 from trimtab.decide.vertical.updater_state import Infeasible
+from trimtab.decide.vertical.upstream_step import UpstreamInPlaceStep
 from trimtab.model.pod import Pod
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 Step = Generator[Action, Outcome, None]
+_DEEDS = {
+    Outcome.DONE: "evicted",
+    Outcome.WOULD: "would evict",
+    Outcome.UNKNOWN: "eviction not answered",
+}
 _IN_PLACE_MODES = frozenset({UpdateMode.IN_PLACE, UpdateMode.IN_PLACE_OR_RECREATE})
-_NO_BUDGET = "its group cannot spare another pod now"
-_SKIPPED = (
-    "Previously recorded in-place update was infeasible, current recommendation is not lower than previous, "
-    "skipping resize"
-)
 
 
 def effective_mode(claim: Claim, context: LoopContext) -> str:
@@ -63,6 +64,7 @@ class VPAUpdate:
     pods: list[Pod] = field(default_factory=list)
     members: Membership = field(default_factory=lambda: Membership({}))
     mode: str = ""
+    _sizings: dict[tuple[object, ...], Sizing] = field(default_factory=dict)
 
     @property
     def vpa(self) -> VerticalPodAutoscaler:
@@ -75,7 +77,9 @@ class VPAUpdate:
         self.mode = effective_mode(self.claim, context)
         if unfit := self._unfit():
             for pod in self.pods:
-                self._leave(pod, unfit)
+                self.leave(pod, unfit)
+            if forbids := self._forbids_changes():
+                yield from take_back_all(self, forbids)
             return
         if not context.compat.budget_is_shared:
             self.state.count(self.pods)
@@ -87,7 +91,13 @@ class VPAUpdate:
             known=self.state.groups,
             compat=context.compat,
         )
-        yield from self._in_place() if is_in_place else self._evict_all(self._evictable())
+        if is_in_place and context.compat.disruptions_last_until_ready:
+            yield from InPlaceStep(self).run()
+        elif is_in_place:
+            yield from UpstreamInPlaceStep(self).run()
+        else:
+            returned = yield from take_back_unwanted(self)
+            yield from self.evict_all(self._evictable(returned))
 
     def _required(self) -> int:
         policy = self.vpa.spec.update_policy
@@ -97,15 +107,21 @@ class VPAUpdate:
 
     def _unfit(self) -> str:
         """Say why nothing is done for this VPA in this loop; empty if something may be."""
+        if forbids := self._forbids_changes():
+            return forbids
+        if self.context.compat.needs_current_recommendation and not is_recommendation_current(self.claim):
+            return "the recommendation was learnt under another target or scope"
+        return ""
+
+    def _forbids_changes(self) -> str:
+        """Say why no running pod of this VPA may change; empty if some may."""
         if self.mode not in DRIVING_MODES:
             return f"update mode {self.mode} changes no running pod"
         if self.mode == UpdateMode.IN_PLACE and not self.context.gates.in_place:
             return "mode InPlace needs feature gate InPlace"
-        if self.context.compat.needs_current_recommendation and not is_recommendation_current(self.vpa):
-            return "the recommendation is older than the VPA's present specification"
         return ""
 
-    def _candidates(self, pods: Iterable[Pod]) -> tuple[Candidate, ...]:
+    def candidates(self, pods: Iterable[Pod]) -> tuple[Candidate, ...]:
         """Return the pods that should change, most urgent first."""
         chosen = [candidate for pod in pods if (candidate := self._candidate(pod)) is not None]
         policy = self.vpa.spec.update_policy
@@ -115,170 +131,149 @@ class VPAUpdate:
             if admits_eviction(candidate.pod, candidate.recommendation, requirements):
                 admitted.append(candidate)
             else:
-                self._leave(candidate.pod, "the VPA's evictionRequirements are not met")
+                self.leave(candidate.pod, "the VPA's evictionRequirements are not met")
         return tuple(admitted)
 
     def _candidate(self, pod: Pod) -> Candidate | None:
         context = self.context
-        capped = cap_for_pod(self.vpa, pod, context.ranges.of(pod.metadata.namespace), context.compat)
-        earlier = self._infeasible_for(pod) if self.mode == UpdateMode.IN_PLACE else None
-        if earlier is not None and not is_lower_anywhere(earlier.recommendation, capped.recommendation):
-            self._leave(pod, "an earlier resize was infeasible and nothing is lower now")
+        if is_boosted(pod) and is_spared(self.claim, context):
+            self.leave(pod, BOOSTED)
             return None
-        priority = update_priority(pod, capped.recommendation)
+        sizing = self.sizing(pod)
+        if sizing.refusal:
+            self.leave(pod, sizing.refusal)
+            return None
+        capped = sizing.recommendation
+        earlier = self.infeasible_for(pod) if self.mode == UpdateMode.IN_PLACE else None
+        if earlier is not None and not is_lower_anywhere(earlier.recommendation, capped):
+            self.leave(pod, "an earlier resize was infeasible and nothing is lower now")
+            return None
+        priority = update_priority(pod, capped)
         thresholds = context.settings.thresholds
         threshold = oom_threshold(self.vpa, thresholds.evict_after_oom, context.gates)
         is_quick_oom = has_quick_oom(pod, self.vpa, context.now, threshold)
         found = judge(pod, priority, is_quick_oom=is_quick_oom, now=context.now, thresholds=thresholds)
         if found.is_eligible:
-            return Candidate(pod, priority, capped.recommendation, found.reason)
-        self._leave(pod, found.reason)
+            return Candidate(pod, priority, capped, found.reason, is_urgent=is_quick_oom)
+        if context.compat.disruptions_last_until_ready and is_limit_due(pod, sizing, context.now):
+            return Candidate(pod, priority, capped, LIMIT_DUE)
+        self.leave(pod, f"{found.reason}; {sizing.note}" if sizing.note else found.reason)
         return None
 
-    def _infeasible_for(self, pod: Pod) -> Infeasible | None:
+    def sizing(self, pod: Pod) -> Sizing:
+        """Return what the VPA gives to a pod; pods of one template share the answer, as they share their spec."""
+        spec, compat = pod.spec, self.context.compat
+        parts = (spec.containers, spec.init_containers, spec.resources)
+        originals = pod.metadata.annotations.get(ORIGINALS_ANNOTATION)
+        key = (*map(id, parts), originals) if compat.ratio_is_the_users else (id(pod),)
+        if key not in self._sizings:
+            ranges = self.context.ranges.of(pod.metadata.namespace)
+            self._sizings[key] = size_running_pod(pod, self.vpa, ranges, compat)
+        return self._sizings[key]
+
+    def infeasible_for(self, pod: Pod) -> Infeasible | None:
+        """Return what was found infeasible for a pod."""
         found = self.state.infeasible.get(pod.metadata.uid)
         if found is not None and self.context.compat.infeasible_is_per_vpa and found.vpa != self.claim.key:
             return None
         return found
 
-    def _standing(self, pod: Pod) -> Standing:
+    def standing(self, pod: Pod) -> Standing:
+        """Return a pod's place in its group."""
         creator = self.members.creators.get(pod.metadata.key)
         if creator is None:
             return Standing(False, None)
         return Standing(True, self.state.groups.get(creator), creator in self.members.below_minimum)
 
-    def _in_place(self) -> Step:
-        possible = [pod for pod in self.pods if self._is_possible(pod)]
-        failed: list[Candidate] = []
-        for candidate in self._candidates(possible):
-            answer = self._decide(candidate.pod)
-            if answer.decision is InPlaceDecision.EVICT:
-                failed.append(candidate)
-            elif self._goes_on(candidate.pod, answer):
-                is_done = yield from self._resize(candidate, answer)
-                if not is_done and self.mode == UpdateMode.IN_PLACE_OR_RECREATE:
-                    failed.append(candidate)
-        yield from self._evict_all(failed)
-
-    def _is_possible(self, pod: Pod) -> bool:
-        """Return whether a pod is worth looking at for a resize; says why if not."""
-        answer = self._decide(pod)
-        self._leave(pod, answer.reason)
-        if answer.decision is InPlaceDecision.INFEASIBLE_CACHED:
-            self.state.tell(POD, pod.metadata.key, "InPlaceResizeSkipped", _SKIPPED)
-            return False
-        if answer.decision is InPlaceDecision.APPROVED:
-            return True
-        if answer.decision is InPlaceDecision.EVICT:
-            return self.mode == UpdateMode.IN_PLACE_OR_RECREATE
-        return self.mode == UpdateMode.IN_PLACE
-
-    def _decide(self, pod: Pod) -> Answer:
-        key, earlier = pod.metadata.key, self._infeasible_for(pod)
-        request = InPlaceRequest(
-            pod=pod,
-            mode=self.mode,
-            standing=self._standing(pod),
-            recommendation=self.vpa.status.recommendation,
-            infeasible=earlier.recommendation if earlier else None,
-            first_seen=self.state.resizes_seen.get(key),
-            is_mode_allowed=self.context.gates.in_place,
-            skips_budget=self.context.settings.skips_budget_in_place,
-        )
-        answer = decide_in_place(request, self.context.now)
-        if answer.first_seen is not None:
-            self.state.resizes_seen[key] = answer.first_seen
-        return answer
-
-    def _goes_on(self, pod: Pod, answer: Answer) -> bool:
-        if answer.decision is InPlaceDecision.INFEASIBLE:
-            self._remember_infeasible(pod)
-            return True
-        if answer.decision is InPlaceDecision.DEFERRED:
-            self._leave(pod, answer.reason)
-            # Upstream sends a resize in mode InPlace all the same, beyond the budget (surprise 26).
-            return self.mode == UpdateMode.IN_PLACE and not self.context.compat.in_place_waits
-        return answer.decision is InPlaceDecision.APPROVED
-
-    def _remember_infeasible(self, pod: Pod) -> None:
+    def remember_infeasible(self, pod: Pod) -> None:
+        """Remember that the node cannot hold what is recommended."""
         found = self.vpa.status.recommendation
         if found is not None:
             self.state.infeasible[pod.metadata.uid] = Infeasible(vpa=self.claim.key, recommendation=found)
 
-    def _resize(self, candidate: Candidate, answer: Answer) -> Generator[Action, Outcome, bool]:
-        """Resize one pod; False if it failed, so that the pod may be evicted instead."""
-        pod = candidate.pod
-        creator = self.members.creators.get(pod.metadata.key)
-        operations = self._resize_operations(pod) if creator else []
-        if not operations or creator is None:
-            self._leave(
-                pod, "its containers already ask for what is recommended" if creator else answer.reason
-            )
-            # Nothing to send is a failure upstream, which then evicts; to us there is nothing to do.
-            return self.context.compat.resizes_only_changes
-        annotations = tuple(in_place_annotations(pod))
-        outcome = yield Resize(pod, self.vpa, tuple(operations), annotations, candidate.reason)
-        if outcome is Outcome.DONE:
-            message = "Pod was resized in place by VPA Updater."
-            self.state.tell(POD, pod.metadata.key, "InPlaceResizedByVPA", message)
-            self.state.resized(creator)
-            self.state.note(pod, self.claim.key, "resized", candidate.reason)
-            return True
-        if outcome is Outcome.INFEASIBLE and self.mode == UpdateMode.IN_PLACE:
-            self._remember_infeasible(pod)
-        self.state.note(pod, self.claim.key, "resize failed", candidate.reason)
+    def refused(self, pod: Pod, refusal: str) -> bool:
+        """Say why a resize is not even sent; False, so that the pod may be evicted instead."""
+        self.leave(pod, refusal)
+        if self.mode == UpdateMode.IN_PLACE:
+            message = f"Pod cannot be resized in place: {refusal}"
+            self.state.tell(POD, pod.metadata.key, "InPlaceResizeSkipped", message)
         return False
 
-    def _resize_operations(self, pod: Pod) -> list[Operation]:
-        context = self.context
-        sizing = size_pod(pod, self.vpa, context.ranges.of(pod.metadata.namespace), context.compat)
-        try:
-            return resize_operations(pod, self.vpa, sizing.containers, context.now, context.compat)
-        except BoostError:
-            return []
-
-    def _evictable(self) -> tuple[Candidate, ...]:
+    def _evictable(self, returned: frozenset[str]) -> tuple[Candidate, ...]:
         possible = []
         for pod in self.pods:
-            if self._may_evict(pod):
+            if pod.metadata.key in returned:
+                continue
+            if self.context.compat.disruptions_last_until_ready or self._may_evict(pod):
                 possible.append(pod)
             else:
-                self._leave(pod, _NO_BUDGET)
-        return self._candidates(possible)
+                self.leave(pod, NO_BUDGET)
+        return self.candidates(possible)
 
-    def _may_evict(self, pod: Pod) -> bool:
+    def _may_evict(self, pod: Pod, *, is_urgent: bool = False) -> bool:
+        if self.context.compat.disruptions_last_until_ready:
+            return not self._eviction_hindrance(pod, is_urgent=is_urgent)
         key = pod.metadata.key
         seen = self.state.resizes_seen.get(key)
-        is_allowed, seen = can_evict(pod, self._standing(pod), seen, self.context.now)
+        is_allowed, seen = can_evict(pod, self.standing(pod), seen, self.context.now)
         if seen is not None:
             self.state.resizes_seen[key] = seen
         return is_allowed
 
-    def _evict_all(self, candidates: Iterable[Candidate]) -> Step:
+    def _eviction_hindrance(self, pod: Pod, *, is_urgent: bool) -> str:
+        """Say why a pod cannot be evicted now; empty if it can."""
+        standing = self.standing(pod)
+        if not standing.is_member or (standing.is_below_minimum and pod.status.phase != "Pending"):
+            return "its group is unknown or below the minimum of replicas"
+        if self.mode not in _IN_PLACE_MODES and (waits := self._waits_for_resize(pod)):
+            return waits
+        creator = self.members.creators[pod.metadata.key]
+        return self.state.hindrance(pod, creator, restarts=True, is_urgent=is_urgent)
+
+    def _waits_for_resize(self, pod: Pod) -> str:
+        """Say that a resize of another origin is under way; it has its time before the pod is evicted."""
+        phase = phase_of(pod, self.context.now)
+        patience = PATIENCE.get(phase)
+        if patience is None or self.state.waited(pod) > patience:
+            return ""
+        return f"a resize is under way: {kubelet_message(pod) or phase}"
+
+    def evict_all(self, candidates: Iterable[Candidate]) -> Step:
+        """Evict pods as far as budget and brakes allow."""
         for candidate in candidates:
             pod = candidate.pod
-            if not self._may_evict(pod):
-                self._leave(pod, _NO_BUDGET)
+            if not self._may_evict(pod, is_urgent=candidate.is_urgent):
+                self.leave(pod, self._why_not_evicted(candidate))
             elif braked := self.state.braked(pod, self.members.creators[pod.metadata.key]):
-                self._leave(pod, braked)
+                self.leave(pod, braked)
             else:
                 outcome = yield Evict(pod, self.vpa, candidate.reason)
                 self._after_evicting(candidate, outcome)
 
+    def _why_not_evicted(self, candidate: Candidate) -> str:
+        if not self.context.compat.disruptions_last_until_ready:
+            return NO_BUDGET
+        return self._eviction_hindrance(candidate.pod, is_urgent=candidate.is_urgent)
+
     def _after_evicting(self, candidate: Candidate, outcome: Outcome) -> None:
         pod, state = candidate.pod, self.state
-        if outcome is not Outcome.DONE:
+        if outcome is Outcome.LATER:
+            self.leave(pod, RATE_LIMITED)
+            return
+        if not outcome.is_charged:
             state.note(pod, self.claim.key, "eviction failed", candidate.reason)
-            if outcome is Outcome.REFUSED:
+            if outcome in (Outcome.REFUSED, Outcome.UNREPLACEABLE):
                 brakes = self.context.settings.brake
                 state.brake = after_refusal(state.brake, pod.metadata.uid, self.context.now, brakes)
             return
-        message = "Pod was evicted by VPA Updater to apply resource recommendation."
-        state.tell(POD, pod.metadata.key, "EvictedByVPA", message)
-        message = f"VPA Updater evicted Pod {pod.name} to apply resource recommendation."
-        state.tell(VPA, self.claim.key, "EvictedPod", message)
-        state.note(pod, self.claim.key, "evicted", candidate.reason)
-        state.evicted(pod, self.members.creators[pod.metadata.key])
+        if outcome is Outcome.DONE:
+            message = "Pod was evicted by VPA Updater to apply resource recommendation."
+            state.tell(POD, pod.metadata.key, "EvictedByVPA", message)
+            message = f"VPA Updater evicted Pod {pod.name} to apply resource recommendation."
+            state.tell(VPA, self.claim.key, "EvictedPod", message)
+        state.note(pod, self.claim.key, _DEEDS[outcome], candidate.reason)
+        state.evicted(pod, self.members.creators[pod.metadata.key], self.claim.key)
 
-    def _leave(self, pod: Pod, reason: str) -> None:
+    def leave(self, pod: Pod, reason: str) -> None:
+        """Say why nothing is done with a pod."""
         self.state.leave(pod, self.claim.key, reason)

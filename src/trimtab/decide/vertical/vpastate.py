@@ -46,6 +46,8 @@ class VPAState:
         """Why the VPA can do nothing now, as its condition ConfigUnsupported says; its recommendation then stays."""
         self.conditions: dict[str, Condition] = {}
         self.recommendation: RecommendedPodResources | None = None
+        self.selector_hash: str | None = None
+        """What the recommendation is learnt under; written beside it."""
 
     @property
     def update_mode(self) -> str | None:
@@ -126,6 +128,15 @@ class VPAState:
             VPAConditionType.RECOMMENDATION_PROVIDED, self.has_recommendation, reason, message, now_ns
         )
 
+    def set_no_node_fits(self, message: str, now_ns: int) -> None:
+        """Say that no node could hold a pod of the recommended size; an empty message takes that back."""
+        if message:
+            self.set_condition(
+                VPAConditionType.NO_NODE_FITS, True, VPAConditionType.NO_NODE_FITS, message, now_ns
+            )
+        else:
+            self.conditions.pop(VPAConditionType.NO_NODE_FITS, None)
+
     def set_condition(self, kind: str, is_true: bool, reason: str, message: str, now_ns: int) -> None:
         """Set a condition; its transition time moves only when its status does."""
         status = "True" if is_true else "False"
@@ -141,6 +152,7 @@ class VPAState:
             recommendation=self.recommendation,
             conditions=tuple(self.conditions[kind] for kind in sorted(self.conditions)),
             observed_generation=self.vpa.metadata.generation,
+            observed_selector_hash=self.selector_hash,
         )
 
 

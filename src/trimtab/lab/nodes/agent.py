@@ -12,7 +12,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache import Change, Delta
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.members import Members
-from trimtab.lab.nodes.lifecycle import Step, Timing, next_step
+from trimtab.lab.nodes.lifecycle import Step, Timing, next_step, page_cache
 from trimtab.lab.nodes.pool import NodePool, register_nodes
 from trimtab.lab.nodes.resize import PENDING, Surroundings, resize_step, wants_resize
 from trimtab.lab.nodes.room import Amount, allocatable, allocated_to
@@ -22,6 +22,7 @@ from trimtab.lab.workloads.kinds import RunNode, RunPod
 from trimtab.lab.workloads.mirror import Key, Mirror
 from trimtab.lab.workloads.podstate import is_ready
 from trimtab.lab.workloads.queue import WorkQueue
+from trimtab.model.times import ZERO_TIME
 
 SAMPLE_SECONDS = 15.0
 """How often pods are measured: metrics-server's default resolution."""
@@ -114,9 +115,14 @@ class NodeAgent:
 
     def _retry_deferred(self, node: str) -> None:
         """Look again at resizes that had to wait for room on a node."""
-        for pod in self.scheduler.pods_on(node):
-            if pod.status.condition(PENDING) is not None:
-                self.queue.add((pod.metadata.namespace, pod.metadata.name))
+        waiting = [
+            (found.last_transition_time or ZERO_TIME, pod)
+            for pod in self.scheduler.pods_on(node)
+            if (found := pod.status.condition(PENDING)) is not None
+        ]
+        # Whoever waits longest comes first, as under a kubelet.
+        for _, pod in sorted(waiting, key=lambda entry: (entry[0], entry[1].metadata.key)):
+            self.queue.add((pod.metadata.namespace, pod.metadata.name))
 
     async def reconcile(self, key: Key) -> None:
         """Take the next step in the life of one pod."""
@@ -150,8 +156,17 @@ class NodeAgent:
             for other in self.scheduler.pods_on(pod.spec.node_name)
             if other.metadata.uid != pod.metadata.uid and not other.is_finished
         ]
-        around = Surroundings(allocatable(node), sum(others, Amount()), self.samples.memory(pod))
+        around = Surroundings(allocatable(node), sum(others, Amount()), self._memory(pod))
         return resize_step(pod, around, timing, self._clock.now())
+
+    def _memory(self, pod: RunPod) -> dict[str, int]:
+        """Return the bytes that each container holds, page cache included, which its limit bounds."""
+        used, cache = self.samples.memory(pod), page_cache(pod)
+        for one in pod.status.container_statuses:
+            limit = one.resources.limits.get("memory") if one.resources is not None else None
+            held = used.get(one.name, 0) + cache
+            used[one.name] = held if limit is None else min(held, limit.value())
+        return used
 
     async def _write(self, pod: RunPod, step: Step) -> None:
         try:

@@ -18,6 +18,7 @@ from trimtab.model.pod import (
     ContainerStateTerminated,
     ContainerStateWaiting,
 )
+from trimtab.model.quantity import Quantity
 from trimtab.model.wire import Wire
 
 PREFIX = "lab.trimtab.dev/"
@@ -211,6 +212,15 @@ def _is_waiting(one: RunContainerStatus) -> bool:
 
 def _containers(pod: RunPod) -> tuple[RunContainerStatus, ...]:
     return pod.status.container_statuses
+
+
+def page_cache(pod: RunPod) -> int:
+    """Return the bytes of page cache that each container holds beyond its working set, by `page-cache`."""
+    text = pod.metadata.annotations.get(PREFIX + "page-cache")
+    try:
+        return 0 if text is None else Quantity.parse(text).value()
+    except ValueError:
+        return 0
 
 
 def _number(pod: RunPod, name: str) -> float | None:

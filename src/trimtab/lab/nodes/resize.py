@@ -3,7 +3,7 @@
 The spec holds what is wanted, `allocatedResources` what the node granted, `resources` what the container runs with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,7 +16,8 @@ from trimtab.lab.nodes.statusbody import pod_status
 from trimtab.lab.workloads.kinds import RunContainer, RunContainerStatus, RunPod
 from trimtab.lab.workloads.statuses import condition
 from trimtab.model import wire
-from trimtab.model.pod import ContainerState, ContainerStateRunning, ContainerStateTerminated
+from trimtab.model.meta import Condition
+from trimtab.model.pod import ContainerState, ContainerStateRunning, ContainerStateTerminated, PodCondition
 from trimtab.model.resources import ResourceRequirements
 
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
@@ -35,7 +36,10 @@ _OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a node has, what its other pods were granted, and what the pod's containers use (bytes of memory)."""
+    """What a node has, what its other pods were granted, and what the pod's containers use.
+
+    `memory` is in bytes and includes page cache, as the usage by which a kubelet decides does.
+    """
 
     capacity: Amount
     others: Amount
@@ -64,12 +68,12 @@ def resize_step(pod: RunPod, around: Surroundings, timing: Timing, now: datetime
     if is_granted and progress is not None and pod.status.condition(PENDING) is None:
         since = progress.last_transition_time or now
         wait = (since + timedelta(seconds=timing.resize_seconds) - now).total_seconds()
-        return Step(wait=wait) if wait > 0 else _carry_out(pod, around, now)
+        return Step(wait=wait) if wait > 0 else _carry_out(pod, around, timing, now)
     refusal = _refusal(pod, around)
     if refusal is not None:
         return _refuse(pod, refusal, now)
     granted = [replace(one, allocated_resources=_spec(pod, one).resources.requests) for one in _statuses(pod)]
-    going = condition((), IN_PROGRESS, holds=True, now=now)
+    going = _condition(pod, (), IN_PROGRESS, now)
     return Step(pod_status(pod, granted, now, [*_others(pod), going]))
 
 
@@ -105,35 +109,60 @@ def _named(amount: Amount, name: str) -> int:
 def _refuse(pod: RunPod, refusal: tuple[str, str], now: datetime) -> Step:
     reason, message = refusal
     known = pod.status.condition(PENDING)
-    if known is not None and (known.reason, known.message) == refusal:
+    if known is not None and (known.reason, known.message) == refusal and _is_about(pod, known):
         return Step()
-    pending = condition(pod.status.conditions, PENDING, holds=True, reason=reason, message=message, now=now)
+    pending = _condition(pod, pod.status.conditions, PENDING, now, reason, message)
     return Step(pod_status(pod, _statuses(pod), now, [*_others(pod), pending]))
 
 
-def _carry_out(pod: RunPod, around: Surroundings, now: datetime) -> Step:
-    for one in _statuses(pod):
-        limit = _spec(pod, one).resources.limits.get("memory")
-        before = one.resources.limits.get("memory") if one.resources is not None else None
-        used = around.memory.get(one.name, 0)
-        if limit is not None and limit != before and limit.value() < used:
-            return _cannot_shrink(pod, one.name, limit.value(), used, now)
-    resized = [_resized(pod, one, now) for one in _statuses(pod)]
+def _carry_out(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> Step:
+    if in_use := list(_limits_in_use(pod, around.memory)):
+        return _cannot_shrink(pod, in_use, now)
+    resized = [_resized(pod, one, timing, now) for one in _statuses(pod)]
     return Step(pod_status(pod, resized, now, _others(pod)))
 
 
-def _cannot_shrink(pod: RunPod, name: str, limit: int, used: int, now: datetime) -> Step:
-    message = f"cannot decrease memory limit of container {name} to {limit} bytes: it uses {used}"
+def _limits_in_use(pod: RunPod, memory: Mapping[str, int]) -> Iterator[str]:
+    """Yield what a kubelet says of each memory limit that would fall to the usage or below it."""
+    wanted = [one.resources.limits.get("memory") for one in pod.spec.containers]
+    given = [one.resources.limits.get("memory") if one.resources else None for one in _statuses(pod)]
+    used = sum(memory.values())
+    if all(wanted) and all(given):
+        limit, before = (sum(one.value() for one in limits if one) for limits in (wanted, given))
+        if limit < before and used >= limit:
+            yield f"attempting to set pod memory limit ({limit}) below current usage ({used})"
+    for one in _statuses(pod):
+        asked = _spec(pod, one).resources.limits.get("memory")
+        has = one.resources.limits.get("memory") if one.resources is not None else None
+        is_lower = asked is not None and (has is None or asked < has)
+        if asked is not None and is_lower and memory.get(one.name, 0) >= asked.value():
+            words = f"memory limit ({asked.value()}) below current usage ({memory[one.name]})"
+            yield f'attempting to set container "{one.name}" {words}'
+
+
+def _cannot_shrink(pod: RunPod, in_use: list[str], now: datetime) -> Step:
+    joined = in_use[0] if len(in_use) == 1 else f"[{', '.join(in_use)}]"
     known = pod.status.condition(IN_PROGRESS)
-    if known is not None and known.reason == "Error":
+    if known is not None and known.reason == "Error" and _is_about(pod, known):
         return Step(wait=RETRY_SECONDS)
-    failing = condition(
-        pod.status.conditions, IN_PROGRESS, holds=True, reason="Error", message=message, now=now
-    )
+    message = f"cannot decrease memory limits: {joined}"
+    failing = _condition(pod, pod.status.conditions, IN_PROGRESS, now, "Error", message)
     return Step(pod_status(pod, _statuses(pod), now, [*_others(pod), failing]), wait=RETRY_SECONDS)
 
 
-def _resized(pod: RunPod, one: RunContainerStatus, now: datetime) -> RunContainerStatus:
+def _condition(
+    pod: RunPod, known: Iterable[Condition], kind: str, now: datetime, reason: str = "", message: str = ""
+) -> Json:
+    """Return a condition about the pod's present spec."""
+    made = condition(known, kind, holds=True, reason=reason, message=message, now=now)
+    return {**made, "observedGeneration": pod.metadata.generation} if pod.metadata.generation else made
+
+
+def _is_about(pod: RunPod, known: PodCondition) -> bool:
+    return known.observed_generation in (None, pod.metadata.generation)
+
+
+def _resized(pod: RunPod, one: RunContainerStatus, timing: Timing, now: datetime) -> RunContainerStatus:
     container = _spec(pod, one)
     wanted = container.resources
     if one.resources == wanted:
@@ -145,6 +174,8 @@ def _resized(pod: RunPod, one: RunContainerStatus, now: datetime) -> RunContaine
     ended = ContainerStateTerminated(exit_code=KILLED, reason="Error", started_at=begun, finished_at=now)
     return replace(
         after,
+        ready=timing.ready_seconds <= 0,
+        started=timing.ready_seconds <= 0,
         restart_count=one.restart_count + 1,
         state=ContainerState(running=ContainerStateRunning(started_at=now)),
         last_state=ContainerState(terminated=ended),

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Literal
 
 from trimtab.lab.codec import JsonObject, decode
+from trimtab.model.hpa.selection_strategy import FIELD, PROPOSED
 
 Form = Literal[
     "object",
@@ -42,8 +43,11 @@ SPECIAL: dict[str, Form] = {
 }
 #: Fields that the seeds add to autoscaling/v2; the lab serves them as a future API server would.
 SEED_FIELDS: dict[str, dict[str, JsonObject]] = {
-    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": {"selectionStrategy": {"type": "string"}},
-    "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec": {"selectionStrategy": {"type": "string"}},
+    f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscalerSpec": {
+        FIELD: {"type": "string"},
+        PROPOSED: {"type": "string"},
+    }
+    for version in ("v1", "v2")
 }
 
 

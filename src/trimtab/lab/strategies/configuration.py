@@ -55,6 +55,20 @@ class SecretStrategy(DataStrategy):
         return {"type": text_at(obj, "type")}
 
 
+class LimitRangeStrategy(Strategy):
+    """LimitRanges: what is left open for containers follows from what is said."""
+
+    def default(self, obj: JsonObject) -> None:
+        """Take a maximum for the default limit, and that, or the minimum, for the default request."""
+        for item in obj.get("spec", {}).get("limits") or ():
+            if item.get("type") == "Container":
+                limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+                requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+                for field, amounts in (("default", limits), ("defaultRequest", requests)):
+                    if amounts:
+                        item[field] = amounts
+
+
 class LeaseStrategy(Strategy):
     """Leases."""
 

@@ -7,9 +7,11 @@ from trimtab.lab.errors import forbidden_field, invalid_value
 from trimtab.lab.strategies.base import Scene, Strategy, text_at
 from trimtab.lab.strategies.podspec import (
     containers_of,
+    default_pod_level_requests,
     default_pod_spec,
     default_requests,
     qos_class,
+    validate_pod_level,
     validate_pod_spec,
     validate_resources,
 )
@@ -39,6 +41,7 @@ class PodStrategy(Strategy):
         default_pod_spec(spec)
         spec.setdefault("enableServiceLinks", True)
         default_requests(spec)
+        default_pod_level_requests(spec)
 
     def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
         """Start as Pending, with what the default admission plugins add."""
@@ -144,17 +147,36 @@ def validate_resize(obj: JsonObject, old: JsonObject) -> list[FieldError]:
         if other is None:
             continue
         found += validate_resources(other.get("resources") or {}, f"spec.{place}.resources")
-        if _fixed_resources(container) != _fixed_resources(other):
-            found.append(forbidden_field(f"spec.{place}.resources", RESIZE_ONLY))
+        found += _removed(container, other, f"spec.{place}.resources")
+        if _fixed_resources(container) != _fixed_resources(other) or _has_claims(container):
+            found.append(forbidden_field("spec", RESIZE_ONLY))
         for field in ("resources", "resizePolicy"):
             container.pop(field, None)
             other.pop(field, None)
+    found += validate_pod_level(obj["spec"], "spec")
+    for spec in (before, after):
+        spec.pop("resources", None)
     if before != after:
         found.append(forbidden_field("spec", RESIZE_ONLY))
     seen = qos_class(obj["spec"])
     if not found and seen != (old.get("status", {}).get("qosClass") or qos_class(old["spec"])):
         found.append(invalid_value("spec", seen, "Pod QOS Class may not change as a result of resizing"))
     return found
+
+
+def _has_claims(container: JsonObject) -> bool:
+    # The server compares without claims, so that no resize of a container that has any is ever accepted.
+    return bool((container.get("resources") or {}).get("claims"))
+
+
+def _removed(before: JsonObject, after: JsonObject, path: str) -> list[FieldError]:
+    """Return the requests and limits that a resize would take away, which it may not."""
+    old, new = before.get("resources") or {}, after.get("resources") or {}
+    return [
+        forbidden_field(f"{path}.{kind}", f"resource {kind} cannot be removed")
+        for kind in ("requests", "limits")
+        if set(old.get(kind) or {}) - set(new.get(kind) or {})
+    ]
 
 
 def _fixed_resources(container: JsonObject) -> JsonObject:

@@ -3,10 +3,20 @@
 import re
 from collections.abc import Iterator
 
+from trimtab.decide.vertical import podrules
+from trimtab.decide.vertical.podrules import (
+    NO_LIMIT_RANGES,
+    SIZED,
+    Rule,
+    container_totals,
+    container_violations,
+    pod_violations,
+)
 from trimtab.lab.codec import JsonObject
-from trimtab.lab.errors import duplicate_value, invalid_value, required, unsupported_value
-from trimtab.model import names
+from trimtab.lab.errors import duplicate_value, forbidden_field, invalid_value, required, unsupported_value
+from trimtab.model import names, wire
 from trimtab.model.fielderror import FieldError
+from trimtab.model.pod import PodSpec
 from trimtab.model.quantity import Quantity, QuantityError
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -82,6 +92,45 @@ def default_requests(spec: JsonObject) -> None:
                 requests.setdefault(name, value)
 
 
+def default_pod_level_requests(spec: JsonObject) -> None:
+    """Give a pod with limits of its own the requests that it leaves out: its containers', else its limits."""
+    resources = spec.get("resources")
+    if not isinstance(resources, dict) or not resources.get("limits"):
+        return
+    try:
+        totals = container_totals(wire.convert(spec, PodSpec)).requests
+    except wire.WireError:
+        return  # validation says what is wrong
+    asked = {name: str(amount) for name, amount in totals.items() if name in SIZED}
+    limits = {name: amount for name, amount in resources["limits"].items() if name in SIZED}
+    resources["requests"] = {**limits, **asked, **(resources.get("requests") or {})}
+
+
+def validate_pod_level(spec: JsonObject, path: str) -> list[FieldError]:
+    """Return what is wrong with pod-level resources, and with containers that exceed them."""
+    resources = spec.get("resources")
+    if not isinstance(resources, dict):
+        return []
+    found = validate_resources(resources, f"{path}.resources")
+    if resources.get("claims"):
+        detail = "claims may not be set for Resources at pod-level"
+        found.append(forbidden_field(f"{path}.resources.claims", detail))
+    try:
+        typed = wire.convert(spec, PodSpec)
+    except wire.WireError:
+        return found
+    for violation in pod_violations(typed, NO_LIMIT_RANGES):
+        where = f"{path}.resources.requests[{violation.resource}]"
+        found.append(invalid_value(where, resources["requests"][violation.resource], violation.message))
+    for index, container in enumerate(typed.containers):
+        for violation in container_violations(container, typed, NO_LIMIT_RANGES):
+            if violation.rule is Rule.POD_LEVEL:
+                where = f"{path}.resources.containers[{index}][{violation.resource}].limits"
+                amount = str(container.resources.limits[violation.resource])
+                found.append(invalid_value(where, amount, violation.message))
+    return found
+
+
 def validate_pod_spec(spec: JsonObject, path: str) -> list[FieldError]:
     """Return what is wrong with a pod spec."""
     found: list[FieldError] = []
@@ -101,7 +150,7 @@ def validate_pod_spec(spec: JsonObject, path: str) -> list[FieldError]:
                 f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"
             )
         )
-    return found
+    return found + validate_pod_level(spec, path)
 
 
 def _validate_container(container: JsonObject, path: str, seen: set[str]) -> list[FieldError]:
@@ -163,22 +212,8 @@ def validate_resources(resources: JsonObject, path: str) -> list[FieldError]:
 
 
 def qos_class(spec: JsonObject) -> str:
-    """Return the quality-of-service class of a pod."""
-    is_guaranteed, has_any = True, False
-    for _, container in containers_of(spec):
-        resources = container.get("resources") or {}
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        has_any = has_any or any(name in (*limits, *requests) for name in ("cpu", "memory"))
-        for name in ("cpu", "memory"):
-            if name not in limits or not _same(limits[name], requests.get(name, limits[name])):
-                is_guaranteed = False
-    if not has_any:
-        return "BestEffort"
-    return "Guaranteed" if is_guaranteed else "Burstable"
-
-
-def _same(one: str, other: str) -> bool:
+    """Return the quality-of-service class of a pod; one that cannot be read is refused before it matters."""
     try:
-        return Quantity.parse(str(one)) == Quantity.parse(str(other))
-    except QuantityError:
-        return False
+        return podrules.qos_class(wire.convert(spec, PodSpec)).value
+    except wire.WireError:
+        return "BestEffort"

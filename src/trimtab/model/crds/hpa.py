@@ -19,6 +19,8 @@ from trimtab.model.crds.selectors import SELECTOR_FIELDS, SELECTOR_TYPES
 from trimtab.model.hpa.behavior_validation import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
 from trimtab.model.hpa.limits import MOST_METRICS
 from trimtab.model.hpa.loss import DEFAULT_MAX_AGE_SECONDS, MOST_MAX_AGE_SECONDS
+from trimtab.model.hpa.mode import MODE_ANNOTATION
+from trimtab.model.hpa.sample_age import MOST_SECONDS
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ExternalMetricSource,
@@ -48,6 +50,7 @@ GROUP = "autoscaling.trimtab.dev"
 
 MAX_POLICIES = 20
 
+_MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
 _STRATEGIES: Schema = {"type": "string", "enum": [str(one) for one in SelectionStrategy]}
 _SOURCES = {
     MetricSourceType.OBJECT: "object",
@@ -86,6 +89,7 @@ _SPEC: dict[str, Schema] = {
         "that the target owns, directly or through others (OwnerReference).",
         _STRATEGIES,
     ),
+    "SelectionStrategy": described("The spelling of selectionStrategy in KEP-5625.", _STRATEGIES),
 }
 
 _BEHAVIOR: dict[str, Schema] = {
@@ -111,9 +115,6 @@ _NOTES = Notes(
         HorizontalPodAutoscaler: {"required": ["spec"]},
         HorizontalPodAutoscalerSpec: {
             "required": ["scaleTargetRef", "maxReplicas"],
-            "properties": {
-                "SelectionStrategy": described("The proposal's spelling of selectionStrategy.", _STRATEGIES)
-            },
             **rules(
                 rule(
                     "!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",
@@ -191,6 +192,10 @@ _NOTES = Notes(
         (MetricSpec, "onLoss"): described(
             "What the metric counts as while it cannot be read; absent: Hold, nothing is lowered."
         ),
+        (MetricSpec, "maxAgeSeconds"): described(
+            "How old a sample may be; an older one is refused. Absent: the operator's --metrics-max-age.",
+            {"minimum": 1, "maximum": MOST_SECONDS},
+        ),
         (MetricLoss, "policy"): described(
             "Hold: nothing is lowered. Ignore: the other metrics decide. LastGood: it keeps asking for what it last "
             "asked for, up to maxAgeSeconds. Replicas: it asks for that many.",
@@ -259,9 +264,10 @@ HORIZONTAL_POD_AUTOSCALERS = Crd(
         Column("Replicas", ".status.currentReplicas", "integer"),
         Column("Desired", ".status.desiredReplicas", "integer"),
         Column("Active", ".status.conditions[?(@.type=='ScalingActive')].status"),
+        Column("Mode", _MODE),
         AGE,
         Column("Reason", ".status.conditions[?(@.type=='ScalingActive')].reason", priority=1),
-        Column("Selection", ".spec.selectionStrategy", priority=1),
+        Column("Selection", ".spec['selectionStrategy','SelectionStrategy']", priority=1),
         Column("Last-Scale", ".status.lastScaleTime", "date", priority=1),
     ),
 )

@@ -41,7 +41,13 @@ def _number(pattern: str, **bounds: Any) -> Schema:
 NO_SIGN = rf"^\+?{_ANY}{QUANTITY_SUFFIX}$"
 """Text of a quantity that is not below zero."""
 POSITIVE = _number(rf"\+?{_SOME}{QUANTITY_SUFFIX}", minimum=0, exclusiveMinimum=True)
-NOT_NEGATIVE = _number(rf"\+?{_ANY}{QUANTITY_SUFFIX}", minimum=0)
+NOT_NEGATIVE = {
+    **_number("", minimum=0),
+    # A refused text is answered with the pattern alone, and CEL sees no field without a type: the group is the message.
+    "pattern": r"^(?P<must_not_be_negative>[^-]|$)",
+    "allOf": [{"pattern": rf"^[+-]?{_ANY}{QUANTITY_SUFFIX}$"}],
+}
+"""Zero or more."""
 FRACTION = _number(
     r"\+?(1(\.0*)?|0?\.[0-9]*[1-9][0-9]*|1000m|[1-9][0-9]{0,2}m)", minimum=0, exclusiveMinimum=True, maximum=1
 )

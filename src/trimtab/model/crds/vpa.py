@@ -175,7 +175,12 @@ _NOTES = Notes(
                 "properties": {"observedGeneration": {"type": "integer", "format": "int64", "minimum": 0}},
             },
         },
-        fields={(VerticalPodAutoscalerStatus, "observedGeneration"): {"minimum": 0}},
+        fields={
+            (VerticalPodAutoscalerStatus, "observedGeneration"): {"minimum": 0},
+            (VerticalPodAutoscalerStatus, "observedSelectorHash"): described(
+                "Hash of the target, its selector and the scope that the recommendation was learnt under."
+            ),
+        },
     ),
 )
 

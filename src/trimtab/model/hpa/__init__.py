@@ -23,7 +23,14 @@ from trimtab.model.hpa.manifest import (
     write,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.warnings import HPAWarning, ignored_annotations, losses_of_native, warnings_for
+from trimtab.model.hpa.warnings import (
+    HPAWarning,
+    ignored_annotations,
+    metric_fields_of_native,
+    strategy_of_native,
+    unknown_annotations,
+    warnings_for,
+)
 
 __all__ = [
     "HPAWarning",
@@ -32,10 +39,12 @@ __all__ = [
     "decode_errors",
     "default",
     "ignored_annotations",
-    "losses_of_native",
+    "metric_fields_of_native",
     "read",
+    "strategy_of_native",
     "to_v1",
     "to_v2",
+    "unknown_annotations",
     "validate_create",
     "validate_update",
     "warnings_for",

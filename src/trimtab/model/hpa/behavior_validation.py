@@ -13,8 +13,13 @@ MAX_PERIOD_SECONDS = 1800
 MAX_STABILIZATION_WINDOW_SECONDS = 3600
 
 
-def validate_behavior(behavior: HorizontalPodAutoscalerBehavior | None, path: FieldPath) -> list[FieldError]:
-    """Check the rules of both directions, where they are set."""
+UPSTREAMS_NEGATIVE = "must be greater than or equal to 0"
+
+
+def validate_behavior(
+    behavior: HorizontalPodAutoscalerBehavior | None, path: FieldPath, negative: str = UPSTREAMS_NEGATIVE
+) -> list[FieldError]:
+    """Check the rules of both directions, where they are set; `negative` is said of a negative tolerance."""
     if behavior is None:
         return []
     directions = {"scaleUp": behavior.scale_up, "scaleDown": behavior.scale_down}
@@ -22,11 +27,11 @@ def validate_behavior(behavior: HorizontalPodAutoscalerBehavior | None, path: Fi
         error
         for name, rules in directions.items()
         if rules
-        for error in _validate_rules(rules, path.child(name))
+        for error in _validate_rules(rules, path.child(name), negative)
     ]
 
 
-def _validate_rules(rules: HPAScalingRules, path: FieldPath) -> list[FieldError]:
+def _validate_rules(rules: HPAScalingRules, path: FieldPath, negative: str) -> list[FieldError]:
     errors = _validate_window(rules.stabilization_window_seconds, path.child("stabilizationWindowSeconds"))
     if rules.select_policy is not None and rules.select_policy not in set(ScalingPolicySelect):
         errors.append(not_supported(path.child("selectPolicy"), rules.select_policy, ScalingPolicySelect))
@@ -35,9 +40,7 @@ def _validate_rules(rules: HPAScalingRules, path: FieldPath) -> list[FieldError]
     for position, policy in enumerate(rules.policies):
         errors += _validate_policy(policy, path.child("policies").index(position))
     if rules.tolerance is not None and rules.tolerance.sign < 0:
-        errors.append(
-            invalid(path.child("tolerance"), str(rules.tolerance), "must be greater than or equal to 0")
-        )
+        errors.append(invalid(path.child("tolerance"), str(rules.tolerance), negative))
     return errors
 
 

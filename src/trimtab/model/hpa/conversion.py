@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab.model import shape
 from trimtab.model.hpa import annotations as notes
-from trimtab.model.hpa import types, v1, v2beta
+from trimtab.model.hpa import selection_strategy, types, v1, v2beta
 from trimtab.model.hpa.canonical import canonical_as
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric, default_behavior
 from trimtab.model.hpa.flat_metrics import flat_spec, flat_status, nested_spec, nested_status
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 V1 = "autoscaling/v1"
 V2 = "autoscaling/v2"
 
-_SPEC_IN_NOTES = frozenset({"metrics", "behavior", "selectionStrategy"})
+_SPEC_IN_NOTES = frozenset({"metrics", "behavior"})
 _STATUS_IN_NOTES = frozenset({"currentMetrics", "conditions"})
 _CPU_TARGET = "targetCPUUtilizationPercentage"
 _CPU_CURRENT = "currentCPUUtilizationPercentage"
@@ -28,7 +28,7 @@ _CPU_CURRENT = "currentCPUUtilizationPercentage"
 
 def v2_to_v1(data: Mapping[str, Any], *, exact: bool = True) -> Json:
     """Return a v2 object as v1; without `exact`, only the annotations that upstream would write."""
-    out = canonical_v2(data)
+    out = selection_strategy.into_annotation(canonical_v2(data))
     spec, status = out["spec"], out.get("status") or {}
     metrics = spec.get("metrics") or []
     kept = _kept_spec(spec, (data.get("spec") or {}).get("behavior") or {}, exact) | _kept_status(status)
@@ -45,12 +45,10 @@ def v2_to_v1(data: Mapping[str, Any], *, exact: bool = True) -> Json:
 
 def v1_to_v2(data: Mapping[str, Any]) -> Json:
     """Return a v1 object as v2, with what its annotations hold."""
-    out = _canonical(data, v1.HorizontalPodAutoscaler)
+    out = selection_strategy.into_field(_canonical(data, v1.HorizontalPodAutoscaler))
     found: dict[str, str] = out["metadata"].get("annotations") or {}
     spec, status = out["spec"], out.get("status", {})
     spec |= {"metrics": _metrics_from(found, spec.pop(_CPU_TARGET, None))} | _behavior_from(found)
-    if v1.SELECTION_STRATEGY_ANNOTATION in found:
-        spec["selectionStrategy"] = found[v1.SELECTION_STRATEGY_ANNOTATION]
     if filled := status | _status_from(found, status.pop(_CPU_CURRENT, None)):
         out["status"] = filled
     return _finished(out)
@@ -92,9 +90,7 @@ def _kept_spec(spec: Mapping[str, Any], given: Mapping[str, Any], exact: bool) -
     if flat := _flattened(spec.get("metrics") or []):
         kept[v1.METRICS_ANNOTATION] = notes.dump(flat)
     if (behavior := spec.get("behavior")) is not None:
-        kept[v1.BEHAVIOR_ANNOTATION] = notes.dump_behavior(_with_empty_policies(behavior, given, exact))
-    if "selectionStrategy" in spec:
-        kept[v1.SELECTION_STRATEGY_ANNOTATION] = spec["selectionStrategy"]
+        kept[v1.BEHAVIOR_ANNOTATION] = notes.dump_behavior(_annotated_behavior(behavior, given, exact))
     return kept
 
 
@@ -209,18 +205,17 @@ def _current_cpu(status: Mapping[str, Any]) -> Json:
     return {_CPU_CURRENT: readings[-1]} if readings else {}
 
 
-def _with_empty_policies(behavior: Json, given: Mapping[str, Any], exact: bool) -> Json:
-    """Return the behavior with the `policies: []` that the canonical form leaves out.
+def _annotated_behavior(behavior: Json, given: Mapping[str, Any], exact: bool) -> Json:
+    """Return the behavior as v1's annotation holds it: with its defaults, unless only upstream's form is wanted.
 
-    A behavior without any rules would come back as none; its defaults say the same and survive.
+    An API server fills in no defaults there, and refuses rules without policies. The canonical form leaves out
+    `policies: []`, which is no rule without policies but a mistake, and has to stay one.
     """
-    if exact and not behavior:
-        return default_behavior(behavior)
     out = dict(behavior)
-    for direction in behavior:
+    for direction in behavior.keys() & {"scaleUp", "scaleDown"}:
         if (given.get(direction) or {}).get("policies") == []:
             out[direction] = {**behavior[direction], "policies": []}
-    return out
+    return default_behavior(out) if exact else out
 
 
 def _annotated(metadata: Mapping[str, Any], kept: Mapping[str, str]) -> Json:

@@ -41,9 +41,7 @@ def default(data: Mapping[str, Any]) -> Json:
             {**metric, "onLoss": default_loss(metric["onLoss"])} if metric.get("onLoss") else metric
             for metric in spec["metrics"]
         ]
-    if spec.get("behavior") is not None:
-        spec["behavior"] = default_behavior(spec["behavior"])
-    return {**data, "spec": spec}
+    return {**data, "spec": with_default_behavior(spec)}
 
 
 def default_v1(data: Mapping[str, Any]) -> Json:
@@ -52,6 +50,16 @@ def default_v1(data: Mapping[str, Any]) -> Json:
     if spec.get("minReplicas") is None:
         spec["minReplicas"] = DEFAULT_MIN_REPLICAS
     return {**data, "spec": spec}
+
+
+def with_default_behavior(spec: Mapping[str, Any]) -> Json:
+    """Return a spec whose behavior is complete; a spec without one keeps none.
+
+    Without `behavior` other rules hold than those that a behavior has by default: the controller's own window, and growth
+    to the larger of 4 and twice the replicas per sync.
+    """
+    behavior = spec.get("behavior")
+    return dict(spec) if behavior is None else {**spec, "behavior": default_behavior(behavior)}
 
 
 def default_behavior(behavior: Mapping[str, Any]) -> Json:

@@ -1,11 +1,13 @@
 """Reading HPAs of every version that people have, and writing them back without loss.
 
-All versions become v2 JSON first; the typed value is read from that. `SelectionStrategy` with a capital letter, as
-KEP-5625 spells it, is taken for `selectionStrategy`.
+All versions become v2 JSON first; the typed value is read from that. Which pods count may be spelt or annotated in
+several ways, which `selection_strategy` turns into one.
 """
 
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from trimtab.model import shape, wire
 from trimtab.model.fielderror import (
@@ -20,16 +22,21 @@ from trimtab.model.fielderror import (
 from trimtab.model.hpa import types, v1, v2beta
 from trimtab.model.hpa.conversion import TO_V2, V1, v2_to_v1
 from trimtab.model.hpa.defaults import default
+from trimtab.model.hpa.selection_strategy import (
+    NATIVE_GROUP,
+    in_one_spelling,
+    spelling_errors,
+    with_annotation,
+)
+from trimtab.model.meta import group_of
 from trimtab.model.metadata import WholeMeta
 from trimtab.model.overlay import overlay
 
 Json = dict[str, Any]
 
 KIND = "HorizontalPodAutoscaler"
-ALIAS = "SelectionStrategy"
 
 _ROOT = FieldPath()
-_FIELD = "selectionStrategy"
 _SHAPES: dict[str, type[Any]] = {
     V1: v1.HorizontalPodAutoscaler,
     "autoscaling/v2beta1": v2beta.HorizontalPodAutoscaler,
@@ -51,7 +58,7 @@ def decode_errors(data: Any) -> list[FieldError]:
     if errors := _identity_errors(data):
         return errors
     try:
-        return _shape_errors(data) or _alias_errors(data)
+        return spelling_errors(data) or _shape_errors(data)
     except RecursionError:
         return [invalid(_ROOT, "{...}", "is nested too deeply to be read")]
     except (ValueError, OverflowError) as error:
@@ -83,20 +90,28 @@ def to_defaulted_v2(data: Mapping[str, Any]) -> Json:
 
 def read(data: Mapping[str, Any]) -> types.HorizontalPodAutoscaler:
     """Return the typed value of an HPA of any version; raise InvalidObjectError if it is none."""
-    return wire.convert(to_v2(data), types.HorizontalPodAutoscaler)
+    return _typed(to_v2(data))
 
 
 def write(data: Mapping[str, Any], hpa: types.HorizontalPodAutoscaler) -> Json:
     """Return v2 JSON that reads as `hpa` and keeps everything in `data`, from which it was read and then changed."""
     raw = to_v2(data)
-    return overlay(raw, wire.convert(raw, types.HorizontalPodAutoscaler), hpa)
+    return overlay(raw, _typed(raw), hpa)
+
+
+def _typed(data: Json) -> types.HorizontalPodAutoscaler:
+    """Return the typed value of v2 JSON; the annotation of a native object counts as its field."""
+    hpa = wire.convert(data, types.HorizontalPodAutoscaler)
+    if group_of(hpa.api_version) != NATIVE_GROUP:
+        return hpa
+    return msgspec.structs.replace(hpa, spec=with_annotation(hpa.spec, hpa.metadata.annotations))
 
 
 def _checked(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return data that can be read, in the canonical spelling; raise InvalidObjectError otherwise."""
     if errors := decode_errors(data):
         raise InvalidObjectError(errors)
-    return _without_alias(data)
+    return in_one_spelling(data)
 
 
 def _identity_errors(data: Mapping[str, Any]) -> list[FieldError]:
@@ -115,27 +130,3 @@ def _shape_errors(data: Mapping[str, Any]) -> list[FieldError]:
     metadata = data.get("metadata")
     errors = [] if metadata is None else shape.misfits(metadata, WholeMeta, FieldPath("metadata"))
     return errors + shape.misfits({name: value for name, value in data.items() if name != "metadata"}, kind)
-
-
-def _alias_errors(data: Mapping[str, Any]) -> list[FieldError]:
-    spec = data.get("spec") or {}
-    alias, canonical = spec.get(ALIAS), spec.get(_FIELD)
-    path = FieldPath("spec").child(ALIAS)
-    if alias is None:
-        return []
-    if not isinstance(alias, str):
-        return [type_invalid(path, alias, f"must be text, not {shape.describe(alias)}")]
-    if canonical not in (None, alias):
-        detail = f"{_FIELD} is also set, to another value: remove {ALIAS}"
-        return [invalid(path, alias, detail)]
-    return []
-
-
-def _without_alias(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = data.get("spec") or {}
-    if ALIAS not in spec:
-        return data
-    rest = {name: value for name, value in spec.items() if name != ALIAS}
-    if spec[ALIAS] is not None:
-        rest[_FIELD] = spec[ALIAS]
-    return {**data, "spec": rest}

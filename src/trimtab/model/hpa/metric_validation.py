@@ -7,6 +7,7 @@ from trimtab.model import names
 from trimtab.model.fielderror import FieldError, FieldPath, forbidden, invalid, not_supported, required
 from trimtab.model.hpa.loss import validate_loss
 from trimtab.model.hpa.reference_validation import ReferenceOptions, validate_reference
+from trimtab.model.hpa.sample_age import validate_max_age
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ExternalMetricSource,
@@ -58,6 +59,8 @@ def _validate_metric(metric: MetricSpec, path: FieldPath, objects: ReferenceOpti
         errors += [forbidden(path.child(name), _TOO_MANY_SOURCES) for name in sources if name != wanted]
     if metric.on_loss is not None:
         errors += validate_loss(metric.on_loss, path.child("onLoss"))
+    if metric.max_age_seconds is not None:
+        errors += validate_max_age(metric.max_age_seconds, path.child("maxAgeSeconds"))
     return errors
 
 

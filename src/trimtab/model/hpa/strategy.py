@@ -12,17 +12,18 @@ from trimtab.model import wire
 from trimtab.model.fielderror import FieldError
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa import validation
+from trimtab.model.hpa.behavior_validation import UPSTREAMS_NEGATIVE
 from trimtab.model.hpa.canonical import canonical
-from trimtab.model.hpa.loss import without_losses
 from trimtab.model.hpa.manifest import InvalidObjectError, to_defaulted_v2, to_v2
+from trimtab.model.hpa.own_metric_fields import without_fields
 from trimtab.model.hpa.reference_validation import ReferenceOptions, api_version_complaint
+from trimtab.model.hpa.selection_strategy import FIELD, NATIVE_GROUP
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
 from trimtab.model.hpa.validation import GROUP_NEEDED, GROUP_OPTIONAL, Options, StoredHPA
 from trimtab.model.meta import group_of
 
 Json = dict[str, Any]
 
-NATIVE_GROUP = "autoscaling"
 _DIRECTIONS = ("scaleUp", "scaleDown")
 
 
@@ -45,7 +46,7 @@ def create(data: Mapping[str, Any], gates: FeatureGates) -> Admission:
     _drop_disabled(sent["spec"], {}, gates)
     stored = canonical(sent)
     hpa = wire.convert(stored, StoredHPA)
-    return Admission(stored, tuple(validation.validate(hpa, _options(hpa.spec, None, gates))))
+    return Admission(stored, tuple(validation.validate(hpa, _options(stored, hpa.spec, None, gates))))
 
 
 def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> Admission:
@@ -59,7 +60,7 @@ def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates)
     _drop_disabled(sent["spec"], was["spec"], gates)
     stored = canonical(sent)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
-    options = _options(hpa.spec, old_hpa.spec, gates)
+    options = _options(stored, hpa.spec, old_hpa.spec, gates)
     return Admission(stored, tuple(validation.validate_update(hpa, old_hpa, options)))
 
 
@@ -77,13 +78,13 @@ def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> Admission:
 def _drop_foreign(sent: Json) -> None:
     """Take out of one of Kubernetes' own objects what only our kind has."""
     if group_of(sent["apiVersion"]) == NATIVE_GROUP:
-        sent["spec"]["metrics"] = without_losses(sent["spec"]["metrics"])
+        sent["spec"]["metrics"] = without_fields(sent["spec"]["metrics"])
 
 
 def _drop_disabled(spec: Json, old: Mapping[str, Any], gates: FeatureGates) -> None:
     """Take out of `spec` the fields of features that are off and not in use."""
-    if not gates.hpa_selection_strategy and old.get("selectionStrategy") is None:
-        spec.pop("selectionStrategy", None)
+    if not gates.hpa_selection_strategy and old.get(FIELD) is None:
+        spec.pop(FIELD, None)
     if not gates.hpa_configurable_tolerance and not _has_tolerance(old) and _has_tolerance(spec):
         spec["behavior"] = {
             name: {field: value for field, value in rules.items() if field != "tolerance"}
@@ -100,14 +101,19 @@ def _has_tolerance(spec: Mapping[str, Any]) -> bool:
 
 
 def _options(
-    spec: HorizontalPodAutoscalerSpec, old: HorizontalPodAutoscalerSpec | None, gates: FeatureGates
+    stored: Json,
+    spec: HorizontalPodAutoscalerSpec,
+    old: HorizontalPodAutoscalerSpec | None,
+    gates: FeatureGates,
 ) -> Options:
-    """Return what the gates and the stored object allow."""
+    """Return what the gates and the stored object allow, and how our own kind words what upstream words otherwise."""
+    is_native = group_of(stored["apiVersion"]) == NATIVE_GROUP
     had_zero = old is not None and old.min_replicas == 0
     return Options(
         min_replicas_lower_bound=0 if gates.hpa_scale_to_zero or had_zero else 1,
         scale_target_ref=_target_options(spec, old),
         object_metrics=replace(GROUP_OPTIONAL, allow_invalid_api_version=_has_invalid_object(old)),
+        negative_tolerance=UPSTREAMS_NEGATIVE if is_native else "must not be negative",
     )
 
 

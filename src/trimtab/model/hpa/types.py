@@ -68,7 +68,9 @@ class ConditionType(StrEnum):
     SCALING_LIMITED = "ScalingLimited"
     SCALED_TO_ZERO = "ScaledToZero"
     METRIC_LOST = "MetricLost"
+    SELECTION_FALLBACK = "PodSelectionFallback"
     EXTRA_PODS = "SelectorMatchesExtraPods"
+    FIELDS_IGNORED = "FieldsIgnored"
 
 
 class MetricIdentifier(Wire, frozen=True):
@@ -142,6 +144,8 @@ class MetricSpec(Wire, frozen=True):
     container_resource: ContainerResourceMetricSource | None = None
     external: ExternalMetricSource | None = None
     on_loss: MetricLoss | None = None
+    max_age_seconds: int | None = None
+    """How old a sample may be; ours, in autoscaling.trimtab.dev only."""
 
 
 class HPAScalingPolicy(Wire, frozen=True):
@@ -177,6 +181,20 @@ class HorizontalPodAutoscalerSpec(Wire, frozen=True):
     metrics: tuple[MetricSpec, ...] = ()
     behavior: HorizontalPodAutoscalerBehavior | None = None
     selection_strategy: str | None = None
+    proposed_selection_strategy: str | None = msgspec.field(default=None, name="SelectionStrategy")
+    """KEP-5625's spelling, always None here: what was read from it is in `selection_strategy`."""
+
+    def __post_init__(self) -> None:
+        """Move the value of KEP-5625's spelling into the field; refuse two values."""
+        proposed = self.proposed_selection_strategy
+        if proposed is None:
+            return
+        if self.selection_strategy not in (None, proposed):
+            raise ValueError(
+                "selectionStrategy is given in two spellings with two values: remove SelectionStrategy"
+            )
+        msgspec.structs.force_setattr(self, "selection_strategy", proposed)
+        msgspec.structs.force_setattr(self, "proposed_selection_strategy", None)
 
 
 class MetricValueStatus(Wire, frozen=True):
@@ -225,7 +243,7 @@ class ExternalMetricStatus(Wire, frozen=True):
 
 
 class MetricStatus(Wire, frozen=True):
-    """The last reading of one metric; a metric that failed leaves an empty entry in its place."""
+    """The last reading of one metric; upstream writes an empty entry for one that failed."""
 
     type: str = ""
     object: ObjectMetricStatus | None = None

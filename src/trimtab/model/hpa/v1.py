@@ -16,7 +16,6 @@ METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/current-metrics"
 CONDITIONS_ANNOTATION = "autoscaling.alpha.kubernetes.io/conditions"
 BEHAVIOR_ANNOTATION = "autoscaling.alpha.kubernetes.io/behavior"
-SELECTION_STRATEGY_ANNOTATION = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
 
 EXACT_METRICS_ANNOTATION = "autoscaling.trimtab.dev/exact-metrics"
 EXACT_CURRENT_METRICS_ANNOTATION = "autoscaling.trimtab.dev/exact-current-metrics"
@@ -27,7 +26,6 @@ ROUND_TRIP_ANNOTATIONS = frozenset(
         CURRENT_METRICS_ANNOTATION,
         CONDITIONS_ANNOTATION,
         BEHAVIOR_ANNOTATION,
-        SELECTION_STRATEGY_ANNOTATION,
         EXACT_METRICS_ANNOTATION,
         EXACT_CURRENT_METRICS_ANNOTATION,
         # Left behind by clusters that served autoscaling/v2beta2 with tolerances: known only to be removed.

@@ -7,7 +7,7 @@ is `strategy`'s business.
 from dataclasses import dataclass
 
 from trimtab.model.fielderror import FieldError, FieldPath, invalid, not_supported, required
-from trimtab.model.hpa.behavior_validation import validate_behavior
+from trimtab.model.hpa.behavior_validation import UPSTREAMS_NEGATIVE, validate_behavior
 from trimtab.model.hpa.metric_validation import validate_metrics
 from trimtab.model.hpa.reference_validation import ReferenceOptions, validate_reference
 from trimtab.model.hpa.types import (
@@ -40,6 +40,7 @@ class Options:
     min_replicas_lower_bound: int = 1
     scale_target_ref: ReferenceOptions = GROUP_NEEDED
     object_metrics: ReferenceOptions = GROUP_OPTIONAL
+    negative_tolerance: str = UPSTREAMS_NEGATIVE
 
 
 def validate(hpa: StoredHPA, options: Options) -> list[FieldError]:
@@ -73,7 +74,7 @@ def validate_spec(spec: HorizontalPodAutoscalerSpec, options: Options) -> list[F
     errors += validate_metrics(
         spec.metrics, spec.min_replicas, _SPEC.child("metrics"), options.object_metrics
     )
-    errors += validate_behavior(spec.behavior, _SPEC.child("behavior"))
+    errors += validate_behavior(spec.behavior, _SPEC.child("behavior"), options.negative_tolerance)
     if spec.selection_strategy is not None and spec.selection_strategy not in set(SelectionStrategy):
         errors.append(
             not_supported(_SPEC.child("selectionStrategy"), spec.selection_strategy, SelectionStrategy)

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from trimtab.model import wire
-from trimtab.model.hpa import loss
+from trimtab.model.hpa import selection_strategy
 from trimtab.model.hpa.annotations import unreadable
 from trimtab.model.hpa.manifest import to_v2
+from trimtab.model.hpa.metric_annotation import MetricAnnotation, MetricAnnotationError
+from trimtab.model.hpa.mode import MODE_ANNOTATION, mode_problem
+from trimtab.model.hpa.own_metric_fields import OWN_METRIC_FIELDS
+from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -47,25 +51,61 @@ def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
     return found
 
 
-def losses_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
-    """Return what a native object says about lost metrics in a place where nobody reads it, or wrongly."""
-    if group_of(str(data.get("apiVersion"))) != "autoscaling":
+def strategy_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
+    """Return that a native object says in a field which pods count; its API server drops the field."""
+    spec = data.get("spec") or {}
+    if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
+        return []
+    return [
+        HPAWarning(f"spec.{name}", f"{_NO_FIELD} {selection_strategy.ANNOTATION}, or {_OWN_KIND}")
+        for name in (selection_strategy.FIELD, selection_strategy.PROPOSED)
+        if spec.get(name) is not None
+    ]
+
+
+def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
+    """Return our annotations whose value is not known; the operator scales nothing until they are corrected."""
+    annotations = (data.get("metadata") or {}).get("annotations") or {}
+    found = [(MODE_ANNOTATION, mode_problem(str(annotations.get(MODE_ANNOTATION) or "")))]
+    if group_of(str(data.get("apiVersion"))) == NATIVE_GROUP:
+        found += [
+            (name, selection_strategy.strategy_problem(str(annotations[name])))
+            for name in selection_strategy.ANNOTATIONS
+            if annotations.get(name)
+        ]
+    return [
+        HPAWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
+        for name, problem in found
+        if problem
+    ]
+
+
+def metric_fields_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
+    """Return what a native object says about its metrics in a place where nobody reads it, or wrongly."""
+    if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
         return []
     metrics = (data.get("spec") or {}).get("metrics") or []
-    found = [
-        HPAWarning(f"spec.metrics[{position}].onLoss", f"{_NO_FIELD} {loss.ANNOTATION}, or {_OWN_KIND}")
-        for position, metric in enumerate(metrics)
-        if metric.get("onLoss") is not None
-    ]
     annotations = (data.get("metadata") or {}).get("annotations") or {}
-    if loss.ANNOTATION in annotations:
-        specs = wire.convert({"metrics": to_v2(data)["spec"].get("metrics", [])}, HorizontalPodAutoscalerSpec)
-        try:
-            loss.policies_of(annotations[loss.ANNOTATION], specs.metrics)
-        except loss.LossAnnotationError as error:
-            message = f"is ignored, so every metric that is lost holds: {error}"
-            found.append(HPAWarning(f"metadata.annotations[{loss.ANNOTATION}]", message))
+    found: list[HPAWarning] = []
+    for own in OWN_METRIC_FIELDS:
+        found += [
+            HPAWarning(f"spec.metrics[{position}].{own.field}", f"{_NO_FIELD} {own.name}, or {_OWN_KIND}")
+            for position, metric in enumerate(metrics)
+            if metric.get(own.field) is not None
+        ]
+        if own.name in annotations:
+            found += _wrong_annotation(own, annotations[own.name], data)
     return found
+
+
+def _wrong_annotation(own: MetricAnnotation[Any], text: str, data: Mapping[str, Any]) -> list[HPAWarning]:
+    specs = wire.convert({"metrics": to_v2(data)["spec"].get("metrics", [])}, HorizontalPodAutoscalerSpec)
+    try:
+        own.values_of(text, specs.metrics)
+    except MetricAnnotationError as error:
+        message = f"is ignored, so {own.consequence}: {error}"
+        return [HPAWarning(f"metadata.annotations[{own.name}]", message)]
+    return []
 
 
 def ignored_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:

@@ -53,6 +53,8 @@ class VPAConditionType(StrEnum):
     FETCHING_HISTORY = "FetchingHistory"
     CONFIG_DEPRECATED = "ConfigDeprecated"
     CONFIG_UNSUPPORTED = "ConfigUnsupported"
+    NO_NODE_FITS = "NoNodeFits"
+    """No node could hold a pod of the recommended size; ours, upstream has none such."""
 
 
 class EvictionRequirement(Wire):
@@ -158,6 +160,8 @@ class VerticalPodAutoscalerStatus(Wire):
     recommendation: RecommendedPodResources | None = None
     conditions: tuple[Condition, ...] = ()
     observed_generation: int | None = None
+    observed_selector_hash: str | None = None
+    """Ours: what the recommendation was learnt under; absent if another recommender wrote it."""
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type."""

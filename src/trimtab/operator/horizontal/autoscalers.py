@@ -17,24 +17,20 @@ from trimtab.decide.horizontal.steady import Steady
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
-from trimtab.model.hpa import loss
+from trimtab.model.hpa import own_metric_fields, selection_strategy
+from trimtab.model.hpa.mode import is_dry_run
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
     HPAScalingRules,
 )
+from trimtab.operator.horizontal.hpa_memory import HpaMemory
 from trimtab.operator.horizontal.kinds import HandedHpa
 from trimtab.operator.horizontal.plans import Plan
 from trimtab.operator.horizontal.ring import RecordRing
 from trimtab.operator.horizontal.successive import MEMORY_ANNOTATION, metadata_after, status_after
-
-STRATEGY_ANNOTATION = "autoscaling.trimtab.dev/selection-strategy"
-"""Where a native HPA carries the strategy: a real API server would prune the field."""
-
-MODE_ANNOTATION = "autoscaling.trimtab.dev/mode"
-"""`DryRun` makes one HPA decide and tell without writing the scale."""
-
+from trimtab.operator.horizontal.turn import Turn
 
 _FIELDS = tuple(
     (name, said)
@@ -55,15 +51,14 @@ class Autoscaler:
     resource: Resource[HorizontalPodAutoscaler]
     hpa: HorizontalPodAutoscaler
     """The newest version we know, defaulted, without its memory."""
-    memory: Memory = field(default_factory=Memory)
-    is_resumed: bool = False
-    """Whether `memory` is our own; until then it is as stored, and has to be taken up first."""
-    last_alive: float | None = None
-    """When the copy that decided about it before us was last heard of, in seconds since 1970, if it was another."""
-    clock_offset: float | None = None
-    """By how much the wall clock was ahead of the monotonic one when `memory` was last used."""
-    is_busy: bool = False
+    memory: HpaMemory = field(default_factory=HpaMemory)
+    turn: Turn | None = None
+    """Its turn in a sync, from the first look to the last write; whoever holds it ends it."""
     is_gone: bool = False
+    ignored: str = ""
+    """The fields without effect that were logged last."""
+    misspelt: str = ""
+    """The annotation of unknown value that was logged last."""
     problem: str = ""
     """Why the stored spec cannot be decided on; empty when it can."""
     questions: tuple[Query | Failed, ...] = ()
@@ -72,7 +67,7 @@ class Autoscaler:
     plan: Plan | None = None
     """What to ask for, as long as neither the object nor its target changed."""
     steady: Steady | None = None
-    """The last decision, if it holds until something changes; `memory` is then what it left."""
+    """The last decision, if it holds until something changes; `memory.own` is then what it left."""
     scaled_at: float = -inf
     """When the scale was last written, on the monotonic clock."""
     not_before: float = -inf
@@ -93,6 +88,11 @@ class Autoscaler:
         return self.hpa.metadata.key
 
     @property
+    def is_busy(self) -> bool:
+        """Return whether a sync is still dealing with it."""
+        return self.turn is not None
+
+    @property
     def is_native(self) -> bool:
         """Return whether this is an object of autoscaling/v2 itself."""
         return self.resource.group == "autoscaling"
@@ -100,7 +100,7 @@ class Autoscaler:
     @property
     def is_dry_run(self) -> bool:
         """Return whether the object asks not to be acted upon."""
-        return self.hpa.metadata.annotations.get(MODE_ANNOTATION) == "DryRun"
+        return is_dry_run(self.hpa)
 
 
 class Autoscalers:
@@ -148,28 +148,29 @@ class Autoscalers:
     def note_written(self, autoscaler: Autoscaler, written: HorizontalPodAutoscaler) -> None:
         """Take in the object as our own write left it, before the watch tells us."""
         if is_older(autoscaler.hpa.metadata.resource_version, written.metadata.resource_version):
+            autoscaler.memory.stored = stored_memory(written)
             autoscaler.hpa = self._known(autoscaler, written)
 
-    def start_over(self) -> None:
-        """Believe what is stored, not what we remember: somebody else may have decided meanwhile."""
-        for autoscaler in self._book.values():
-            autoscaler.is_resumed = False
+    def note_told(self, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> None:
+        """Take in the status that a dry run would have written, until the object changes."""
+        autoscaler.hpa = msgspec.structs.replace(
+            autoscaler.hpa, status=status_after(autoscaler.hpa.status, status)
+        )
 
     def _put(self, resource: Resource[HorizontalPodAutoscaler], seen: HorizontalPodAutoscaler) -> None:
         known = self._book.get(seen.metadata.uid)
         if known is None:
             fresh = Autoscaler(resource, seen, records=RecordRing(self._records))
             fresh.hpa = self._known(fresh, seen, is_new=True)
-            fresh.memory = stored_memory(fresh, seen)
+            fresh.memory.stored = stored_memory(seen)
             self._book[seen.metadata.uid] = fresh
             self._on_change(fresh)
             return
         if is_older(seen.metadata.resource_version, known.hpa.metadata.resource_version):
             return
-        if seen.metadata.resource_version == known.hpa.metadata.resource_version and known.is_resumed:
+        if seen.metadata.resource_version == known.hpa.metadata.resource_version:
             return  # the echo of our own write, whose answer we have taken in already
-        if not known.is_resumed:
-            known.memory = stored_memory(known, seen)
+        known.memory.stored = stored_memory(seen)
         before = known.hpa
         known.hpa = self._known(known, seen)
         if before.spec is not known.hpa.spec:
@@ -208,12 +209,12 @@ class Autoscalers:
     ) -> HorizontalPodAutoscalerSpec:
         """Fill in what an API server would; a spec that breaks the rules is kept as it is, with its problem."""
         plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=seen.spec)
-        strategy = seen.metadata.annotations.get(STRATEGY_ANNOTATION)
-        if autoscaler.is_native and strategy and plain.spec.selection_strategy is None:
-            spec = msgspec.structs.replace(plain.spec, selection_strategy=strategy)
+        if autoscaler.is_native:
+            spec = selection_strategy.with_annotation(plain.spec, seen.metadata.annotations)
             plain = msgspec.structs.replace(plain, spec=spec)
-        if autoscaler.is_native and loss.ANNOTATION in seen.metadata.annotations:
-            plain = _with_losses(plain)
+        if autoscaler.is_native:
+            spec = own_metric_fields.with_annotations(plain.spec, seen.metadata.annotations)
+            plain = msgspec.structs.replace(plain, spec=spec)
         if _is_whole(plain.spec):
             autoscaler.problem = ""
             return plain.spec
@@ -226,19 +227,10 @@ class Autoscalers:
         return whole.spec
 
 
-def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, str | None]:
+def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, ...]:
     """Return the annotations that stand for fields of the spec."""
     annotations = hpa.metadata.annotations
-    return annotations.get(STRATEGY_ANNOTATION), annotations.get(loss.ANNOTATION)
-
-
-def _with_losses(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """Return the object with the policies that its annotation names; of a wrong one the decision tells."""
-    try:
-        spec = loss.with_annotation(hpa.spec, hpa.metadata.annotations[loss.ANNOTATION])
-    except loss.LossAnnotationError:
-        return hpa
-    return msgspec.structs.replace(hpa, spec=spec)
+    return selection_strategy.annotated(annotations), *own_metric_fields.texts_of(annotations)
 
 
 def _is_whole(spec: HorizontalPodAutoscalerSpec) -> bool:
@@ -256,15 +248,9 @@ def _is_complete(rules: HPAScalingRules | None) -> TypeGuard[HPAScalingRules]:
     return rules is not None and rules.select_policy is not None and bool(rules.policies)
 
 
-def stored_memory(autoscaler: Autoscaler, seen: HorizontalPodAutoscaler) -> Memory:
-    """Return the memory that the object carries; one that cannot be read is lost, not fatal."""
-    text = seen.status.memory or seen.metadata.annotations.get(MEMORY_ANNOTATION, "")
-    if not text:
-        return Memory()
-    try:
-        return memories.loads(text)
-    except (msgspec.MsgspecError, ValueError):
-        return Memory()
+def stored_memory(seen: HorizontalPodAutoscaler) -> str:
+    """Return the memory that an object carries, as it is stored."""
+    return seen.status.memory or seen.metadata.annotations.get(MEMORY_ANNOTATION, "")
 
 
 def status_patch(

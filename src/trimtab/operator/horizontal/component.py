@@ -3,39 +3,48 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from math import inf
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
+from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.fence import Fence, NoFence
+from trimtab.cluster.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import PODS
 from trimtab.cluster.sharding import Shards
-from trimtab.decide.horizontal import Record
+from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal import Settings as Numbers
 from trimtab.decide.horizontal.compat import NAMED
+from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import garbage
 from trimtab.operator.caches import Caches
+from trimtab.operator.compat import KUBERNETES, upstreams
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS, handed
 from trimtab.operator.horizontal.known_pod import PodReader, SlimPod
 from trimtab.operator.horizontal.loop import Loop
+from trimtab.operator.horizontal.native import refuse_rival_controller
 from trimtab.operator.horizontal.observe import Observer, Rules
-from trimtab.operator.horizontal.owners import Owners
+from trimtab.operator.horizontal.owners import Found, Owners
 from trimtab.operator.horizontal.pace import Pace
 from trimtab.operator.horizontal.pods import PodBook
+from trimtab.operator.horizontal.preview import Preview
 from trimtab.operator.horizontal.questions import Questions
-from trimtab.operator.horizontal.round import Round
+from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.targets import Targets
 from trimtab.operator.horizontal.telemetry import Telemetry
 from trimtab.operator.horizontal.usage import WholeList
+from trimtab.operator.horizontal.write_slots import WriteSlots
 from trimtab.operator.horizontal.writes import Writer
 from trimtab.operator.ownership import Ownership, Shared, Sole
 from trimtab.operator.settings import Settings
@@ -85,17 +94,17 @@ class HorizontalAutoscaler:
         self._observer = Observer(
             rules, self.autoscalers, self._pods, self._make_owners(), self._make_questions()
         )
-        self._round = Round(
-            clock,
-            self._targets,
-            self._observer,
-            self._make_writer(),
-            self._telemetry,
-            writers=settings.concurrent_writes,
+        self._reconciler = Reconciler(
+            clock, self.ownership, self._targets, self._observer, self._make_writer(), self._telemetry
         )
-        self._loop = Loop(clock, self.autoscalers, self.ownership, self._round, _pace_of(settings))
+        self._batches = Batches(
+            clock, self.ownership, self._targets, self._observer, self._reconciler, self._telemetry
+        )
+        self._preview = Preview(clock, self._observer, self._reconciler)
+        self._loop = Loop(clock, self.autoscalers, self.ownership, self._batches, _pace_of(settings))
         self._wanted: dict[str, Resource[HorizontalPodAutoscaler]] = {}
         self._missing: dict[str, str] = {}
+        self._only_looks = isinstance(fence, ClosedFence)
         self._is_started = False
         self._telemetry.autoscalers.set_function(self._count_owned)
         if isinstance(fence, Shards):
@@ -134,6 +143,7 @@ class HorizontalAutoscaler:
             self._targets,
             self.autoscalers,
             self._recorder,
+            slots=WriteSlots(self._settings.concurrent_writes),
             dry_run=self._settings.dry_run,
         )
 
@@ -160,7 +170,7 @@ class HorizontalAutoscaler:
     async def step(self) -> None:
         """Go one whole round, writes included, and return; for tests and for a look on the spot."""
         self._loop.begin_round(self._loop.all_owned())
-        await self._round.settle()
+        await self._reconciler.settle()
         await self._recorder.flush()
 
     async def glance(self, namespace: str, name: str) -> Record | None:
@@ -168,18 +178,34 @@ class HorizontalAutoscaler:
         autoscaler = self.autoscalers.named(namespace, name)
         if autoscaler is None:
             return None
-        return await self._round.only_decide(autoscaler, tuple(self.autoscalers))
+        record = await self._preview.one(autoscaler, tuple(self.autoscalers))
+        if not record.decision.trail.extra:
+            return record
+        owners = await self.owners_of(record.observation)
+        seen = msgspec.structs.replace(record.observation, owners=owners)
+        return msgspec.structs.replace(record, observation=seen)
+
+    async def owners_of(self, seen: Observation) -> dict[str, Found]:
+        """Look up who owns the pods of an observation, for a person who looks at it."""
+        return await self._observer.owners_of(seen)
 
     async def look_on(self) -> AsyncIterator[tuple[Autoscaler, Record]]:
         """Decide about every HPA without writing anything, for one who shows what another copy does."""
         await self._seek()
         everyone = sorted(self.autoscalers, key=lambda one: one.key)
-        async for found in self._round.look_on(everyone):
-            yield found
+        async for autoscaler, record in self._preview.all(everyone):
+            yield autoscaler, self._as_told(record)
+
+    def _as_told(self, record: Record) -> Record:
+        """Return a record as an operator with `--dry-run` makes it, if the one that acts has it."""
+        if not self._settings.dry_run or record.is_dry_run:
+            return record
+        told = only_told(record.observation, record.decision)
+        return msgspec.structs.replace(record, decision=told, is_dry_run=True)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        writing_events = asyncio.ensure_future(self._recorder.run())
+        writing_events = tasks.keep_running("the recorder of events", self._recorder.run)
         try:
             await self.start()
             garbage.spare_what_is_known()
@@ -190,7 +216,7 @@ class HorizontalAutoscaler:
 
     async def close(self) -> None:
         """Stop everything that was started; events that wait are still told."""
-        await self._round.close()
+        await self._reconciler.close()
         await self._reader.close()
         await self._caches.close()
         try:
@@ -199,24 +225,16 @@ class HorizontalAutoscaler:
         except TimeoutError:
             log.debug("events were still waiting when the program ended")
 
-    def start_over(self, last_alive: float | None) -> None:
-        """Begin to lead: take up what is stored, as of when somebody last decided."""
-        self.autoscalers.start_over()
-        self._round.last_alive = last_alive
+    def lead(self) -> None:
+        """Begin to lead, at once."""
         self._loop.hurry()
 
-    def shard_gained(self, shard: int, last_alive: float | None) -> None:
-        """Begin to decide about a shard: take up what is stored, and at once."""
-        gained = self._of_shard(shard)
-        for one in gained:
-            one.is_resumed = False
-            one.last_alive = last_alive
-        self._loop.hurry(*(one.uid for one in gained))
+    def shard_gained(self, shard: int) -> None:
+        """Begin to decide about a shard, at once."""
+        self._loop.hurry(*(one.uid for one in self._of_shard(shard)))
 
     def shard_lost(self, shard: int) -> None:
-        """Stop: from now on what is stored counts, and not what we remember."""
-        for one in self._of_shard(shard):
-            one.is_resumed = False
+        """Do nothing: without an epoch nothing is decided, and the next epoch begins with what is stored."""
 
     def is_shard_busy(self, shard: int) -> bool:
         """Return whether a decision about the shard is still under way."""
@@ -260,12 +278,25 @@ class HorizontalAutoscaler:
                     "`trimtab crds | kubectl apply --server-side -f -`"
                 )
                 continue
+            if resource is NATIVE_HPAS and (problem := await self._rival_problem()):
+                self._missing[name] = problem
+                continue
             self._missing.pop(name, None)
             self._caches.want(resource.kept_as(handed)).subscribe(self.autoscalers.follow(resource))
         await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])
         self._wanted = {name: self._wanted[name] for name in self._missing}
+
+    async def _rival_problem(self) -> str:
+        """Return why it is not known whether kube-controller-manager scales too; raise if it does."""
+        if self._only_looks:
+            return ""
+        try:
+            await refuse_rival_controller(self._client, self._settings.watch_namespaces, self._clock.now())
+        except errors.ClusterError as error:
+            return f"whether kube-controller-manager acts on native HPAs cannot be seen: {error}"
+        return ""
 
     async def _wait_for_lists(self) -> None:
         """Wait for the lists under way; one kind that may not be listed does not hold up the others (fault F16)."""
@@ -304,20 +335,27 @@ class HorizontalAutoscaler:
 
 def _pace_of(settings: Settings) -> Pace:
     # Upstream looks at nothing between two syncs.
-    look = 0.0 if settings.compat else settings.look_period.total_seconds()
+    look = 0.0 if KUBERNETES in upstreams(settings.compat) else settings.look_period.total_seconds()
     return Pace(settings.sync_period.total_seconds(), look)
 
 
 def rules_of(settings: Settings) -> Rules:
     """Return what decisions go by; raise ValueError with a clear text if a setting is wrong."""
-    compat = NAMED.get(settings.compat or "trimtab")
-    if compat is None:
-        known = ", ".join(name for name in NAMED if name != "trimtab")
-        raise ValueError(f"--compat: {settings.compat!r} is not known; known are: {known}")
+    compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
+    for flag, given in {
+        "--metrics-max-age": settings.metrics_max_age.total_seconds(),
+        "--metrics-max-age-windows": settings.metrics_max_age_windows,
+        "--metrics-max-ahead": settings.metrics_max_ahead.total_seconds(),
+    }.items():
+        if not 0 <= given < inf:
+            raise ValueError(f"{flag}: {given:g} is negative or no number")
     numbers = Numbers(
         tolerance=settings.tolerance,
         cpu_initialization_period=settings.cpu_initialization_period.total_seconds(),
         initial_readiness_delay=settings.initial_readiness_delay.total_seconds(),
         downscale_stabilization=settings.downscale_stabilization.total_seconds(),
+        stale_after=settings.metrics_max_age.total_seconds(),
+        stale_windows=settings.metrics_max_age_windows,
+        ahead_limit=settings.metrics_max_ahead.total_seconds(),
     )
     return Rules(numbers, FeatureGates.parse(settings.feature_gates), compat)

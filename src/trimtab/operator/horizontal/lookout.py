@@ -12,13 +12,14 @@ from math import inf
 
 from trimtab.clock import Clock
 from trimtab.decide.horizontal import Failed
-from trimtab.decide.horizontal.bands import bands_of
+from trimtab.decide.horizontal.bands import bands_of, counted_pods
 from trimtab.metrics.queries import PodUsage, Query
 from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.batches import AT_ONCE, Batches
 from trimtab.operator.horizontal.pace import Pace
 from trimtab.operator.horizontal.plans import Plan, namespaces_of
 from trimtab.operator.horizontal.questions import usage_in
-from trimtab.operator.horizontal.round import AT_ONCE, Answers, Round
+from trimtab.operator.horizontal.reconciler import Answers
 from trimtab.operator.horizontal.usage import EVERYWHERE, NamespaceUsage
 
 MOST_SHARE = 0.05
@@ -32,11 +33,16 @@ class Lookout:
     """Looks as often as `pace` says at most, and never again within a sync at one that was just scaled."""
 
     def __init__(
-        self, clock: Clock, round_: Round, owns: Callable[[str], bool], wake: Callable[[], None], pace: Pace
+        self,
+        clock: Clock,
+        batches: Batches,
+        owns: Callable[[str], bool],
+        wake: Callable[[], None],
+        pace: Pace,
     ) -> None:
         self._clock = clock
-        self._round = round_
-        self._questions = round_.questions
+        self._batches = batches
+        self._questions = batches.questions
         self._owns = owns
         self._wake = wake
         self._pace = pace
@@ -75,7 +81,7 @@ class Lookout:
     def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
         """Look once, beside everything else, and have those scaled that need it."""
         self._is_looking, self.next_at = True, inf
-        self._round.start(self._look(tuple(autoscalers)))
+        self._batches.start(self._look(tuple(autoscalers)))
 
     async def _look(self, autoscalers: tuple[Autoscaler, ...]) -> None:
         started = self._clock.monotonic()
@@ -93,7 +99,7 @@ class Lookout:
         watched = [
             (one, plan)
             for one in autoscalers
-            if self._is_due(one, started) and (plan := self._round.plan(one)) and plan.is_only_usage
+            if self._is_due(one, started) and (plan := self._batches.plan(one)) and plan.is_only_usage
         ]
         answers = await self._ask([plan for _, plan in watched])
         for number, (one, plan) in enumerate(watched, start=1):
@@ -103,7 +109,7 @@ class Lookout:
                 and plan.is_for(one.hpa, plan.aim)
                 and not self._is_content(one, plan, answers)
             ):
-                self._round.scale_early(one, plan, answers)
+                self._batches.scale_early(one, plan, answers)
                 if one.is_busy and one.hpa.spec.behavior is None:
                     one.not_before = self._clock.monotonic() + self._pace.sync
             if number % AT_ONCE == 0:
@@ -112,8 +118,7 @@ class Lookout:
 
     def _is_due(self, one: Autoscaler, now: float) -> bool:
         return (
-            one.is_resumed
-            and not one.is_busy
+            not one.is_busy
             and not one.is_gone
             # Policies limit how much changes in how many seconds; without any, what limits is the sync.
             and (one.hpa.spec.behavior is not None or now - one.scaled_at >= self._pace.sync)
@@ -142,7 +147,7 @@ class Lookout:
         record = one.records[-1]
         if one.bands_for is not record:
             one.bands, one.bands_for = bands_of(record.observation, record.decision), record
-        pods = record.observation.pods
+        pods = counted_pods(record.observation, record.decision)
         return bool(one.bands) and all(
             (used := usage.values(pods, band.resource, band.container)) is not None
             and band.low <= sum(used) <= band.high

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from trimtab.clock import Clock
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.lookout import Lookout
 from trimtab.operator.horizontal.pace import Pace
-from trimtab.operator.horizontal.round import Round
 from trimtab.operator.horizontal.turns import Turns
 from trimtab.operator.ownership import Ownership
 
@@ -16,15 +16,15 @@ class Loop:
     """Begins rounds and looks; what they do goes on beside it."""
 
     def __init__(
-        self, clock: Clock, autoscalers: Autoscalers, ownership: Ownership, round_: Round, pace: Pace
+        self, clock: Clock, autoscalers: Autoscalers, ownership: Ownership, batches: Batches, pace: Pace
     ) -> None:
         self._clock = clock
         self._autoscalers = autoscalers
         self._ownership = ownership
-        self._round = round_
+        self._batches = batches
         self._pace = pace
         self._news = asyncio.Event()
-        self._lookout = Lookout(clock, round_, ownership.owns, self._news.set, pace)
+        self._lookout = Lookout(clock, batches, ownership.owns, self._news.set, pace)
         self._urgent: set[str] = set()
 
     def hurry(self, *uids: str) -> None:
@@ -37,7 +37,7 @@ class Loop:
         owned = [one for one in self._autoscalers if self._ownership.owns(one.key)]
         if len(owned) < len(self._autoscalers):
             mine = {one.uid for one in owned}
-            self._round.notice(one for one in self._autoscalers if one.uid not in mine)
+            self._batches.register_foreign_targets(one for one in self._autoscalers if one.uid not in mine)
         return owned
 
     async def run(
@@ -64,7 +64,7 @@ class Loop:
     def begin_round(self, due: Iterable[Autoscaler], beside: Iterable[Autoscaler] = ()) -> None:
         """Begin a round over these, except those that were just scaled; others are looked at `beside` it."""
         now = self._clock.monotonic()
-        self._round.begin((one for one in due if one.not_before <= now), beside)
+        self._batches.begin((one for one in due if one.not_before <= now), beside)
 
     def _begin_turn(self, turns: Turns, now: float) -> None:
         due = turns.take(self.all_owned(), now)
@@ -82,10 +82,10 @@ class Loop:
     def _begin_urgent(self) -> None:
         changed = [self._autoscalers.get(uid) for uid in sorted(self._urgent)]
         self._urgent.clear()
-        self._round.begin(one for one in changed if one is not None and self._ownership.owns(one.key))
+        self._batches.begin(one for one in changed if one is not None and self._ownership.owns(one.key))
 
     def _look(self) -> None:
-        self._round.begin(self._lookout.waited(self._autoscalers))
+        self._batches.begin(self._lookout.waited(self._autoscalers))
         self._lookout.begin(self._autoscalers)
 
     async def _wait(self, seconds: float) -> None:

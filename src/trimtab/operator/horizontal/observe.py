@@ -3,13 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimtab.decide.horizontal import Compat, Failed, Observation, PodFacts, Reading, Rival, Settings, Target
+from trimtab.decide.horizontal import (
+    Compat,
+    Failed,
+    Memory,
+    Observation,
+    PodFacts,
+    Reading,
+    Rival,
+    Settings,
+    Target,
+)
 from trimtab.decide.horizontal.needs import needs_metrics
+from trimtab.decide.horizontal.overlap import extra_pods, replicas_of
 from trimtab.decide.horizontal.selection import effective_strategy
+from trimtab.decide.horizontal.zero import contradicts_condition
 from trimtab.metrics.queries import Query
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.types import MetricSpec, SelectionStrategy
-from trimtab.model.selector import SelectorError
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.owners import Found, Owners
 from trimtab.operator.horizontal.plans import Plan, plan_of
@@ -41,12 +52,13 @@ class Observer:
     def __init__(
         self, rules: Rules, autoscalers: Autoscalers, pods: PodBook, owners: Owners, questions: Questions
     ) -> None:
-        self._rules = rules
+        self.rules = rules
         self._autoscalers = autoscalers
         self._pods = pods
         self._owners = owners
         self.questions = questions
         self._targets: dict[str, Target] = {}
+        self._replicas: dict[str, int] = {}
         self._sights: dict[str, tuple[int, Sight]] = {}
 
     def aimed(self, autoscaler: Autoscaler, aim: Aim) -> None:
@@ -55,21 +67,21 @@ class Observer:
         if aim.scale is None:
             self._pods.forget(autoscaler.uid)
             return
+        self._replicas[autoscaler.uid] = replicas_of(aim.scale)
         reference, uid = autoscaler.hpa.spec.scale_target_ref, aim.scale.metadata.uid
         known = self._targets.get(autoscaler.uid)
         if known is None or known.uid != uid or known.name != reference.name or known.kind != reference.kind:
             self._targets[autoscaler.uid] = Target(
                 api_version=reference.api_version, kind=reference.kind, name=reference.name, uid=uid
             )
-        try:
-            self._pods.watch(autoscaler.uid, autoscaler.hpa.metadata.namespace, aim.scale.status.selector)
-        except SelectorError:
-            self._pods.forget(autoscaler.uid)  # the decision says what is wrong with it
+        # The decision says what is wrong with a label query that is missing or does not parse.
+        self._pods.watch(autoscaler.uid, autoscaler.hpa.metadata.namespace, aim.scale.status.selector)
 
     def forget(self, autoscaler: Autoscaler) -> None:
         """Drop everything kept for an autoscaler."""
         self._pods.forget(autoscaler.uid)
         self._targets.pop(autoscaler.uid, None)
+        self._replicas.pop(autoscaler.uid, None)
         self._sights.pop(autoscaler.uid, None)
 
     def known_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...] | None:
@@ -91,12 +103,25 @@ class Observer:
         known = autoscaler.plan
         if known is not None and known.is_for(autoscaler.hpa, aim):
             return known
+        if self.must_read(autoscaler, aim):
+            return None
         self.aimed(autoscaler, aim)
         questions = self.known_questions(autoscaler, aim)
         if questions is None:
             return None
         autoscaler.plan = plan_of(autoscaler.hpa, aim, questions)
         return autoscaler.plan
+
+    def must_read(self, autoscaler: Autoscaler, aim: Aim) -> bool:
+        """Return whether a cached target contradicts the HPA's own condition, so that either may be too old.
+
+        A condition that is taken back on an old target is lost: the workload would then sleep at zero for good.
+        """
+        if not self.rules.compat.clear_condition_above_zero:
+            return False
+        return aim.scale is not None and contradicts_condition(
+            autoscaler.hpa.status.conditions, aim.scale.spec.replicas
+        )
 
     async def find_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...]:
         """Return the questions to ask, and remember them for this spec."""
@@ -126,9 +151,11 @@ class Observer:
         if known is not None and known[0] == version:
             return known[1]
         pods = self._pods.of(autoscaler.uid)
-        sight = Sight(pods, self._rivals(autoscaler, pods))
-        if sight.rivals:
-            self._sights.pop(autoscaler.uid, None)  # what rivals aim at may change while the pods do not
+        neighbours = self._pods.rivals(autoscaler.uid, pods)
+        sight = Sight(pods, self._rivals(autoscaler, neighbours))
+        if neighbours:
+            # What the neighbours aim at, and whether they are dry runs, may change while the pods do not.
+            self._sights.pop(autoscaler.uid, None)
         else:
             self._sights[autoscaler.uid] = version, sight
         return sight
@@ -142,6 +169,13 @@ class Observer:
         targets = self._owner_targets(autoscaler, sight)
         return await self._owners.of(sight.pods, targets, autoscaler.hpa.metadata.namespace)
 
+    def known_owners(self, autoscaler: Autoscaler, sight: "Sight") -> dict[str, Found] | None:
+        """Return the owners that this decision needs, if all of them are known without asking."""
+        targets = self._owner_targets(autoscaler, sight)
+        if not targets:
+            return {}
+        return self._owners.known(sight.pods, targets, autoscaler.hpa.metadata.namespace)
+
     def observe(
         self,
         autoscaler: Autoscaler,
@@ -149,8 +183,11 @@ class Observer:
         sight: "Sight",
         answers: Mapping[Query, Answer],
         owners: dict[str, Found],
+        memory: Memory | None = None,
     ) -> Observation:
-        """Return everything that the decision depends on."""
+        """Return everything that the decision depends on; another memory than ours is given by who only looks."""
+        if not owners and self._has_extra_pods(autoscaler, sight):
+            owners = self._known_to_explain(autoscaler, sight)
         return Observation(
             hpa=autoscaler.hpa,
             scale=aim.scale,
@@ -159,10 +196,10 @@ class Observer:
             owners=owners,
             rivals=sight.rivals,
             readings=_readings(autoscaler, answers, sight.pods),
-            memory=autoscaler.memory,
-            settings=self._rules.settings,
-            gates=self._rules.gates,
-            compat=self._rules.compat,
+            memory=autoscaler.memory.own if memory is None else memory,
+            settings=self.rules.settings,
+            gates=self.rules.gates,
+            compat=self.rules.compat,
         )
 
     def repeats(
@@ -184,7 +221,7 @@ class Observer:
         usage = usage_in(plan.usage, answers)
         return (
             isinstance(usage, NamespaceUsage)
-            and held.covers_alone(autoscaler.hpa, plan.aim.scale, autoscaler.memory, now)
+            and held.covers_alone(autoscaler.hpa, plan.aim.scale, autoscaler.memory.own, now)
             and (sight.pods is held.seen.pods or sight.pods == held.seen.pods)
             and held.believes(usage.span, now)
             and _are_values(usage, sight.pods, autoscaler.hpa.spec.metrics, held.values)
@@ -197,20 +234,42 @@ class Observer:
             targets.append(self._targets.get(autoscaler.uid, Target()))
         return targets
 
+    def _has_extra_pods(self, autoscaler: Autoscaler, sight: "Sight") -> bool:
+        """Return whether labels find more active pods than the target has, some of which are not its own."""
+        has = self._replicas.get(autoscaler.uid)
+        if has is None or len(sight.pods) <= has or not self.rules.gates.hpa_selection_strategy:
+            return False
+        return extra_pods(sight.pods, has) > 0
+
+    def _known_to_explain(self, autoscaler: Autoscaler, sight: "Sight") -> dict[str, Found]:
+        """Return owners that name foreign pods, if they are known anyway: counting by labels sends no request."""
+        target = self._targets.get(autoscaler.uid, Target())
+        return self._owners.known(sight.pods, [target], autoscaler.hpa.metadata.namespace) or {}
+
+    async def owners_of(self, seen: Observation) -> dict[str, Found]:
+        """Look up the owners of the pods of an observation, for a person who looks at it."""
+        if not seen.gates.hpa_selection_strategy or seen.scale is None:
+            return seen.owners
+        return await self._owners.of(seen.pods, [seen.target], seen.hpa.metadata.namespace)
+
     def _needs_metrics(self, autoscaler: Autoscaler, aim: Aim) -> bool:
         assert aim.scale is not None
-        return needs_metrics(autoscaler.hpa, aim.scale, self._rules.gates, self._rules.compat)
+        return needs_metrics(autoscaler.hpa, aim.scale, self.rules.gates, self.rules.compat)
 
     def _strategy(self, autoscaler: Autoscaler) -> str:
-        return effective_strategy(autoscaler.hpa.spec.selection_strategy, self._rules.gates)
+        return effective_strategy(autoscaler.hpa.spec.selection_strategy, self.rules.gates)
 
-    def _rivals(self, autoscaler: Autoscaler, pods: tuple[PodFacts, ...]) -> tuple[Rival, ...]:
-        found = self._pods.rivals(autoscaler.uid, pods)
-        if not found:
+    def _rivals(self, autoscaler: Autoscaler, neighbours: set[str]) -> tuple[Rival, ...]:
+        """Return the neighbours that scale what they aim at and would fight with this autoscaler."""
+        if not neighbours:
             return ()
         others = sorted(
-            (other for uid in found if (other := self._autoscalers.get(uid)) is not None),
-            key=lambda one: (one.key, one.uid),
+            (
+                other
+                for uid in neighbours
+                if (other := self._autoscalers.get(uid)) is not None and self._competes(autoscaler, other)
+            ),
+            key=lambda other: (other.key, other.uid),
         )
         return tuple(
             Rival(
@@ -221,6 +280,16 @@ class Observer:
             )
             for other in others
         )
+
+    def _competes(self, autoscaler: Autoscaler, other: Autoscaler) -> bool:
+        """Return whether two that count the same pods must not both act.
+
+        A dry run writes no scale, so it competes with no HPA. It previews what it would do in the place of the HPA that
+        scales its target now; another target with the same labels would still stop it.
+        """
+        if other.is_dry_run:
+            return False
+        return not autoscaler.is_dry_run or self._targets.get(other.uid) != self._targets.get(autoscaler.uid)
 
 
 @dataclass(frozen=True, slots=True)

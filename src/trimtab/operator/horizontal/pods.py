@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from trimtab.cluster.cache import Delta
 from trimtab.decide.horizontal import PodFacts
-from trimtab.model.selector import Selector
+from trimtab.model.selector import Selector, SelectorError
 from trimtab.model.selector_index import SelectorIndex
 from trimtab.operator.horizontal.known_pod import KnownPod
 
@@ -45,9 +45,18 @@ class PodBook:
         self._changes[namespace] = self._changes.get(namespace, 0) + 1
 
     def watch(self, autoscaler: str, namespace: str, selector: str) -> None:
-        """Keep the label query of an autoscaler (by uid) in the index; one that does not parse matches nothing."""
-        if self._selectors.get(autoscaler) != selector:
-            self._index.set_selector(autoscaler, namespace, Selector.parse(selector))
+        """Keep the label query of an autoscaler (by uid) in the index; an empty one and a wrong one match nothing."""
+        if self._selectors.get(autoscaler) == selector:
+            return
+        try:
+            parsed = Selector.parse(selector)
+        except SelectorError:
+            parsed = Selector()
+        # An empty query matches every pod: its HPA would be the rival of all others in the namespace.
+        if parsed.is_empty:
+            self.forget(autoscaler)
+        else:
+            self._index.set_selector(autoscaler, namespace, parsed)
             self._selectors[autoscaler] = selector
             self._homes[autoscaler] = namespace
             self._changed(namespace)

@@ -87,8 +87,9 @@ class Questions:
             answer = await self._reader.custom(query)
             read = read_pods_metric if isinstance(query, PodsMetric) else read_object_metric
             return read(answer, asked)
-        except (MetricsError, ValueError) as error:
-            return Failed(message=f"{_FAILURES[type(query)]}{error}")
+        except (MetricsError, ValueError, OverflowError) as error:
+            is_forbidden = isinstance(error.__cause__, errors.Forbidden)
+            return Failed(message=f"{_FAILURES[type(query)]}{error}", is_forbidden=is_forbidden)
 
 
 def question_of(spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed | None:

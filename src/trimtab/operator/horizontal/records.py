@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from trimtab.decide.horizontal import explain
+from trimtab.decide.horizontal import Explanation, Record, explain
 from trimtab.decide.horizontal.record import dumps
 from trimtab.model import wire
 from trimtab.operator.health import Misdirected
@@ -42,7 +42,7 @@ def explained(autoscalers: Autoscalers, key: str) -> bytes | None:
     found = _named(autoscalers, key)
     if found is None or not found.records:
         return None
-    story = explain(found.records[-1].decision)
+    story = _told(found.records[-1])
     return wire.encode({"about": found.key, "text": str(story), "explanation": wire.to_builtins(story)})
 
 
@@ -50,6 +50,10 @@ def recorded(autoscalers: Autoscalers, key: str) -> bytes | None:
     """Return the last records of an HPA, one JSON object per line, oldest first."""
     found = _named(autoscalers, key)
     return None if found is None else b"".join(dumps(record) + b"\n" for record in found.records)
+
+
+def _told(record: Record) -> Explanation:
+    return explain(record, dry_run=record.is_dry_run)
 
 
 def _named(autoscalers: Autoscalers, key: str) -> Autoscaler | None:
@@ -72,7 +76,7 @@ def _facts(autoscaler: Autoscaler) -> dict[str, object]:
 def _line(autoscaler: Autoscaler) -> dict[str, object]:
     line = _facts(autoscaler)
     if autoscaler.records:
-        story = explain(autoscaler.records[-1].decision)
+        story = _told(autoscaler.records[-1])
         line |= {
             "current": story.current,
             "desired": story.desired,

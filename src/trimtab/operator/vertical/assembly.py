@@ -6,30 +6,29 @@ from typing import TYPE_CHECKING, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.sharding import Shards, ShardUser
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
-from trimtab.decide.vertical.estimate import EstimatorSettings
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.gates import FeatureGates
-from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.caches import Caches
+from trimtab.operator.compat import upstreams
 from trimtab.operator.horizontal.usage import WholeList
 from trimtab.operator.ownership import ownership_of, shards_gauge
-from trimtab.operator.process import Component
+from trimtab.operator.process import Component, acting_client
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical import recommender, updater
 from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.history_setup import make_history
 from trimtab.operator.vertical.performing import Proof
 from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
+from trimtab.operator.vertical.replacement import ReplacementCheck
 from trimtab.operator.vertical.roles import RoleKeeper
 from trimtab.operator.vertical.settings import VerticalSettings
 from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
@@ -38,6 +37,9 @@ from trimtab.operator.vertical.usage import UsageFeed
 if TYPE_CHECKING:
     from trimtab.operator.vertical.admission.component import Admission
     from trimtab.operator.vertical.admission.keeping import Certificates
+
+NEVER_SIZE = frozenset({"recommender", "roles"})
+"""The loops that have no need of LimitRanges, and no right to them."""
 
 Sharing = TypeVar("Sharing", bound=ShardUser)
 
@@ -55,6 +57,7 @@ class Site:
         fence: Fence | None = None,
         instance: str = "trimtab",
     ) -> None:
+        client = acting_client(client, settings)
         self.clock = clock
         self.client = client
         self.fence = fence or NoFence()
@@ -68,6 +71,8 @@ class Site:
         self.caches = Caches(client, settings.watch_namespaces)
         gates = FeatureGates.parse(settings.feature_gates)
         self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
+        if set(settings.components) - NEVER_SIZE:
+            self.view.size_pods()
         self.events = EventRecorder(self.writer, "vpa", instance)
         self.reader = MetricsReader(
             clock,
@@ -75,7 +80,7 @@ class Site:
             deadline=settings.metrics_deadline.total_seconds(),
             max_bytes=settings.metrics_max_bytes,
         )
-        self._telling = asyncio.ensure_future(self.events.run())
+        self._telling = tasks.keep_running("the recorder of events", self.events.run)
 
     def sharing(self, loop: Sharing) -> Sharing:
         """Let a loop know of the shards that come and go, if there are any; return it."""
@@ -93,7 +98,7 @@ class Site:
 
 def compat_of(name: str) -> Compat:
     """Return the rulings that `--compat` names: ours, or upstream's behaviour throughout."""
-    return VPA_1_8 if name else DEFAULT
+    return VPA_1_8 if upstreams(name) else DEFAULT
 
 
 def make_recommender(site: Site, history: HistoryLoader | None = None) -> recommender.Recommender:
@@ -111,9 +116,10 @@ def make_recommender(site: Site, history: HistoryLoader | None = None) -> recomm
         recommender.Recommender(
             tools,
             settings,
-            recommending=_recommending(settings),
-            post=_post(settings),
-            history=history or make_history(site.clock, settings),
+            recommending=estimation_of(settings),
+            aggregation=aggregation_of(settings),
+            post=post_processing_of(settings),
+            history=history or make_history(site.clock, settings, metrics),
         )
     )
 
@@ -121,6 +127,7 @@ def make_recommender(site: Site, history: HistoryLoader | None = None) -> recomm
 def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
     """Return the updater; `proof` stands in for the check of admission that the settings name."""
     settings = site.settings
+    _replacement_check(site, settings)  # a value that is not known should stop the start, not the first loop
     fence = site.fence[updater.UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
     tools = updater.Tools(
         site.clock,
@@ -130,8 +137,9 @@ def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
         proof or _proof(site, settings),
         site.events,
         UpdaterMetrics(site.registry),
+        lambda: _replacement_check(site, settings),
     )
-    return site.sharing(updater.Updater(tools, settings, dry_run=settings.dry_run))
+    return site.sharing(updater.Updater(tools, settings))
 
 
 def make_admission(site: Site, certificates: "Certificates | None" = None) -> "Admission":
@@ -151,7 +159,9 @@ def make_admission(site: Site, certificates: "Certificates | None" = None) -> "A
 
 def make_roles(site: Site) -> RoleKeeper:
     """Return the keeper of roles from Leases."""
-    return site.sharing(RoleKeeper(site.writer, site.ownership, site.view, site.events))
+    return site.sharing(
+        RoleKeeper(site.writer, site.ownership, site.view, site.events, site.settings.excluded_namespaces)
+    )
 
 
 LOOPS: dict[str, Callable[[Site], Component]] = {
@@ -163,28 +173,35 @@ LOOPS: dict[str, Callable[[Site], Component]] = {
 """Every vertical loop, by the name that `--components` has for it."""
 
 
+def _replacement_check(site: Site, settings: Settings) -> ReplacementCheck | None:
+    """Return what is asked before each eviction; upstream asks nothing."""
+    for flag, value, known in (
+        ("--replacement-check", settings.replacement_check, ("dry-run", "none")),
+        ("--node-fit", settings.node_fit, ("free", "allocatable", "none")),
+    ):
+        if value not in known:
+            raise ValueError(f"{flag}={value} is not known; use {', '.join(known)}")
+    creates = settings.replacement_check == "dry-run"
+    if upstreams(settings.compat) or not (creates or settings.node_fit != "none"):
+        return None
+    return ReplacementCheck(
+        site.client, site.view, creates, settings.node_fit, sees_all_pods=not settings.watch_namespaces
+    )
+
+
+async def _believed() -> str | None:
+    """Take it for granted that admission works, as upstream's --use-admission-controller-status=false does."""
+    return None
+
+
 def _proof(site: Site, settings: VerticalSettings) -> Proof:
     checks: dict[str, Callable[[], Proof]] = {
         "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
-        "lease": lambda: LeaseCheck(site.clock, site.client).problem,
+        "lease": lambda: LeaseCheck(site.clock, site.client, settings).problem,
+        "none": lambda: _believed,
     }
     if settings.admission_check not in checks:
         raise ValueError(
-            f"--admission-check={settings.admission_check} is not known; use {' or '.join(checks)}"
+            f"--admission-check={settings.admission_check} is not known; use {', '.join(checks)}"
         )
     return checks[settings.admission_check]()
-
-
-def _recommending(settings: VerticalSettings) -> RecommenderSettings:
-    return RecommenderSettings(
-        estimators=EstimatorSettings(safety_margin=settings.recommendation_margin_fraction),
-        pod_min_cpu_millicores=settings.pod_min_cpu_millicores,
-        pod_min_memory_mib=settings.pod_min_memory_mb,
-    )
-
-
-def _post(settings: VerticalSettings) -> PostProcessing:
-    bounds = {CPU: settings.container_max_allowed_cpu, MEMORY: settings.container_max_allowed_memory}
-    return PostProcessing(
-        global_max={resource: Quantity.parse(text) for resource, text in bounds.items() if text}
-    )

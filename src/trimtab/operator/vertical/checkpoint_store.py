@@ -6,35 +6,49 @@ write tests the spec first: a history is never written over another's (fault F60
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 from zlib import crc32
 
 import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
+from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
+from trimtab.cluster.resource import Resource
+from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.model import wire
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
 from trimtab.operator.ownership import Ownership
-from trimtab.operator.vertical.kinds import CHECKPOINTS
+from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 VPAKey = str
 COLLECTING_SHARE = 0
 """Of several copies the one that holds this share removes what is left over: one list of everything is enough."""
 
 
-class _Owned(wire.Wire):
-    """Of a checkpoint only whose it is."""
+class _LastSample(wire.Wire):
+    last_sample_start: datetime | None = None
+
+
+class OwnedCheckpoint(wire.Wire):
+    """Of a checkpoint only whose it is, and how old."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VerticalPodAutoscalerCheckpointSpec = VerticalPodAutoscalerCheckpointSpec()
+    status: _LastSample = _LastSample()
+
+    @property
+    def vpa(self) -> VPAKey:
+        """Return the VPA that it belongs to, by `namespace/name`."""
+        return _owner(self)
 
 
 @dataclass
@@ -81,12 +95,26 @@ class Schedule:
 
 
 class CheckpointStore:
-    """The only code that touches checkpoint objects."""
+    """The only code that touches checkpoint objects; it reads no namespace besides the watched ones."""
 
-    def __init__(self, clock: Clock, client: Client, ownership: Ownership, workers: int = 10) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        ownership: Ownership,
+        namespaces: Sequence[str] = (),
+        workers: int = 10,
+        *,
+        compat: Compat = DEFAULT,
+        ignored: frozenset[str] = frozenset(),
+    ) -> None:
+        self._ignored = ignored
+        """Namespaces in which nothing is written, and so nothing deleted."""
         self._clock = clock
+        self._needs_a_vpa = compat.orphans_need_a_vpa
         self._client = client
         self._ownership = ownership
+        self._namespaces = tuple(namespaces)
         self._workers = workers
         self._written_at: dict[str, float] = {}
         self._content: dict[str, int] = {}
@@ -95,18 +123,31 @@ class CheckpointStore:
         """Checkpoints that are there, as far as we know, and whether they have annotations: the others are made."""
         self._orphans: set[str] = set()
 
+    @property
+    def may_write(self) -> bool:
+        """Return whether histories may be saved at all: a dry run saves none."""
+        return not self._client.is_dry_run
+
     async def read(self, vpas: Collection[VPAKey]) -> dict[VPAKey, list[Checkpoint]]:
         """Read the checkpoints of some VPAs; raises if the list is not complete."""
-        listing = await self._client.list(CHECKPOINTS)
-        self._present = {found.metadata.key: bool(found.metadata.annotations) for found in listing.items}
+        listed = await self._list(CHECKPOINTS)
+        self._present = {found.metadata.key: bool(found.metadata.annotations) for found in listed}
         wanted = frozenset(vpas)
         stored: dict[VPAKey, list[Checkpoint]] = {}
-        for found in listing.items:
+        for found in listed:
             owner = _owner(found)
             if owner in wanted:
                 stored.setdefault(owner, []).append(found)
                 self._content.pop(found.metadata.key, None)  # another may have written it since we did
         return stored
+
+    async def _list(self, resource: Resource[T]) -> list[T]:
+        """List the checkpoints of the watched namespaces."""
+        listings = [
+            await self._client.list(resource, Selection(namespace or None))
+            for namespace in self._namespaces or ("",)
+        ]
+        return [item for listing in listings for item in listing.items]
 
     async def write(
         self, checkpoints: Iterable[Checkpoint], deadline_seconds: float, *, is_last: bool = False
@@ -163,16 +204,22 @@ class CheckpointStore:
 
     async def _store(self, client: Client, checkpoint: Checkpoint) -> None:
         meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)
+        has_annotations = self._present.get(meta.key, False)
         operations = [
             {"op": "test", "path": "/spec", "value": body["spec"]},
             {"op": "add", "path": "/status", "value": body["status"]},
-            *_annotate(meta.annotations, has_some=self._present.get(meta.key, False)),
+            *(_annotate(meta.annotations) if has_annotations else ()),
         ]
-        if meta.key in self._present or not await _create(client, checkpoint, body):
-            try:
-                await client.patch(CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON)
-            except errors.NotFound:
-                await _create(client, checkpoint, body)
+        if meta.key not in self._present and await _create(client, checkpoint, body):
+            return
+        try:
+            await client.patch(CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON)
+            if meta.annotations and not has_annotations:
+                # None can be added to a map that may not be there, and the whole map may be another's by now.
+                notes = {"metadata": {"annotations": meta.annotations}}
+                await client.patch(CHECKPOINTS, meta.name, meta.namespace, notes)
+        except errors.NotFound:
+            await _create(client, checkpoint, body)
 
     async def _explain_refusal(
         self, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
@@ -191,22 +238,45 @@ class CheckpointStore:
                 f"container {other.container_name!r} of VPA {other.vpa_object_name!r}; rename one of the VPAs"
             )
 
-    async def collect_orphans(self, vpas: frozenset[VPAKey]) -> list[str]:
-        """Delete checkpoints whose VPA was missing twice in a row; never when no VPA is known at all.
+    async def collect_orphans(
+        self, vpas: frozenset[VPAKey], is_left_over: Callable[[OwnedCheckpoint], bool] = lambda _: False
+    ) -> list[str]:
+        """Delete checkpoints whose VPA was missing twice in a row; by default never when no VPA is known at all.
+
+        So are those that are left over, twice in a row, by a container that was renamed or taken away.
 
         An empty list is more often a mistake (a new CRD, a stale server) than the end of all VPAs, and a deleted
-        history is gone for good.
+        history is gone for good. For the same reason the server is asked for the VPA itself before its history goes.
         """
-        if not vpas:
+        if (self._needs_a_vpa and not vpas) or self._client.is_dry_run:
             self._orphans = set()
             return []
-        listing = await self._client.list(CHECKPOINTS.into(_Owned))
-        orphans = {found.metadata.uid: found for found in listing.items if _owner(found) not in vpas}
+        listed = await self._list(CHECKPOINTS.into(OwnedCheckpoint))
+        orphans = {
+            found.metadata.uid: found
+            for found in listed
+            if found.metadata.namespace not in self._ignored
+            and (found.vpa not in vpas or is_left_over(found))
+        }
         doomed = [found for uid, found in orphans.items() if uid in self._orphans]
         self._orphans = set(orphans)
-        return [found.metadata.key for found in doomed if await self._delete(found)]
+        return [
+            found.metadata.key
+            for found in doomed
+            if (found.vpa in vpas or await self._is_gone(found)) and await self._delete(found)
+        ]
 
-    async def _delete(self, found: _Owned) -> bool:
+    async def _is_gone(self, found: OwnedCheckpoint) -> bool:
+        """Return whether the server says that the VPA of a checkpoint does not exist."""
+        try:
+            await self._client.get(VPAS, found.spec.vpa_object_name, found.metadata.namespace)
+        except errors.NotFound:
+            return True
+        except (errors.ClusterError, ValueError) as error:
+            log.warning("checkpoint %s is kept: its VPA cannot be read: %s", found.metadata.key, error)
+        return False
+
+    async def _delete(self, found: OwnedCheckpoint) -> bool:
         meta = found.metadata
         options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
         try:
@@ -215,7 +285,7 @@ class CheckpointStore:
         except errors.ClusterError as error:
             log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)
             return False
-        log.info("deleted checkpoint %s: its VPA is gone", meta.key)
+        log.info("deleted checkpoint %s: its VPA or container is gone", meta.key)
         return True
 
 
@@ -229,15 +299,13 @@ async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) 
     return True
 
 
-def _annotate(annotations: Mapping[str, str], *, has_some: bool) -> list[dict[str, Any]]:
-    """Set annotations beside those that others set; none can be added to what is not there."""
-    if not annotations or not has_some:
-        return [{"op": "add", "path": "/metadata/annotations", "value": annotations}] if annotations else []
+def _annotate(annotations: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Set annotations beside those that others set."""
     return [
         {"op": "add", "path": f"/metadata/annotations/{name.replace('/', '~1')}", "value": text}
         for name, text in annotations.items()
     ]
 
 
-def _owner(checkpoint: Checkpoint | _Owned) -> VPAKey:
+def _owner(checkpoint: Checkpoint | OwnedCheckpoint) -> VPAKey:
     return f"{checkpoint.metadata.namespace}/{checkpoint.spec.vpa_object_name}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
+from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resources import LIMIT_RANGES, NODES
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.control import Claim, VPAIndex, index_vpas
@@ -19,12 +20,13 @@ from trimtab.decide.vertical.intake import Capacity
 from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
 from trimtab.decide.vertical.scope import NodeLabels
 from trimtab.model.gates import FeatureGates
+from trimtab.model.limitrange import LimitRange
 from trimtab.model.node import Node
 from trimtab.model.pod import Pod
 from trimtab.model.resources import CPU, MEMORY
 from trimtab.model.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.caches import Caches, KindCache
+from trimtab.operator.caches import Caches
 from trimtab.operator.vertical.controllers import Controllers, Unsupported
 from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
 from trimtab.operator.vertical.shared_pods import shared_pods
@@ -78,20 +80,38 @@ class ClusterView:
         self.pods: KindCache[Pod] = caches.want(shared_pods())
         self.vpas = caches.want(VPAS)
         self.nodes = caches.want(NODES)
-        self.limit_ranges = caches.want(LIMIT_RANGES)
         self.controllers = Controllers(client, self.discovery, caches)
+        self.namespaces = caches.namespaces
+        """The watched namespaces; none means all."""
         self._caches = caches
         self._scopes: KindCache[VPAScope] | None = None
+        self._limit_ranges: KindCache[LimitRange] | None = None
+
+    @property
+    def limit_ranges(self) -> KindCache[LimitRange]:
+        """Return the LimitRanges; they are watched from the first time on that a loop asks for them."""
+        if self._limit_ranges is None:
+            self._limit_ranges = self._caches.want(LIMIT_RANGES)
+        return self._limit_ranges
+
+    def size_pods(self) -> "ClusterView":
+        """Watch what bounds a pod's size from the start; the recommender has no need of it, and no right to it."""
+        assert self.limit_ranges is not None
+        return self
 
     async def wait_synced(self) -> None:
         """Wait until everything that control depends on is known."""
+        await self.begin()
+        for cache in self.all_caches():
+            await cache.wait_synced()
+
+    async def begin(self) -> None:
+        """Start to watch what depends on the cluster and on the gates."""
         if self.gates.vpa_selector_refinement and self._scopes is None:
             if await self.discovery.served(GROUP, VERSION, SCOPES.plural) is not None:
                 self._scopes = self._caches.want(SCOPES)
             else:
                 log.warning("the cluster does not serve VPAScope; VPAs that name one do nothing")
-        for cache in self.all_caches():
-            await cache.wait_synced()
 
     @property
     def has_synced(self) -> bool:
@@ -100,7 +120,9 @@ class ClusterView:
 
     def all_caches(self) -> Iterator[KindCache[Any]]:
         """Yield every cache that decisions are made from."""
-        yield from (self.pods, self.vpas, self.nodes, self.limit_ranges)
+        yield from (self.pods, self.vpas, self.nodes)
+        if self._limit_ranges is not None:
+            yield self._limit_ranges
         yield from self.controllers.caches()
         if self._scopes is not None:
             yield self._scopes

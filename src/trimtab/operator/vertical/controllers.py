@@ -12,6 +12,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.discovery import Discovery, UnknownKindError
+from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale
 from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners, owner_of
@@ -19,7 +20,7 @@ from trimtab.model.meta import OwnerReference
 from trimtab.model.pod import Pod
 from trimtab.model.selector import Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.operator.caches import Caches, KindCache
+from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.kinds import SlimController, SlimWorkload
 from trimtab.operator.vertical.kinds import WORKLOADS, SlimCronJob
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from trimtab.decide.vertical.attribution import attribute
 from trimtab.decide.vertical.control import Conflict, controlling_vpa
 from trimtab.decide.vertical.controllers import owner_of
+from trimtab.decide.vertical.currency import selector_hash
 from trimtab.decide.vertical.scope import Scope
 from trimtab.decide.vertical.state import Attribution, ClusterState, ContainerId, PodId
 from trimtab.model.pod import Pod
@@ -83,9 +84,18 @@ class _Attributed:
 class Follower:
     """Brings the models up to date, once per loop."""
 
-    def __init__(self, models: Models, recommender_name: str = DEFAULT_RECOMMENDER) -> None:
+    def __init__(
+        self,
+        models: Models,
+        recommender_name: str = DEFAULT_RECOMMENDER,
+        ignored_namespaces: frozenset[str] = frozenset(),
+        *,
+        matched_only: bool = False,
+    ) -> None:
         self._models = models
         self._name = recommender_name
+        self._ignored = ignored_namespaces
+        self._matched_only = matched_only
         self._known: dict[int, ClusterState] = {}
         """The models that have been told of all pods."""
         self._pods: dict[PodId, _Kept] = {}
@@ -95,14 +105,25 @@ class Follower:
         """Namespaces in which a scope selects by nodes."""
         self._loop = 0
 
-    def follow(self, view: ClusterView, standings: Standings, now_ns: int) -> Followed:
-        """Take over everything that changed."""
+    def follow(
+        self, view: ClusterView, standings: Standings, now_ns: int, victims: Iterable[Pod] = ()
+    ) -> Followed:
+        """Take over everything that changed; pods that are gone stay until `forget_gone`.
+
+        `victims` are pods that ran out of memory. One that came and went since the last loop is in no cache any more.
+        """
         models = self._models
         ours = [
-            one for one in standings.vpas if _is_served_by(one.vpa, self._name) and models.holds(one.vpa.key)
+            one
+            for one in standings.vpas
+            if one.vpa.metadata.namespace not in self._ignored
+            and is_served_by(one.vpa, self._name)
+            and models.holds(one.vpa.key)
         ]
         usable, unusable, new = self._follow_vpas(ours, standings)
         conflicts = self._follow_pods(view.pods, standings, now_ns)
+        gone = [pod for pod in victims if view.pods.get(pod.metadata.name, pod.metadata.namespace) is None]
+        self._follow_pods_gone(gone, standings, now_ns)
         return Followed(tuple(usable), unusable, tuple(new), conflicts)
 
     def _follow_vpas(
@@ -126,10 +147,12 @@ class Follower:
             if known is None:
                 new.append(key)
             model.add_or_update_vpa(one.vpa, found)
+            if model.compat.needs_current_recommendation:
+                model.vpas[key].selector_hash = selector_hash(standings.claims[key])
         present = {one.vpa.key for one in ours}
         for model in self._models.all():
             for key in [key for key in model.vpas if key not in present]:
-                model.delete_vpa(key)
+                model.retire_vpa(key)
         return usable, unusable, new
 
     def node_of(self, pod: PodId) -> str:
@@ -160,13 +183,30 @@ class Follower:
             if found.conflicts:
                 conflicts.extend(found.conflicts)
             self._place(key, kept, found, fresh, now_ns)
+        self._known = {share: self._models[share] for share in self._models}
+        return tuple(conflicts)
+
+    def _follow_pods_gone(self, pods: Iterable[Pod], standings: Standings, now_ns: int) -> None:
+        namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
+        for pod in pods:
+            key = PodId(pod.metadata.namespace, pod.metadata.name)
+            if pod.metadata.namespace in namespaces and key not in self._pods:
+                kept = self._keep(key, pod)
+                kept.seen = self._loop - 1  # forgotten with the others
+                self._place(key, kept, self._attribute(pod, kept.alike, standings), (), now_ns)
+
+    def forget_gone(self) -> None:
+        """Take the pods out that the last `follow` did not see; their kills and last usage are taken in by now."""
         for key, kept in [(key, kept) for key, kept in self._pods.items() if kept.seen != self._loop]:
             del self._pods[key]
             self._take_out(key, kept.shares)
         if len(self._numbers) > 2 * len(self._pods) + FEW_NUMBERS:
             self._renumber()
-        self._known = {share: self._models[share] for share in self._models}
-        return tuple(conflicts)
+
+    def receivers_of(self, pod: PodId) -> tuple[str, ...]:
+        """Return the VPAs that learn from a pod."""
+        kept = self._pods.get(pod)
+        return kept.attribution.receivers if kept and kept.attribution else ()
 
     def _keep(self, key: PodId, pod: Pod) -> _Kept:
         kept = self._pods.get(key)
@@ -232,8 +272,22 @@ class Follower:
             if len(attribution.matched) > 1
             else ()
         )
-        found = self._attributed[alike] = _Attributed(attribution, self._shares(attribution), conflicts)
+        shares = self._shares(attribution) if self._is_wanted(pod, attribution, standings) else ()
+        found = self._attributed[alike] = _Attributed(attribution, shares, conflicts)
         return found
+
+    def _is_wanted(self, pod: Pod, attribution: Attribution, standings: Standings) -> bool:
+        """Return whether history of a pod is kept: of every pod, or with --memory-saver of those that a VPA matches."""
+        if not self._matched_only or attribution.matched:
+            return True
+        if all(model.compat.samples_follow_control for model in self._models.all()):
+            return False
+        meta = pod.metadata
+        return any(
+            isinstance(one.target, Selector) and one.target.matches(meta.labels)
+            for one in standings.vpas
+            if one.vpa.metadata.namespace == meta.namespace
+        )
 
     def _shares(self, attribution: Attribution) -> tuple[int, ...]:
         """Return the models that a pod belongs in: those of the VPAs that match it."""
@@ -286,7 +340,7 @@ def _with_scope(one: Targeted, standings: Standings) -> Selector:
     return Selector([*one.target.requirements, *pods, *marked])
 
 
-def _is_served_by(vpa: VerticalPodAutoscaler, name: str) -> bool:
+def is_served_by(vpa: VerticalPodAutoscaler, name: str) -> bool:
     """Return whether a VPA is ours; one that names several recommenders is everybody's, so that somebody says so."""
     wanted = vpa.spec.recommenders
     if not wanted:

@@ -56,6 +56,7 @@ class HistorySettings:
         "User name for Prometheus, if it asks for one.",
         group=_HISTORY,
         why=_UPSTREAM,
+        variables=("PROMETHEUS_USERNAME",),
     )
     prometheus_password: str = setting(
         "",
@@ -63,6 +64,7 @@ class HistorySettings:
         "Password for Prometheus; better set by its environment variable.",
         group=_HISTORY,
         why=_UPSTREAM,
+        variables=("PROMETHEUS_PASSWORD",),
     )
     prometheus_query_timeout: timedelta = setting(
         timedelta(minutes=5),
@@ -82,6 +84,20 @@ class HistorySettings:
         "1h",
         "--history-resolution",
         "How finely history is read: CPU is averaged and memory's peak taken over this.",
+        group=_HISTORY,
+        why=_UPSTREAM,
+    )
+    history_cpu_metric: str = setting(
+        "container_cpu_usage_seconds_total",
+        "--history-cpu-metric",
+        "Counter of CPU seconds that a container used.",
+        group=_HISTORY,
+        why=_UPSTREAM,
+    )
+    history_memory_metric: str = setting(
+        "container_memory_working_set_bytes",
+        "--history-memory-metric",
+        "Gauge of the bytes that a container uses.",
         group=_HISTORY,
         why=_UPSTREAM,
     )

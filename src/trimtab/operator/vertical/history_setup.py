@@ -10,23 +10,50 @@ from trimtab.cluster.config.connection import Connection, Credential, Credential
 from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.config.tokenfile import TokenFileCredentials
 from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.usage_history import SeriesNames, Span, UsageHistoryReader
 from trimtab.model.durations import parse_long_duration
 from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.history_settings import HistorySettings
+from trimtab.operator.vertical.telemetry import RecommenderMetrics
 
 CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
 
 
-def make_history(clock: Clock, settings: HistorySettings) -> HistoryLoader | None:
+class CountedTransport(HttpTransport):
+    """A transport to Prometheus that counts its requests, under upstream's names."""
+
+    def __init__(self, clock: Clock, connection: Connection, metrics: RecommenderMetrics) -> None:
+        super().__init__(clock, connection)
+        self._now = clock.monotonic
+        self._metrics = metrics
+
+    async def request(self, request: Request) -> Response:
+        """Send and count; a request without an answer counts as code 0."""
+        began, code = self._now(), 0
+        try:
+            answer = await super().request(request)
+            code = answer.status
+            return answer
+        finally:
+            labels = str(code), request.method.lower()
+            self._metrics.prometheus_requests.labels(*labels).inc()
+            self._metrics.prometheus_seconds.labels(*labels).observe(self._now() - began)
+
+
+def make_history(
+    clock: Clock, settings: HistorySettings, metrics: RecommenderMetrics
+) -> HistoryLoader | None:
     """Return what reads history at start; None if checkpoints alone do."""
     if settings.storage not in {CHECKPOINT, PROMETHEUS}:
         raise ValueError(f"--storage={settings.storage} is not known; use {CHECKPOINT} or {PROMETHEUS}")
     if settings.storage == CHECKPOINT:
         return None
     seconds = settings.prometheus_query_timeout.total_seconds()
-    client = PrometheusClient(clock, HttpTransport(clock, _connection(clock, settings)), deadline=seconds)
+    client = PrometheusClient(
+        clock, CountedTransport(clock, _connection(clock, settings), metrics), deadline=seconds
+    )
     return HistoryLoader(clock, UsageHistoryReader(client, _names(settings), _span(settings), seconds))
 
 
@@ -65,6 +92,8 @@ def _positive(flag: str, text: str) -> timedelta:
 
 def _names(settings: HistorySettings) -> SeriesNames:
     return SeriesNames(
+        cpu=settings.history_cpu_metric,
+        memory=settings.history_memory_metric,
         job=settings.prometheus_cadvisor_job_name,
         pod_labels=settings.metric_for_pod_labels,
         pod_label_prefix=settings.pod_label_prefix,

@@ -1,47 +1,77 @@
 """Out-of-memory kills on their way from pod changes and eviction events to the recommender's next loop."""
 
+import asyncio
 from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.informer import Informer
+from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resources import CORE_EVENTS
+from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.model.event import Event
 from trimtab.model.pod import Pod
-from trimtab.operator.caches import KindCache
 
 MOST_WAITING = 10_000
 """Kills kept between two loops; a cluster where more happen has other worries, and memory stays bounded."""
 
 
+class Kill(NamedTuple):
+    """A kill, and the pod as it was then; None if only an event told of it."""
+
+    oom: OOM
+    pod: Pod | None = None
+
+
 class OOMWatch:
     """Collects kills; `take` hands them over once."""
 
-    def __init__(self, client: Client, pods: KindCache[Pod]) -> None:
-        self._waiting: deque[OOM] = deque(maxlen=MOST_WAITING)
-        self._events = Informer(client, CORE_EVENTS.into(Event), Selection(fields="reason=Evicted"))
-        self._events.subscribe(self._take_event)
+    def __init__(
+        self, client: Client, pods: KindCache[Pod], namespaces: Sequence[str] = (), compat: Compat = DEFAULT
+    ) -> None:
+        self._waiting: deque[Kill] = deque(maxlen=MOST_WAITING)
+        self._compat = compat
+        self._events = [
+            Informer(client, CORE_EVENTS.into(Event), Selection(namespace or None, fields="reason=Evicted"))
+            for namespace in namespaces or ("",)
+        ]
+        for informer in self._events:
+            informer.subscribe(self._take_event)
         pods.subscribe(self._take_pod)
 
     async def run(self) -> None:
-        """Follow eviction events until cancelled."""
-        await self._events.run()
+        """Follow eviction events in the watched namespaces until cancelled."""
+        await asyncio.gather(*(informer.run() for informer in self._events))
 
-    def take(self) -> tuple[OOM, ...]:
+    def problems(self) -> dict[str, str]:
+        """Return why eviction events cannot be followed, by name."""
+        error = next((informer.last_error for informer in self._events if informer.last_error), None)
+        return {"eviction events": error} if error else {}
+
+    def victims(self) -> Iterator[Pod]:
+        """Yield the pods of the kills that wait; some are gone from the cluster."""
+        for kill in self._waiting:
+            if kill.pod is not None:
+                yield kill.pod
+
+    def take(self) -> tuple[Kill, ...]:
         """Return what happened since the last call."""
         found = tuple(self._waiting)
         self._waiting.clear()
         return found
 
-    def put_back(self, ooms: tuple[OOM, ...]) -> None:
+    def put_back(self, kills: tuple[Kill, ...]) -> None:
         """Keep kills for the next loop, whose containers the model does not know yet."""
-        self._waiting.extendleft(reversed(ooms))
+        self._waiting.extendleft(reversed(kills))
 
     def _take_pod(self, delta: Delta[Pod]) -> None:
         if delta.change is Change.UPDATED and delta.old is not None and delta.new is not None:
-            self._waiting.extend(ooms_of_update(delta.old, delta.new))
+            found = ooms_of_update(delta.old, delta.new, self._compat)
+            self._waiting.extend(Kill(oom, delta.new) for oom in found)
 
     def _take_event(self, delta: Delta[Event]) -> None:
         if delta.new is not None:
-            self._waiting.extend(ooms_of_event(delta.new))
+            self._waiting.extend(Kill(oom) for oom in ooms_of_event(delta.new))

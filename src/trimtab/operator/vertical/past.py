@@ -5,20 +5,24 @@ whole one (decision 0111).
 """
 
 import asyncio
+import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trimtab.decide.vertical.checkpoints import load_checkpoint
+from trimtab.decide.vertical.checkpoints import knows_history, load_checkpoint
 from trimtab.decide.vertical.control import Claim
-from trimtab.decide.vertical.history import Replayed, Retrospect, add_history
+from trimtab.decide.vertical.expiry import expire_loaded
+from trimtab.decide.vertical.histogram import from_wire_time
+from trimtab.decide.vertical.history import Replayed, Retrospect, add_history, covers, first_samples
 from trimtab.decide.vertical.past_pods import PastPods
 from trimtab.decide.vertical.scope import Scope
 from trimtab.decide.vertical.state import ClusterState, PodId
 from trimtab.model import times
 from trimtab.model.pod import Pod
 from trimtab.model.usage_history import UsageHistory
+from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.history import Failed, HistoryLoader
@@ -28,6 +32,7 @@ from trimtab.operator.vertical.usage import Bounds
 
 log = logging.getLogger(__name__)
 UNAVAILABLE_REASON = "HistoryUnavailable"
+_BEGINNING = -(2**62)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,15 @@ class Loaded:
     """Namespaces whose history is on its way; nothing of theirs may be learnt, recommended or saved yet."""
     failed: dict[str, str] = field(default_factory=dict)
     """Namespaces that turned out just now to have no history but checkpoints: why."""
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """A namespace's history, how it is judged, and where it begins."""
+
+    history: UsageHistory
+    retrospect: Retrospect
+    first: Mapping[tuple[str, str], int]
 
 
 class Past:
@@ -56,6 +70,9 @@ class Past:
         self._loader = loader
         self._missing: set[str] = set()
         self._waiting: frozenset[str] = frozenset()
+        self._found: dict[str, UsageHistory] = {}
+        """Histories that were read and are not taken in yet, by namespace."""
+        self._saved_until: dict[str, int] = {}
         self._told: dict[int, tuple[ClusterState, set[str]]] = {}
         """Per share: its model, and the namespaces whose history in Prometheus it was told."""
 
@@ -71,6 +88,10 @@ class Past:
         if self._loader is not None:
             await self._loader.close()
 
+    def saved_until(self, vpa: str) -> int:
+        """Return when the history that was loaded for a VPA was saved; all kills before are in it."""
+        return self._saved_until.get(vpa, 0)
+
     async def load(
         self, models: Models, standings: Standings, new: Iterable[str], bounds: Bounds, now: datetime
     ) -> Loaded:
@@ -80,51 +101,74 @@ class Past:
         self._waiting = frozenset()
         if not self._missing:
             return Loaded()
-        waiting, failed = self._load_histories(models, standings, bounds, now)
+        waiting, failed = self._read_histories(models, standings)
         ready = sorted(vpa for vpa in self._missing if _namespace(vpa) not in waiting)
         if ready:
-            await self._load_checkpoints(models, ready, times.to_ns(now))
+            stored = await self._checkpoints.read(ready)
+            replays = [self._replay_of(found, standings, bounds) for found in self._found.values()]
+            saved = self._load_checkpoints(models, ready, stored, replays, times.to_ns(now))
+            for replay in replays:
+                self._replay(models, replay, saved, times.to_ns(now))
             self._missing.difference_update(ready)
         self._waiting = frozenset(waiting)
         return Loaded(self._waiting, failed)
 
-    async def _load_checkpoints(self, models: Models, vpas: list[str], now_ns: int) -> None:
-        stored = await self._checkpoints.read(vpas)
+    def _load_checkpoints(
+        self,
+        models: Models,
+        vpas: list[str],
+        stored: Mapping[str, list[Checkpoint]],
+        replays: list[_Replay],
+        now_ns: int,
+    ) -> dict[tuple[str, str], int]:
+        """Load what is saved and not known otherwise; return the times of the last samples, by VPA and container.
+
+        What Prometheus tells is the same usage: both together would count it twice. So it is taken instead of the
+        checkpoint where it reaches back as far, and else only from the last saved sample on.
+        """
+        told = {owner: (first, replay.history) for replay in replays for owner, first in replay.first.items()}
+        saved: dict[tuple[str, str], int] = {}
         for vpa in vpas:
             model = models.of(vpa)
             if model is None or vpa not in model.vpas:
                 continue  # lost while the list was on its way
-            known = _containers_with_samples(model, vpa) if self._loader is not None else frozenset()
+            self._saved_until.pop(vpa, None)
             for checkpoint in stored.get(vpa, ()):
-                # What Prometheus told is the same usage: both together would count it twice.
-                if checkpoint.spec.container_name not in known:
-                    refusal = load_checkpoint(model, checkpoint, now_ns)
-                    if refusal:
-                        log.warning("%s", refusal)
+                owner = vpa, checkpoint.spec.container_name
+                first = from_wire_time(checkpoint.status.first_sample_start)
+                if owner in told and covers(told[owner][1], told[owner][0], first):
+                    continue
+                if knows_history(model, vpa, checkpoint):
+                    continue
+                if refusal := load_checkpoint(model, checkpoint, now_ns):
+                    log.warning("%s", refusal)
+                    continue
+                saved[owner] = from_wire_time(checkpoint.status.last_sample_start)
+                until = from_wire_time(checkpoint.status.last_update_time)
+                self._saved_until[vpa] = max(until, self._saved_until.get(vpa, until))
+            expire_loaded(model, model.vpas[vpa], now_ns)
+        return saved
 
-    def _load_histories(
-        self, models: Models, standings: Standings, bounds: Bounds, now: datetime
-    ) -> tuple[set[str], dict[str, str]]:
+    def _read_histories(self, models: Models, standings: Standings) -> tuple[set[str], dict[str, str]]:
+        """Take over the histories that arrived; return which namespaces wait for theirs, and which have none."""
         waiting: set[str] = set()
         failed: dict[str, str] = {}
         if self._loader is None:
             return waiting, failed
         for namespace in sorted({_namespace(vpa) for vpa in self._missing}):
             untold = self._untold(models, namespace)
-            if not untold:
+            if not untold or namespace in self._found:
                 continue
             self._loader.want(namespace, self._label_keys(namespace, standings))
             found = self._loader.take(namespace)
             if found is None:
                 waiting.add(namespace)
-                continue
-            for share in untold:
-                self._told[share][1].add(namespace)
-            if isinstance(found, Failed):
+            elif isinstance(found, Failed):
                 failed[namespace] = found.why
-                continue
-            for share in untold:
-                self._replay(models[share], standings, found, bounds, now)
+                for share in untold:
+                    self._told[share][1].add(namespace)
+            else:
+                self._found[namespace] = found
         for outcome, count in self._loader.counts.items():
             self._metrics.history.labels(outcome).set(count)
         return waiting, failed
@@ -141,9 +185,7 @@ class Past:
         shares = {models.share(vpa) for vpa in self._missing if _namespace(vpa) == namespace}
         return sorted(share for share in shares if namespace not in told[share])
 
-    def _replay(
-        self, state: ClusterState, standings: Standings, history: UsageHistory, bounds: Bounds, now: datetime
-    ) -> None:
+    def _replay_of(self, history: UsageHistory, standings: Standings, bounds: Bounds) -> _Replay:
         namespace = history.namespace
         pods = PastPods(
             namespace,
@@ -154,9 +196,25 @@ class Past:
             told=history.label_keys,
         )
         retrospect = Retrospect(pods.attribute, lambda pod: bounds.of(PodId(namespace, pod)))
-        done = add_history(state, history, retrospect, times.to_ns(now))
-        self._metrics.history_samples.inc(done.samples)
-        _tell(namespace, done)
+        return _Replay(history, retrospect, first_samples(history, retrospect))
+
+    def _replay(
+        self, models: Models, replay: _Replay, saved: Mapping[tuple[str, str], int], now_ns: int
+    ) -> None:
+        """Lead the models through a namespace's past, from where the checkpoints end."""
+        namespace = replay.history.namespace
+        del self._found[namespace]
+
+        def since(receivers: tuple[str, ...], container: str) -> int:
+            known = [saved[vpa, container] for vpa in receivers if (vpa, container) in saved]
+            return max(known, default=_BEGINNING)
+
+        retrospect = dataclasses.replace(replay.retrospect, since=since)
+        for share in self._untold(models, namespace):
+            self._told[share][1].add(namespace)
+            done = add_history(models[share], replay.history, retrospect, now_ns)
+            self._metrics.history_samples.inc(done.samples)
+            _tell(namespace, done)
 
     def _pods_of(self, namespace: str) -> Iterable[Pod]:
         return (pod for pod in self._view.pods if pod.metadata.namespace == namespace)
@@ -173,11 +231,6 @@ class Past:
 def _keys_of(claim: Claim) -> set[str]:
     selectors = [claim.selector, claim.scope.pods if isinstance(claim.scope, Scope) else None]
     return {requirement.key for one in selectors if one is not None for requirement in one.requirements}
-
-
-def _containers_with_samples(state: ClusterState, vpa: str) -> frozenset[str]:
-    aggregates = state.vpas[vpa].aggregates.items()
-    return frozenset(key.container for key, aggregate in aggregates if not aggregate.is_empty)
 
 
 def _tell(namespace: str, done: Replayed) -> None:

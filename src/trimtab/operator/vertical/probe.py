@@ -13,13 +13,10 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES, PODS
+from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAMESPACE, WebhookSettings
 
 PROBE_LABEL = "trimtab.dev/admission-probe"
 PROBE_ANSWER = "trimtab.dev/admitted"
-LEASE_NAMESPACE = "kube-system"
-LEASE_NAME = "vpa-admission-controller"
-"""The Lease that upstream's admission controller renews and upstream's updater looks at."""
-LEASE_TIMEOUT = timedelta(minutes=1)
 
 
 def probe_pod(challenge: str) -> Json:
@@ -84,21 +81,26 @@ class AdmissionProbe:
 
 
 class LeaseCheck:
-    """Upstream's weaker proof: somebody renewed the admission controller's Lease within the last minute."""
+    """Upstream's weaker proof: the admission controller's Lease was renewed lately."""
 
-    def __init__(self, clock: Clock, client: Client) -> None:
+    def __init__(self, clock: Clock, client: Client, settings: WebhookSettings) -> None:
         self._clock = clock
         self._client = client
+        self._name = settings.admission_lease_name
+        self._namespace = settings.admission_lease_namespace or STATUS_LEASE_NAMESPACE
+        self._timeout = settings.admission_lease_timeout
+        if self._timeout <= timedelta():
+            raise ValueError("--admission-controller-status-lease-timeout must be longer than nothing")
 
     async def problem(self) -> str | None:
         """Return why admission is not known to work; None if the Lease is fresh."""
         try:
-            lease = await self._client.get(LEASES, LEASE_NAME, LEASE_NAMESPACE)
+            lease = await self._client.get(LEASES, self._name, self._namespace)
         except errors.ClusterError as error:
             return f"the Lease of the admission controller could not be read: {error}"
         renewed = lease.spec.renew_time
-        if renewed is None or self._clock.now() - renewed > LEASE_TIMEOUT:
+        if renewed is None or self._clock.now() - renewed > self._timeout:
             return (
-                f"Lease {LEASE_NAMESPACE}/{LEASE_NAME} was last renewed at {renewed}; is admission running?"
+                f"Lease {self._namespace}/{self._name} was last renewed at {renewed}; is admission running?"
             )
         return None

@@ -8,19 +8,21 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 
+from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
-from trimtab.decide.vertical.compat import DEFAULT
+from trimtab.decide.vertical.aggregate import AggregationConfig
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, new_conflicts
 from trimtab.decide.vertical.expiry import Collector
 from trimtab.decide.vertical.intake import Intake, record_oom
+from trimtab.decide.vertical.nodefit import rooms_of
 from trimtab.decide.vertical.oom import OOM
 from trimtab.decide.vertical.quality import Expectations, expectations_of
 from trimtab.decide.vertical.recommend import RecommenderSettings
@@ -30,10 +32,11 @@ from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, Trac
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import times
 from trimtab.model.resources import MEMORY
+from trimtab.model.vpa.types import UpdateMode
 from trimtab.operator.ownership import Ownership, Shared
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
-from trimtab.operator.vertical.follow import Followed, Follower
+from trimtab.operator.vertical.follow import Followed, Follower, Unusable
 from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.models import Models
 from trimtab.operator.vertical.ooms import OOMWatch
@@ -45,6 +48,7 @@ from trimtab.operator.vertical.statuses import (
     StatusChange,
     StatusWriter,
     change_of,
+    excluded_namespace,
     inert_change,
     waiting_change,
 )
@@ -94,6 +98,7 @@ class Recommender:
         settings: VerticalSettings,
         *,
         recommending: RecommenderSettings | None = None,
+        aggregation: AggregationConfig | None = None,
         post: PostProcessing | None = None,
         history: HistoryLoader | None = None,
     ) -> None:
@@ -105,19 +110,38 @@ class Recommender:
         self._metrics = tools.metrics
         self._settings = settings
         self._recommending = recommending or RecommenderSettings()
+        self._aggregation = aggregation
         self._post = post or PostProcessing()
-        self._ooms = OOMWatch(tools.client, tools.view.pods)
+        self._ooms = OOMWatch(tools.client, tools.view.pods, tools.view.namespaces, tools.view.compat)
         self._models = Models(self._new_model, tools.ownership)
-        self._follower = Follower(self._models, settings.recommender_name)
+        ignored = frozenset(settings.ignored_namespaces)
+        self._follower = Follower(
+            self._models, settings.recommender_name, ignored, matched_only=settings.memory_saver
+        )
         workers = settings.update_worker_count
-        self._statuses = StatusWriter(tools.ownership, tools.view.vpas, workers, is_ours=self._models.holds)
-        store = CheckpointStore(tools.clock, tools.client, tools.ownership, workers)
+        self._statuses = StatusWriter(
+            tools.ownership,
+            tools.view.vpas,
+            workers,
+            is_ours=self._models.holds,
+            is_dry_run=tools.client.is_dry_run,
+        )
+        self._is_dry_run = tools.client.is_dry_run
+        store = CheckpointStore(
+            tools.clock,
+            tools.client,
+            tools.ownership,
+            tools.view.namespaces,
+            workers,
+            compat=tools.view.compat,
+            ignored=ignored,
+        )
         self._past = Past(tools.view, store, tools.metrics, history)
         self._saver = Saver(
             tools.clock,
             self._models,
             store,
-            every=settings.checkpoints_interval.total_seconds() if tools.view.compat == DEFAULT else 0.0,
+            every=settings.checkpoints_interval.total_seconds(),
             timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
@@ -139,9 +163,10 @@ class Recommender:
     def health(self) -> dict[str, str]:
         """Return what is wrong, by name."""
         why = self._ownership.problem()
-        return {**self._view.problems(), **self._problems, **({"shards": why} if why else {})}
+        found = {**self._view.problems(), **self._ooms.problems(), **self._problems}
+        return {**found, **({"shards": why} if why else {})}
 
-    def shard_gained(self, shard: int, last_alive: float | None) -> None:
+    def shard_gained(self, shard: int) -> None:
         """Begin with a share at once: what was saved of its histories is loaded before anything is recommended."""
         self._news.set()
 
@@ -157,7 +182,7 @@ class Recommender:
 
     async def run(self) -> None:
         """Recommend until cancelled."""
-        watching = asyncio.ensure_future(self._ooms.run())
+        watching = tasks.keep_running("the watch of evictions", self._ooms.run)
         try:
             await self._view.wait_synced()
             while True:
@@ -199,7 +224,7 @@ class Recommender:
 
     def _new_model(self) -> ClusterState:
         view = self._view
-        return ClusterState(compat=view.compat, per_vpa_config=view.gates.per_vpa_config)
+        return ClusterState(self._aggregation, compat=view.compat, per_vpa_config=view.gates.per_vpa_config)
 
     async def _step_safely(self) -> None:
         try:
@@ -217,11 +242,12 @@ class Recommender:
         """Run one loop."""
         now = self._clock.now()
         now_ns = times.to_ns(now)
+        began = self._clock.monotonic()
         with self._timed("LoadVPAs"):
             self._models.take_up()
             standings = await self._view.standings()
         with self._timed("LoadPods"):
-            followed = self._follower.follow(self._view, standings, now_ns)
+            followed = self._follower.follow(self._view, standings, now_ns, self._ooms.victims())
             bounds = Bounds(self._view.capacities(), self._follower.node_of)
             loaded = await self._past.load(self._models, standings, followed.new, bounds, now)
             followed = followed.without(loaded.waiting)
@@ -230,6 +256,8 @@ class Recommender:
             expected = {share: expectations_of(self._models[share]) for share in self._models}
             samples = await self._take_usage(followed, loaded.waiting, expected, bounds, now)
             self._take_ooms(loaded.waiting, expected, now_ns)
+        with self._timed("DeleteRemovedPods"):
+            self._follower.forget_gone()
         with self._timed("UpdateVPAs"):
             changes = self._recommend(standings, followed, now_ns)
             for share in self._models:
@@ -243,6 +271,7 @@ class Recommender:
         with self._timed("GarbageCollect"):
             self._collect(standings, now_ns)
         self._count(standings, followed)
+        self._metrics.steps.labels("total").observe(self._clock.monotonic() - began)
         self._problems = {
             **{f"usage of {namespace}": why for namespace, why in self._usage.failures.items()},
             **{f"status of {vpa}": why for vpa, why in self._statuses.failures.items()},
@@ -284,10 +313,14 @@ class Recommender:
         capacities = self._view.capacities()
         taken = self._ooms.take()
         # What was before it comes first.
-        later = {oom for oom in taken if oom.namespace in waiting or self._may_become_ours(oom, now_ns)}
-        self._ooms.put_back(tuple(oom for oom in taken if oom in later))
-        for oom in taken:
-            if oom in later:
+        later = {
+            kill.oom
+            for kill in taken
+            if kill.oom.namespace in waiting or self._may_become_ours(kill.oom, now_ns)
+        }
+        self._ooms.put_back(tuple(kill for kill in taken if kill.oom in later))
+        for oom in (kill.oom for kill in taken):
+            if oom in later or self._is_saved(oom):
                 continue
             pod = PodId(oom.namespace, oom.pod)
             capacity = capacities.get(self._follower.node_of(pod))
@@ -297,6 +330,18 @@ class Recommender:
                     log.info("out-of-memory kill is not counted: %s", refusal)
                 else:
                     self._judge_oom(self._models[share], expected[share], oom)
+
+    def _is_saved(self, oom: OOM) -> bool:
+        """Return whether a kill is in the history that was loaded, because whoever led then counted it.
+
+        Kills of the last loop before that history was saved are counted again: in a window that runs, one peak counts
+        as often as it is told.
+        """
+        receivers = self._follower.receivers_of(PodId(oom.namespace, oom.pod))
+        loop_ns = int(self._settings.recommender_interval.total_seconds() * times.SECOND_NS)
+        return bool(receivers) and all(
+            oom.time_ns < self._past.saved_until(vpa) - loop_ns for vpa in receivers
+        )
 
     def _may_become_ours(self, oom: OOM, now_ns: int) -> bool:
         """Return whether a kill is of a pod that another copy learns from, or nobody while its share changes hands.
@@ -318,9 +363,11 @@ class Recommender:
     def _recommend(self, standings: Standings, followed: Followed, now_ns: int) -> list[StatusChange]:
         found: dict[str, VPARecommendation] = {}
         changes: list[StatusChange] = []
+        rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
+        post = replace(self._post, rooms=rooms)
         for model in self._models.all():
             usable = [model.vpas[key] for key in followed.usable if key in model.vpas]
-            for one in recommend_vpas(model, usable, self._recommending, self._post, now_ns):
+            for one in recommend_vpas(model, usable, self._recommending, post, now_ns):
                 found[one.vpa] = one
                 if change := self._change(model.vpas[one.vpa], now_ns):
                     changes.append(change)
@@ -334,12 +381,19 @@ class Recommender:
         return changes
 
     def _change(self, state: VPAState, now_ns: int) -> StatusChange | None:
-        change = change_of(state, self._view.compat)
+        change = change_of(state, self._view.compat, self._unchanging(state), now_ns)
         created = state.vpa.metadata.creation_timestamp
         is_first = state.vpa.status.recommendation is None and state.has_recommendation
-        if change is not None and is_first and created is not None:
+        if change is not None and is_first and created is not None and not self._is_dry_run:
             self._metrics.latency.observe(max((now_ns - times.to_ns(created)) / times.SECOND_NS, 0.0))
         return change
+
+    def _unchanging(self, state: VPAState) -> Unusable | None:
+        """Return why a VPA that wants to change pods only recommends."""
+        namespace = state.vpa.metadata.namespace
+        if state.update_mode == UpdateMode.OFF or namespace not in self._settings.unchanged_namespaces:
+            return None
+        return excluded_namespace(state.vpa, self._settings.namespace)
 
     def _tell_conflicts(self, conflicts: tuple[Conflict, ...]) -> None:
         fresh, self._told = new_conflicts(conflicts, self._told)
@@ -362,6 +416,9 @@ class Recommender:
     def _count(self, standings: Standings, followed: Followed) -> None:
         self._metrics.count_objects(self._models.vpas(), frozenset(followed.unusable))
         self._metrics.count_levels(standings.claims.values())
+        self._metrics.resources_read.labels("Pod.Spec.Containers").inc(
+            sum(len(model.rows) for model in self._models.all())
+        )
         self._metrics.aggregates.set(sum(len(model.aggregates) for model in self._models.all()))
 
     @contextmanager

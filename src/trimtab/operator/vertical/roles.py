@@ -1,21 +1,21 @@
 """Keeps role labels in step with Leases: on the holder's pod, off the others.
 
 It watches Leases only in namespaces where a pod declares a role, and writes nothing but one label of such pods. A
-Lease that nobody renews any more makes nobody the holder: better no leader's size than the wrong pod with it.
+Lease that nobody renews any more makes nobody the holder: better no leader's size than the wrong pod with it. Before a
+label is taken off for that reason the server is asked, because it may be our watch that is silent.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache import Delta
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.informer import Informer
 from trimtab.cluster.patching import Preconditions
-from trimtab.cluster.resources import LEASES, PODS
+from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.controllers import creator_of
 from trimtab.decide.vertical.roles import (
     LEASE_ANNOTATION,
@@ -23,28 +23,19 @@ from trimtab.decide.vertical.roles import (
     Malformed,
     Relabel,
     declaration_of,
+    holder_among,
     plan_roles,
 )
-from trimtab.model.lease import Lease
+from trimtab.decide.vertical.tenure import SeenLease, Tenure
 from trimtab.model.pod import Pod
 from trimtab.operator.ownership import Ownership, Shared
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.references import pod_reference
+from trimtab.operator.vertical.role_leases import RoleLeases
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 """How often Leases are checked for having run out, and failed writes are tried again."""
-_DEFAULT_DURATION = 15
-
-
-@dataclass
-class _Seen:
-    """A Lease as it was last seen, and when it last changed by our own clock."""
-
-    holder: str
-    renewed: object
-    duration: float
-    at: float
 
 
 class RoleKeeper:
@@ -53,18 +44,24 @@ class RoleKeeper:
     name = "roles"
 
     def __init__(
-        self, client: Client, ownership: Ownership, view: ClusterView, events: EventRecorder
+        self,
+        client: Client,
+        ownership: Ownership,
+        view: ClusterView,
+        events: EventRecorder,
+        excluded: Collection[str] = (),
     ) -> None:
         self._client = client
         self._clock = client.clock
         self._ownership = ownership
         self._view = view
         self._events = events
-        self._leases: dict[tuple[str, str], _Seen] = {}
-        self._informers: dict[str, Informer[Lease]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._excluded = frozenset(excluded)
         self._wake = asyncio.Event()
+        self._leases = RoleLeases(client, self._wake.set)
         self._problems: dict[str, str] = {}
+        self._would: set[tuple[str, str, str | None]] = set()
+        """What a dry run has logged."""
         view.pods.subscribe(self._on_pod)
 
     def health(self) -> dict[str, str]:
@@ -87,7 +84,7 @@ class RoleKeeper:
         finally:
             await self.close()
 
-    def shard_gained(self, shard: int, last_alive: float | None) -> None:
+    def shard_gained(self, shard: int) -> None:
         """Look at the roles that are ours now."""
         self._wake.set()
 
@@ -100,9 +97,7 @@ class RoleKeeper:
 
     async def close(self) -> None:
         """Stop watching Leases."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._leases.close()
 
     async def _wait(self) -> None:
         try:
@@ -118,19 +113,52 @@ class RoleKeeper:
         for declaration, pods in self._declared().items():
             if not self._ownership.owns(_lease_of(declaration)):
                 continue
-            informer = self._watch(declaration.namespace)
-            await informer.wait_synced()
-            identity = self._holder(declaration)
-            plan = plan_roles(declaration, pods, identity, self._selector_keys(pods))
+            await self._leases.follow(declaration.namespace)
+            plan = await self._plan(declaration, pods)
             if isinstance(plan, Malformed):
                 self._complain(pods[0], plan.message)
             else:
                 changed += await self._carry_out(plan, self._ownership.share(_lease_of(declaration)))
         return changed
 
+    async def _plan(self, declaration: Declaration, pods: list[Pod]) -> tuple[Relabel, ...] | Malformed:
+        """Return the changes that follow from what is known of the Lease; none if too little is."""
+        namespace, lease = declaration.namespace, declaration.lease
+        keys = self._selector_keys(pods)
+        tenure = self._leases.tenure(namespace, lease)
+        if tenure is Tenure.SILENT:
+            released = plan_roles(declaration, pods, "", keys)
+            if not released or isinstance(released, Malformed):
+                return released  # nothing depends on the answer
+            try:
+                tenure = await self._leases.ask(namespace, lease)
+            except errors.ClusterError as error:
+                self._problems[f"Lease {_lease_of(declaration)}"] = str(error)
+                return ()
+        if tenure is Tenure.UNPROVED:
+            return ()
+        seen = self._leases.seen(namespace, lease)
+        if tenure is Tenure.FREE or seen is None:
+            return plan_roles(declaration, pods, "", keys)
+        self._look_for_holder(declaration, pods, seen)
+        return plan_roles(declaration, pods, seen.holder, keys)
+
+    def _look_for_holder(self, declaration: Declaration, pods: list[Pod], seen: SeenLease) -> None:
+        """Complain about a holder that has renewed its Lease for a while and is no pod of the role."""
+        held_for = self._clock.monotonic() - seen.held_since
+        if held_for > seen.duration and holder_among(pods, seen.holder) is None:
+            self._complain(
+                pods[0],
+                f"Lease {_lease_of(declaration)} is held by {seen.holder!r}, which names no pod of this role, so that no pod "
+                f"gets label {declaration.key}={declaration.value}; the identity has to be the pod's name, alone or "
+                "followed by _ and more",
+            )
+
     def _declared(self) -> dict[Declaration, list[Pod]]:
         found: dict[Declaration, list[Pod]] = defaultdict(list)
         for pod in self._view.pods:
+            if pod.metadata.namespace in self._excluded:
+                continue
             declaration = declaration_of(pod)
             if isinstance(declaration, Malformed):
                 if self._ownership.owns(pod.metadata.key):
@@ -138,13 +166,6 @@ class RoleKeeper:
             elif declaration is not None:
                 found[declaration].append(pod)
         return dict(sorted(found.items(), key=lambda item: (item[0].namespace, item[0].lease, item[0].key)))
-
-    def _holder(self, declaration: Declaration) -> str:
-        """Return who holds a Lease; nobody if it has not changed for as long as it lasts."""
-        seen = self._leases.get((declaration.namespace, declaration.lease))
-        if seen is None or self._clock.monotonic() - seen.at > seen.duration:
-            return ""
-        return seen.holder
 
     def _selector_keys(self, pods: list[Pod]) -> set[str]:
         keys: set[str] = set()
@@ -158,6 +179,9 @@ class RoleKeeper:
     async def _carry_out(self, plan: tuple[Relabel, ...], share: int) -> int:
         """Change labels in order; if a demotion fails nobody is promoted, so that no two pods have the role."""
         done = 0
+        if self._client.is_dry_run:
+            self._tell_dry_run(plan)
+            return done
         for change in plan:
             meta = change.pod.metadata
             body = {"metadata": {"labels": {change.key: change.value}}}
@@ -180,36 +204,17 @@ class RoleKeeper:
             )
         return done
 
+    def _tell_dry_run(self, plan: tuple[Relabel, ...]) -> None:
+        for change in plan:
+            would = change.pod.metadata.key, change.key, change.value
+            if would not in self._would:
+                self._would.add(would)
+                facts = {"pod": would[0], "label": would[1], "to": would[2]}
+                log.info("dry run: would change a role", extra={"facts": facts})
+
     def _complain(self, pod: Pod, message: str) -> None:
         self._problems[f"role of {pod.metadata.key}"] = message
         self._events.event(pod_reference(pod), "Warning", "RoleNotAssigned", message)
-
-    def _watch(self, namespace: str) -> Informer[Lease]:
-        informer = self._informers.get(namespace)
-        if informer is None:
-            informer = Informer(self._client, LEASES, Selection(namespace=namespace))
-            informer.subscribe(self._on_lease)
-            self._informers[namespace] = informer
-            self._tasks.append(asyncio.ensure_future(informer.run()))
-        return informer
-
-    def _on_lease(self, delta: Delta[Lease]) -> None:
-        lease = delta.new or delta.old
-        if lease is None:
-            return
-        key = (lease.metadata.namespace, lease.metadata.name)
-        if delta.new is None:
-            self._leases.pop(key, None)
-            self._wake.set()
-            return
-        spec, before = lease.spec, self._leases.get(key)
-        now = self._clock.monotonic()
-        is_news = before is None or before.holder != spec.holder_identity
-        if before is None or is_news or before.renewed != spec.renew_time:
-            duration = float(spec.lease_duration_seconds or _DEFAULT_DURATION)
-            self._leases[key] = _Seen(spec.holder_identity, spec.renew_time, duration, now)
-        if is_news:
-            self._wake.set()
 
     def _on_pod(self, delta: Delta[Pod]) -> None:
         pod = delta.new or delta.old

@@ -4,19 +4,21 @@ Its own memory cannot be reached from another process. The checkpoints can: what
 were saved.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, Selection
 from trimtab.decide.vertical.checkpoints import load_checkpoint
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.nodefit import rooms_of
+from trimtab.decide.vertical.recommender import VPARecommendation, recommend_vpas
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.model import times
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
-from trimtab.operator.vertical.follow import Unusable, usable_selector
+from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
+from trimtab.operator.vertical.follow import Unusable, is_served_by, usable_selector
 from trimtab.operator.vertical.kinds import CHECKPOINTS
+from trimtab.operator.vertical.settings import VerticalSettings
 
 
 @dataclass(frozen=True)
@@ -38,20 +40,31 @@ class Learned:
 
 
 class SavedHistory:
-    """Reads checkpoints and derives recommendations from them; writes nothing."""
+    """Reads checkpoints and derives recommendations from them, by the recommender's settings; writes nothing."""
 
-    def __init__(self, clock: Clock, client: Client, view: ClusterView) -> None:
+    def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: VerticalSettings) -> None:
         self._clock = clock
+        self._recommender = settings.recommender_name
+        self._aggregation = aggregation_of(settings)
+        self._estimation = estimation_of(settings)
+        self._post = post_processing_of(settings)
         self._client = client
         self._view = view
 
     async def of(self, key: str, standings: Standings) -> Learned | None:
-        """Return what is saved about a VPA, by `namespace/name`; None if it can learn nothing as it is."""
+        """Return what is saved about a VPA, by `namespace/name`; None if it can learn nothing as it is.
+
+        Nothing is derived for a VPA of another recommender: its numbers follow from rules that are not known here.
+        """
         one = next((one for one in standings.vpas if one.vpa.key == key), None)
         selector = None if one is None else usable_selector(one, standings)
         if one is None or selector is None or isinstance(selector, Unusable):
             return None
-        state = ClusterState(compat=self._view.compat, per_vpa_config=self._view.gates.per_vpa_config)
+        if not is_served_by(one.vpa, self._recommender):
+            return None
+        state = ClusterState(
+            self._aggregation, compat=self._view.compat, per_vpa_config=self._view.gates.per_vpa_config
+        )
         vpa = state.add_or_update_vpa(one.vpa, selector)
         now_ns = times.to_ns(self._clock.now())
         saved = await self._client.list(CHECKPOINTS, Selection(one.vpa.metadata.namespace))
@@ -59,5 +72,7 @@ class SavedHistory:
         for checkpoint in ours:
             load_checkpoint(state, checkpoint, now_ns)
         dates = [item.status.last_update_time for item in ours if item.status.last_update_time is not None]
-        recommended = recommend_vpas(state, [vpa], RecommenderSettings(), PostProcessing(), now_ns)[0]
+        rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
+        post = replace(self._post, rooms=rooms)
+        recommended = recommend_vpas(state, [vpa], self._estimation, post, now_ns)[0]
         return Learned(state, recommended, max(dates, default=None))

@@ -8,15 +8,22 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
+from trimtab.cluster.kind_cache import KindCache
 from trimtab.decide.vertical.checkpoints import save_checkpoints
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import times
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.operator.caches import KindCache
-from trimtab.operator.vertical.checkpoint_store import COLLECTING_SHARE, CheckpointStore, Schedule
+from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
+from trimtab.operator.vertical.checkpoint_store import (
+    COLLECTING_SHARE,
+    CheckpointStore,
+    OwnedCheckpoint,
+    Schedule,
+)
 from trimtab.operator.vertical.models import Models
 
 log = logging.getLogger(__name__)
@@ -56,7 +63,7 @@ class Saver:
         self._whole = tuple(vpa for vpa in self._whole if self._models.share(vpa) != share)
         self._schedule.keep(self._whole)
         if vpas:
-            self._parting[share] = asyncio.ensure_future(self._part(share, vpas))
+            self._parting[share] = tasks.start(f"the last save of share {share}", self._part(share, vpas))
 
     def is_parting(self, share: int) -> bool:
         """Return whether the last save of a share is under way."""
@@ -80,9 +87,21 @@ class Saver:
             return
         self._orphans_at = now
         try:
-            await self._store.collect_orphans(frozenset(vpa.key for vpa in vpas))
+            await self._store.collect_orphans(frozenset(vpa.key for vpa in vpas), self._is_left_over)
         except errors.ClusterError as error:
             log.warning("orphaned checkpoints are not collected: %s", error)
+
+    def _is_left_over(self, found: OwnedCheckpoint) -> bool:
+        """Return whether a checkpoint is of a container that its VPA's pods do not have, and too old to be loaded."""
+        state, model = self._models.vpa(found.vpa), self._models.of(found.vpa)
+        last = found.status.last_sample_start
+        if state is None or model is None or last is None or found.vpa not in self._whole:
+            return False
+        container = found.spec.container_name
+        is_known = container in state.initial or any(key.container == container for key in state.aggregates)
+        age_ns = times.to_ns(self._clock.now()) - times.to_ns(last)
+        is_expired = model.compat.gone_containers_expire and age_ns >= model.table.config.window_ns
+        return state.pod_count > 0 and not is_known and is_expired
 
     async def _part(self, share: int, vpas: list[str]) -> None:
         try:
@@ -98,17 +117,35 @@ class Saver:
             log.warning("history of the last minutes is not saved: %s", str(error) or "it took too long")
 
     async def _save(self, vpas: Iterable[str], seconds: float, *, is_last: bool = False) -> int:
+        if not self._store.may_write:
+            return 0
         saved = [
             checkpoint
             for model, states in self._by_model(vpas)
             for checkpoint in save_checkpoints(model, states, times.to_ns(self._clock.now()))
         ]
         report = await self._store.write(saved, seconds, is_last=is_last)
-        # What could not be written is due again in the next loop; what has no history yet is, too.
-        self._schedule.saved(report.done - report.undone)
+        # What could not be written is due again in the next loop; so is a history without all that is recommended.
+        self._schedule.saved((report.done - report.undone) & self._complete(saved))
         for vpa, message in report.collisions.items():
             self._warn(vpa, message)
         return report.written
+
+    def _complete(self, saved: Iterable[Checkpoint]) -> set[str]:
+        """Return the VPAs whose checkpoints hold samples of every container that they recommend for."""
+        held: dict[str, set[str]] = {}
+        for checkpoint in saved:
+            names = held.setdefault(
+                f"{checkpoint.metadata.namespace}/{checkpoint.spec.vpa_object_name}", set()
+            )
+            if checkpoint.status.total_samples_count:
+                names.add(checkpoint.spec.container_name)
+        return {vpa for vpa, names in held.items() if names and names >= self._recommended(vpa)}
+
+    def _recommended(self, vpa: str) -> set[str]:
+        state = self._models.vpa(vpa)
+        found = state.recommendation if state is not None else None
+        return {one.container_name for one in found.container_recommendations} if found else set()
 
     def _by_model(self, vpas: Iterable[str]) -> list[tuple[ClusterState, list[VPAState]]]:
         found: dict[int, list[VPAState]] = {}

@@ -7,19 +7,44 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from trimtab.operator.flags import setting
-from trimtab.operator.vertical.history_settings import HistorySettings
+from trimtab.operator.vertical.webhook_settings import WebhookSettings
 
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 
 _RECOMMENDER = "Recommender"
 _UPDATER = "Updater"
 _ADMISSION = "Admission"
+KUBE_SYSTEM = "kube-system"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerticalSettings(HistorySettings):
+class VerticalSettings(WebhookSettings):
     """How recommender, updater and admission run."""
 
+    @property
+    def unchanged_namespaces(self) -> frozenset[str]:
+        """Return the namespaces in which VPAs recommend and no pod is changed."""
+        # Upstream's programs live in kube-system and change pods there.
+        admitted = {KUBE_SYSTEM} if self.admits_kube_system else set()
+        return frozenset({self.namespace, KUBE_SYSTEM} - admitted)
+
+    @property
+    def excluded_namespaces(self) -> frozenset[str]:
+        """Return the namespaces in which no pod is changed; the one list of updater, admission and recommender."""
+        return self.unchanged_namespaces | frozenset(self.ignored_namespaces)
+
+    @property
+    def admits_kube_system(self) -> bool:
+        """Return whether pods in kube-system may be changed."""
+        return self.include_kube_system
+
+    memory_saver: bool = setting(
+        False,
+        "--memory-saver",
+        "Keep history of pods that a VPA matches only, not of all pods in the namespaces of VPAs.",
+        group=_RECOMMENDER,
+        why="Upstream's default: a new VPA then begins with what is known of its pods.",
+    )
     recommender_interval: timedelta = setting(
         timedelta(minutes=1),
         "--recommender-interval",
@@ -52,13 +77,6 @@ class VerticalSettings(HistorySettings):
         timedelta(minutes=10),
         "--checkpoints-gc-interval",
         "How often checkpoints of VPAs that are gone are looked for.",
-        group=_RECOMMENDER,
-        why="Upstream's default.",
-    )
-    recommendation_margin_fraction: float = setting(
-        0.15,
-        "--recommendation-margin-fraction",
-        "Safety margin on top of measured usage, as a fraction.",
         group=_RECOMMENDER,
         why="Upstream's default.",
     )
@@ -121,23 +139,16 @@ class VerticalSettings(HistorySettings):
     eviction_rate_limit: float = setting(
         -1.0,
         "--eviction-rate-limit",
-        "Evictions per second at most; 0 or less means no such limit.",
+        "Evictions per second at most, and as many resizes in place; 0 or less means no such limit.",
         group=_UPDATER,
         why="Upstream's default; --max-evictions-per-minute is the brake that is always on.",
     )
     eviction_rate_burst: int = setting(
         1,
         "--eviction-rate-burst",
-        "How many evictions may exceed the rate for a moment.",
+        "How many evictions, and how many resizes, may exceed the rate for a moment.",
         group=_UPDATER,
         why="Upstream's default; only used with --eviction-rate-limit.",
-    )
-    max_evictions_per_minute: int = setting(
-        10,
-        "--max-evictions-per-minute",
-        "Evictions per minute in the whole cluster; 0 means no bound.",
-        group=_UPDATER,
-        why="A recommender that restarts may move thousands of recommendations at once.",
     )
     pod_update_threshold: float = setting(
         0.1,
@@ -170,9 +181,30 @@ class VerticalSettings(HistorySettings):
     admission_check: str = setting(
         "probe",
         "--admission-check",
-        "What must prove that admission works before anything is evicted: `probe` (a dry-run pod that must come back changed) or `lease` (upstream's: a Lease that is renewed).",
+        "What must prove that admission works before anything is evicted: `probe` (a dry-run pod that must come back changed), `lease` (upstream's: a Lease that is renewed) or `none`.",
         group=_UPDATER,
         why="A fresh Lease proves that a process lives, not that the API server reaches it.",
+    )
+    replacement_check: str = setting(
+        "dry-run",
+        "--replacement-check",
+        "What must prove, before a pod is evicted, that its replacement would be admitted: `dry-run` (the replacement is created with dryRun, which stores nothing) or `none`.",
+        group=_UPDATER,
+        why="A pod that is evicted and refused afterwards is lost; only the API server knows every policy and quota.",
+    )
+    node_fit: str = setting(
+        "free",
+        "--node-fit",
+        "What some node must have before a pod is evicted: `free` room for the replacement, `allocatable` (it would fit on an empty node) or `none`.",
+        group=_UPDATER,
+        why="A replacement that fits on no node waits for ever. Where nodes are added for pods that wait, use `allocatable`.",
+    )
+    cap_to_largest_node: bool = setting(
+        False,
+        "--cap-to-largest-node",
+        "Recommend no more for the containers of a pod together than some node can hold.",
+        group=_RECOMMENDER,
+        why="A recommendation says what is needed; the condition NoNodeFits says that no node has it.",
     )
     namespace: str = setting(
         "trimtab",
@@ -212,7 +244,8 @@ class VerticalSettings(HistorySettings):
     webhook_timeout_seconds: int = setting(
         2,
         "--webhook-timeout-seconds",
-        "How long the API server waits for the webhook before it goes on without it; 1 to 3.",
+        "How long the API server waits for the webhook before it goes on without it; 1 to 3, with --webhook-naming=upstream "
+        "1 to 30.",
         group=_ADMISSION,
         why="Every pod creation waits this long when the webhook hangs; answers take milliseconds.",
     )
@@ -226,9 +259,16 @@ class VerticalSettings(HistorySettings):
     ignored_namespaces: tuple[str, ...] = setting(
         (),
         "--ignored-vpa-object-namespaces",
-        "Namespaces whose pods are never changed, separated by commas; kube-system and our own are always excluded from admission.",
+        "Namespaces whose VPAs and pods recommender, updater and admission leave alone, separated by commas.",
         group=_ADMISSION,
         why="Upstream's default.",
+    )
+    include_kube_system: bool = setting(
+        False,
+        "--include-kube-system",
+        "Let VPAs in kube-system change pods; without it they recommend only, as VPAs in our own namespace do.",
+        group=_ADMISSION,
+        why="A webhook that hangs must not delay the pods that the cluster itself needs. On with --compat, as upstream.",
     )
     tls_cert_file: str = setting(
         "",
@@ -243,6 +283,7 @@ class VerticalSettings(HistorySettings):
         "Key of that certificate.",
         group=_ADMISSION,
         why="Without it we make and rotate our own.",
+        aliases=("--tls-private-key",),
     )
     tls_ca_file: str = setting(
         "",

@@ -12,7 +12,7 @@ from trimtab.cluster.resource import Kept
 from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.boost import READY
 from trimtab.decide.vertical.budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
-from trimtab.model.meta import Condition, ObjectMeta
+from trimtab.model.meta import ObjectMeta
 from trimtab.model.pod import (
     Affinity,
     Container,
@@ -20,6 +20,7 @@ from trimtab.model.pod import (
     ContainerState,
     ContainerStatus,
     Pod,
+    PodCondition,
     PodSpec,
     PodStatus,
 )
@@ -37,6 +38,7 @@ class _Meta(Wire):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: Text = NOTHING
@@ -78,7 +80,7 @@ class _ContainerStatus(Wire):
 class _Status(Wire):
     phase: str = ""
     reason: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
     start_time: datetime | None = None
     container_statuses: tuple[_ContainerStatus, ...] = ()
     resize: str = ""
@@ -116,6 +118,7 @@ class PodSharer:
             namespace=intern(meta.namespace),
             uid=meta.uid,
             resource_version=meta.resource_version,
+            generation=meta.generation,
             creation_timestamp=meta.creation_timestamp,
             deletion_timestamp=meta.deletion_timestamp,
             labels=self._labels.of(bytes(meta.labels), meta.labels),

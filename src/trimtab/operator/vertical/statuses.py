@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.cluster import errors
+from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.moves import is_small_move
@@ -15,7 +16,6 @@ from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import wire
 from trimtab.model.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
-from trimtab.operator.caches import KindCache
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.follow import Unusable
 from trimtab.operator.vertical.kinds import VPAS
@@ -33,24 +33,44 @@ class StatusChange:
     status: VerticalPodAutoscalerStatus
 
 
-def change_of(state: VPAState, compat: Compat = DEFAULT) -> StatusChange | None:
-    """Return the status of a VPA that was recommended for, if it differs from the stored one by more than a little."""
-    for kind in (UNSUPPORTED, VPAConditionType.CONFIG_DEPRECATED, VPAConditionType.FETCHING_HISTORY):
+def change_of(
+    state: VPAState, compat: Compat = DEFAULT, unchanging: Unusable | None = None, now_ns: int = 0
+) -> StatusChange | None:
+    """Return the status of a VPA that was recommended for, if it differs from the stored one by more than a little.
+
+    `unchanging` says why no pod is changed by what is recommended.
+    """
+    for kind in (VPAConditionType.CONFIG_DEPRECATED, VPAConditionType.FETCHING_HISTORY):
         state.conditions.pop(kind, None)
+    if unchanging is None:
+        state.conditions.pop(UNSUPPORTED, None)
+    else:
+        stored_condition = state.vpa.status.condition(UNSUPPORTED)
+        if stored_condition is not None:  # recommending took it out; its transition time stays
+            state.conditions[UNSUPPORTED] = stored_condition
+        state.set_condition(UNSUPPORTED, True, unchanging.reason, unchanging.message, now_ns)
     status, stored = state.status(), state.vpa.status
     if status == stored or (compat.small_moves_wait and is_small_move(stored, status)):
         return None
     return StatusChange(state.vpa, status)
 
 
+def excluded_namespace(vpa: VerticalPodAutoscaler, own_namespace: str) -> Unusable:
+    """Return why a VPA in kube-system, or in our own namespace, changes no pod."""
+    namespace = vpa.metadata.namespace
+    hint = "" if namespace == own_namespace else "; start Trimtab with --include-kube-system to change them"
+    return Unusable(
+        "NamespaceExcluded",
+        f"VPA {vpa.key} recommends only: Trimtab changes no pods in namespace {namespace}{hint}",
+    )
+
+
 def inert_change(vpa: VerticalPodAutoscaler, why: Unusable, now_ns: int) -> StatusChange | None:
     """Return the status of a VPA that can do nothing: it says why, and keeps the last recommendation."""
     state = VPAState(vpa, NOTHING)
     state.update(vpa, per_vpa=False)
-    state.recommendation = vpa.status.recommendation
     state.set_condition(UNSUPPORTED, True, why.reason, why.message, now_ns)
-    status = state.status()
-    return StatusChange(vpa, status) if status != vpa.status else None
+    return _with_kept_recommendation(state)
 
 
 def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int) -> StatusChange | None:
@@ -58,13 +78,19 @@ def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int) -> StatusChange | No
     state = VPAState(vpa, NOTHING)
     state.update(vpa, per_vpa=False)
     state.set_condition(VPAConditionType.FETCHING_HISTORY, True, "", FETCHING_MESSAGE, now_ns)
+    return _with_kept_recommendation(state)
+
+
+def _with_kept_recommendation(state: VPAState) -> StatusChange | None:
+    """Return new conditions beside the stored recommendation, which keeps what it was made for."""
+    stored = state.vpa.status
     status = msgspec.structs.replace(
         state.status(),
-        recommendation=vpa.status.recommendation,
-        # What stands there was made for the generation that it names.
-        observed_generation=vpa.status.observed_generation,
+        recommendation=stored.recommendation,
+        observed_generation=stored.observed_generation,
+        observed_selector_hash=stored.observed_selector_hash,
     )
-    return StatusChange(vpa, status) if status != vpa.status else None
+    return StatusChange(state.vpa, status) if status != stored else None
 
 
 class StatusWriter:
@@ -77,17 +103,24 @@ class StatusWriter:
         workers: int = 10,
         *,
         is_ours: Callable[[str], bool] = lambda _vpa: True,
+        is_dry_run: bool = False,
     ) -> None:
         self._ownership = ownership
         self._cache = cache
         self._is_ours = is_ours
         self._workers = workers
+        self._is_dry_run = is_dry_run
+        self._told: dict[str, dict[str, dict[str, str]]] = {}
+        """Per VPA what a dry run has logged."""
         self.failures: dict[str, str] = {}
         """Per VPA whose status could not be written last time: why."""
 
     async def write(self, changes: Iterable[StatusChange]) -> int:
         """Write all; a failure concerns its own VPA only and is tried again in the next loop."""
         self.failures = {}
+        if self._is_dry_run:
+            self._tell(list(changes))
+            return 0
         waiting = iter(list(changes))
         written = 0
 
@@ -98,6 +131,14 @@ class StatusWriter:
 
         await asyncio.gather(*(work() for _ in range(self._workers)))
         return written
+
+    def _tell(self, changes: list[StatusChange]) -> None:
+        """Log the targets of a dry run, each once: a live updater would act on a status."""
+        before = self._told
+        self._told = {change.vpa.key: _targets(change.status) for change in changes}
+        for vpa, targets in self._told.items():
+            if targets and before.get(vpa) != targets:
+                log.info("dry run: would recommend", extra={"facts": {"vpa": vpa, "targets": targets}})
 
     async def _write(self, change: StatusChange) -> bool:
         meta = change.vpa.metadata
@@ -123,3 +164,12 @@ class StatusWriter:
             return False
         self._cache.note_written(meta.namespace, written.metadata.resource_version)
         return True
+
+
+def _targets(status: VerticalPodAutoscalerStatus) -> dict[str, dict[str, str]]:
+    """Return the recommended targets, by container and resource."""
+    found = status.recommendation.container_recommendations if status.recommendation is not None else ()
+    return {
+        container.container_name: {name: str(amount) for name, amount in container.target.items()}
+        for container in found
+    }

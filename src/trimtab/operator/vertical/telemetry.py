@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from trimtab.clock import Clock
 from trimtab.decide.vertical.control import Claim
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
@@ -13,7 +14,27 @@ from trimtab.operator.vertical.quality import QualityMetrics
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _FAST = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LATENCY = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
-_SIZED = ("vpa_size_log2", "update_mode")
+_SIZE = "vpa_size_log2"
+_SIZED = (_SIZE, "update_mode")
+
+
+class StepTimer:
+    """Measures the steps of one loop or review under upstream's names, and their total."""
+
+    def __init__(self, clock: Clock, histogram: Histogram) -> None:
+        self._clock = clock
+        self._histogram = histogram
+        self._began = self._last = clock.monotonic()
+
+    def step(self, name: str) -> None:
+        """Observe the time since the last step."""
+        now = self._clock.monotonic()
+        self._histogram.labels(name).observe(now - self._last)
+        self._last = now
+
+    def total(self) -> None:
+        """Observe the time since the beginning."""
+        self._histogram.labels("total").observe(self._clock.monotonic() - self._began)
 
 
 class RecommenderMetrics:
@@ -42,6 +63,25 @@ class RecommenderMetrics:
             "vpa_recommender_metric_server_responses",
             "Answers of the metrics API.",
             ("is_error", "client_name"),
+            registry=registry,
+        )
+        self.prometheus_requests = Gauge(
+            "vpa_recommender_prometheus_client_api_requests_count",
+            "Requests to Prometheus.",
+            ("code", "method"),
+            registry=registry,
+        )
+        self.prometheus_seconds = Histogram(
+            "vpa_recommender_prometheus_client_api_requests_duration_seconds",
+            "Time that requests to Prometheus took.",
+            ("code", "method"),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.resources_read = Gauge(
+            "vpa_resources_get_resources_count",
+            "How often the requests of a container were read, by where from.",
+            ("source",),
             registry=registry,
         )
         self.steps = Histogram(
@@ -103,8 +143,8 @@ class UpdaterMetrics:
     """What the updater counts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(f"vpa_updater_{name}", text, _SIZED, registry=registry)
+        def gauge(name: str, text: str, labels: tuple[str, ...] = _SIZED) -> Gauge:
+            return Gauge(f"vpa_updater_{name}", text, labels, registry=registry)
 
         def counter(name: str, text: str, labels: tuple[str, ...]) -> Counter:
             return Counter(f"vpa_updater_{name}", text, labels, registry=registry)
@@ -115,18 +155,29 @@ class UpdaterMetrics:
             "vpas_with_evictable_pods_total", "VPAs with pods that should be evicted."
         )
         self.vpas_evicted = gauge("vpas_with_evicted_pods_total", "VPAs of which pods were evicted.")
-        self.in_place = gauge("in_place_updatable_pods_total", "Pods that should be resized in place.")
+        self.in_place = gauge(
+            "in_place_updatable_pods_total", "Pods that should be resized in place.", (_SIZE,)
+        )
+        self.vpas_in_place = gauge(
+            "vpas_with_in_place_updatable_pods_total",
+            "VPAs with pods that should be resized in place.",
+            (_SIZE,),
+        )
+        self.vpas_resized = gauge(
+            "vpas_with_in_place_updated_pods_total", "VPAs of which pods were resized in place.", (_SIZE,)
+        )
         where = (*_SIZED, "vpa_name", "vpa_namespace")
+        resized = (_SIZE, "vpa_name", "vpa_namespace")
         self.evicted = counter("evicted_pods_total", "Pods evicted.", where)
         self.failed = counter(
             "failed_eviction_attempts_total", "Evictions that were refused.", (*where, "reason")
         )
-        self.resized = counter("in_place_updated_pods_total", "Pods resized in place.", where)
+        self.resized = counter("in_place_updated_pods_total", "Pods resized in place.", resized)
         self.resize_failed = counter(
-            "failed_in_place_update_attempts_total", "Resizes that were refused.", (*where, "reason")
+            "failed_in_place_update_attempts_total", "Resizes that were refused.", (*resized, "reason")
         )
         self.infeasible = counter(
-            "in_place_infeasible_skip_pods_total", "Pods whose resize would not fit on their node.", where
+            "in_place_infeasible_skip_pods_total", "Pods whose resize would not fit on their node.", resized
         )
         self.admission_invalid = counter(
             "admission_controller_status_invalid_total",
@@ -156,6 +207,13 @@ class AdmissionMetrics:
             "vpa_admission_controller_admission_latency_seconds",
             "Time an answer took.",
             ("status", "resource"),
+            buckets=_FAST,
+            registry=registry,
+        )
+        self.steps = Histogram(
+            "vpa_admission_controller_execution_latency_seconds",
+            "Time each step of an answer took.",
+            ("step",),
             buckets=_FAST,
             registry=registry,
         )

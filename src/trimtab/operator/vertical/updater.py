@@ -10,7 +10,7 @@ of a minute in the whole cluster, and a brake in pieces is either too loose or n
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,19 +20,27 @@ from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence
-from trimtab.decide.vertical.actions import Evict, Outcome, UpdateEvent, Verdict
+from trimtab.decide.vertical.actions import Action, Evict, Outcome, UpdateEvent, Verdict
 from trimtab.decide.vertical.brake import BrakeSettings, BrakeState
-from trimtab.decide.vertical.control import CONFLICT_REASON, DRIVING_MODES
-from trimtab.decide.vertical.quality import size_log2
+from trimtab.decide.vertical.control import CONFLICT_REASON
+from trimtab.decide.vertical.controllers import ControllerKey, creator_of
+from trimtab.decide.vertical.inplace import Resizing, resizing
+from trimtab.decide.vertical.ledger import is_available
+from trimtab.decide.vertical.loop_state import BACKING_OFF
+from trimtab.decide.vertical.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model.pod import Pod
 from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.operator.vertical.brake_settings import BrakeFlags
 from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.operator.vertical.performing import Performed, Performer, Proof, RateLimit
+from trimtab.operator.vertical.performing import Performer, Proof, RateLimit
 from trimtab.operator.vertical.references import pod_reference, vpa_reference
+from trimtab.operator.vertical.replacement import Obstacle, ReplacementCheck
 from trimtab.operator.vertical.settings import VerticalSettings
-from trimtab.operator.vertical.telemetry import UpdaterMetrics
+from trimtab.operator.vertical.telemetry import StepTimer, UpdaterMetrics
+from trimtab.operator.vertical.update_counts import count_loop
 
 log = logging.getLogger(__name__)
 SETTLE_SECONDS = 1.0
@@ -54,8 +62,21 @@ def updater_settings(settings: VerticalSettings) -> UpdaterSettings:
         lifetime_seconds=settings.in_bounds_lifetime.total_seconds(),
         evict_after_oom_seconds=settings.evict_after_oom_threshold.total_seconds(),
         skips_budget_in_place=settings.in_place_skip_disruption_budget,
-        ignored_namespaces=settings.ignored_namespaces,
-        brake=BrakeSettings(max_evictions_per_minute=settings.max_evictions_per_minute or None),
+        ignored_namespaces=tuple(sorted(settings.excluded_namespaces)),
+        brake=brakes_of(settings),
+    )
+
+
+def brakes_of(settings: BrakeFlags) -> BrakeSettings:
+    """Return how hard the brakes are set; 0 releases one."""
+    return BrakeSettings(
+        max_evictions_per_minute=settings.max_evictions_per_minute or None,
+        max_share_per_minute=settings.max_evicted_share_per_minute or None,
+        max_missing_per_controller=settings.max_missing_pods or None,
+        fruitless_limit=settings.fruitless_evictions or None,
+        fruitless_pause_seconds=round(settings.fruitless_eviction_pause.total_seconds()),
+        refusal_backoff_seconds=round(settings.refused_eviction_backoff.total_seconds()),
+        refusal_backoff_limit_seconds=round(settings.refused_eviction_backoff_limit.total_seconds()),
     )
 
 
@@ -70,6 +91,8 @@ class Tools:
     proof: Proof
     events: EventRecorder
     metrics: UpdaterMetrics
+    replacement: Callable[[], ReplacementCheck | None] = lambda: None
+    """Makes the check that one loop asks before it evicts; none believes that every pod comes back."""
 
 
 class Updater:
@@ -77,7 +100,7 @@ class Updater:
 
     name = "updater"
 
-    def __init__(self, tools: Tools, settings: VerticalSettings, *, dry_run: bool = False) -> None:
+    def __init__(self, tools: Tools, settings: VerticalSettings) -> None:
         self._clock = tools.clock
         self._client = tools.client
         self._fence = tools.fence
@@ -85,17 +108,25 @@ class Updater:
         self._proof = tools.proof
         self._events = tools.events
         self._metrics = tools.metrics
+        self._replacement = tools.replacement
         self._settings = settings
         self._updating = updater_settings(settings)
-        self._dry_run = dry_run
-        self._rate = RateLimit(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
+        self._evictions, self._resizes = (
+            RateLimit(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
+            for _ in range(2)
+        )
         self._state = UpdaterState(brake=cautious(tools.clock.now(), self._updating.brake))
         self._verdicts: Mapping[str, Verdict] = {}
+        self._kept: dict[str, Verdict] = {}
+        """Pods that would not come back, and why."""
         self._problems: dict[str, str] = {"updater": "no loop is complete yet"}
         self._wake = asyncio.Event()
         self._is_updating = False
         self._record: UpdateRecord | None = None
+        self._short_of_budget: frozenset[ControllerKey] = frozenset()
+        self._again_at: datetime | None = None
         tools.view.pods.subscribe(self._on_pod)
+        tools.view.vpas.subscribe(self._on_vpa)
 
     @property
     def record(self) -> UpdateRecord | None:
@@ -119,9 +150,9 @@ class Updater:
             self._wake.clear()
             await self._step_safely()
             await self._clock.sleep(SHORTEST_PAUSE)
-            await self._wait(self._settings.updater_interval.total_seconds() - SHORTEST_PAUSE)
+            await self._wait(self._pause() - SHORTEST_PAUSE)
 
-    def shard_gained(self, shard: int, last_alive: float | None) -> None:
+    def shard_gained(self, shard: int) -> None:
         """Do nothing: `run` looks whether it may."""
 
     def shard_lost(self, shard: int) -> None:
@@ -137,6 +168,13 @@ class Updater:
         while not self._fence.may_write():
             await self._clock.sleep(STAND_BY_SECONDS)
         self._state = UpdaterState(brake=cautious(self._clock.now(), self._updating.brake))
+
+    def _pause(self) -> float:
+        """Return the seconds until the next loop, which something that is due brings forward."""
+        interval = self._settings.updater_interval.total_seconds()
+        if self._again_at is None:
+            return interval
+        return min(interval, (self._again_at - self._clock.now()).total_seconds() + SHORTEST_PAUSE)
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -166,35 +204,55 @@ class Updater:
         if not self._view.has_synced:
             self._problems["updater"] = "waiting for the caches"
             return None
-        began = self._clock.monotonic()
-        observation = await self._view.observation(serves_resize=await self._serves_resize())
-        performer = Performer(self._client, self._rate, self._proof, self._dry_run)
+        timer = StepTimer(self._clock, self._metrics.steps)
+        serves_resize = await self._serves_resize()
+        timer.step("ListVPAs")
+        observation = await self._view.observation(serves_resize=serves_resize)
+        timer.step("ListPods")
+        until = self._clock.monotonic() + self._settings.updater_interval.total_seconds()
+        performer = Performer(
+            self._client, self._evictions, self._resizes, self._proof, until, self._replacement()
+        )
         loop = recorded_loop(
             observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.compat
         )
-        try:
-            action = next(loop)
-            while True:
-                action = loop.send(await performer.perform(action))
-        except StopIteration as end:
-            found: RecordedResult = end.value
-        finally:
-            loop.close()
+        found = await _carry_out(loop, performer, timer)
         self._take(found, performer)
-        self._metrics.steps.labels("total").observe(self._clock.monotonic() - began)
+        timer.step("EvictPods")
+        timer.total()
         return found.record
 
     def _take(self, found: RecordedResult, performer: Performer) -> None:
-        if not self._dry_run:
+        if not self._client.is_dry_run:  # what was not done must not be remembered as done
             self._state = found.result.state
         self._record = found.record
+        self._short_of_budget = found.result.short_of_budget
+        self._again_at = found.result.again_at
         self._verdicts = {verdict.pod: verdict for verdict in found.result.verdicts}
         self._problems = {"admission": performer.unproved} if performer.unproved else {}
         if performer.unproved:
             self._metrics.admission_invalid.labels(self._settings.admission_check).inc()
         for event in found.result.events:
             self._tell(event)
-        self._count(performer.done)
+        # Until the next try the reason of the last one holds.
+        self._kept = {
+            pod: verdict
+            for pod, verdict in self._kept.items()
+            if pod in self._verdicts and self._verdicts[pod].reason == BACKING_OFF
+        }
+        for action, obstacle in performer.obstacles:
+            self._keep(action, obstacle)
+        self._verdicts = {**self._verdicts, **self._kept}
+        sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
+        count_loop(self._metrics, sizes, performer.done, self._mode)
+
+    def _keep(self, action: Evict, obstacle: Obstacle) -> None:
+        """Say on the VPA, and in the pod's verdict, why a pod is not evicted."""
+        verdict = Verdict(
+            pod=action.pod.metadata.key, vpa=action.vpa.key, action="none", reason=obstacle.message
+        )
+        self._kept[verdict.pod] = verdict
+        self._events.event(vpa_reference(action.vpa), "Warning", obstacle.reason, obstacle.message)
 
     async def _serves_resize(self) -> bool:
         pods = await self._view.discovery.served("", "v1", "pods")
@@ -212,9 +270,15 @@ class Updater:
             about = vpa_reference(vpa) if vpa else None
         if about is not None:
             self._events.event(about, event.type, event.reason, event.message)
+        if event.reason in PROGRESS_REASONS:
+            facts = {"pod": event.object, "reason": event.reason, "message": event.message}
+            log.info("resize", extra={"facts": facts})
 
     def _on_pod(self, delta: Delta[Pod]) -> None:
         if delta.change is not Change.UPDATED or delta.old is None or delta.new is None:
+            return
+        if self._frees_budget(delta.old, delta.new):
+            self._wake.set()
             return
         old, new = delta.old.metadata, delta.new.metadata
         if old.labels == new.labels:
@@ -226,35 +290,52 @@ class Updater:
                 self._wake.set()
                 return
 
-    def _count(self, done: list[Performed]) -> None:
-        metrics = self._metrics
-        sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
-        labels = {key: (size_log2(count), self._mode(key)) for key, count in sizes.items()}
-        metrics.controlled.clear()
-        for key, count in sizes.items():
-            if labels[key][1] in DRIVING_MODES:
-                metrics.controlled.labels(*labels[key]).inc(count)
-        for one in done:
-            vpa = one.action.vpa
-            where = (
-                *labels.get(vpa.key, ("0", self._mode(vpa.key))),
-                vpa.metadata.name,
-                vpa.metadata.namespace,
-            )
-            is_eviction = isinstance(one.action, Evict)
-            if one.outcome is Outcome.DONE:
-                (metrics.evicted if is_eviction else metrics.resized).labels(*where).inc()
-            elif one.outcome is Outcome.INFEASIBLE:
-                metrics.infeasible.labels(*where).inc()
-            else:
-                failed = metrics.failed if is_eviction else metrics.resize_failed
-                failed.labels(*where, one.outcome.value).inc()
+    def _frees_budget(self, old: Pod, new: Pod) -> bool:
+        """Return whether a pod is up again that a pod with a role waits for, or a resize was refused just now."""
+        now = self._clock.now()
+        if resizing(new) is Resizing.ERROR:
+            return resizing(old) is not Resizing.ERROR
+        if not self._short_of_budget or creator_of(new) not in self._short_of_budget:
+            return False
+        return is_available(new, None, now) and not is_available(old, None, now)
+
+    def _on_vpa(self, delta: Delta[VerticalPodAutoscaler]) -> None:
+        """Look at once when a role has its first recommendation, or its first one under an edited scope."""
+        old, new = delta.old, delta.new
+        if old is None or new is None or new.spec.vpa_scope is None or new.status.recommendation is None:
+            return
+        before, after = old.status, new.status
+        is_first = before.recommendation is None or not before.recommendation.container_recommendations
+        if is_first or before.observed_selector_hash != after.observed_selector_hash:
+            self._wake.set()
 
     def _mode(self, key: str) -> str:
         namespace, _, name = key.partition("/")
         vpa = self._view.vpas.get(name, namespace)
         policy = vpa.spec.update_policy if vpa else None
         return (policy.update_mode if policy else None) or "Recreate"
+
+
+async def _carry_out(
+    loop: Generator[Action, Outcome, RecordedResult], performer: Performer, timer: StepTimer
+) -> RecordedResult:
+    """Perform what a loop asks for, one action after the other, and return what came of it."""
+    outcome: Outcome | None = None
+    try:
+        while True:
+            action = next(loop) if outcome is None else loop.send(outcome)
+            if outcome is None:
+                timer.step("FilterPods")
+                timer.step("AdmissionInit")
+            outcome = await performer.perform(action)
+    except StopIteration as end:
+        if outcome is None:  # nothing to do
+            timer.step("FilterPods")
+            timer.step("AdmissionInit")
+        found: RecordedResult = end.value
+        return found
+    finally:
+        loop.close()
 
 
 def cautious(now: datetime, brake: BrakeSettings) -> BrakeState:

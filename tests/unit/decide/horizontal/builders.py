@@ -11,11 +11,13 @@ from trimtab.decide.horizontal import (
     Observation,
     PodFacts,
     PodSamples,
+    Record,
     Sample,
     Series,
     Settings,
     after_scale,
     decide,
+    explain,
 )
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.requests import ContainerRequests
@@ -97,6 +99,10 @@ def cpu_value(quantity):
 
 def memory(percent=50):
     return spec("Resource", resource={"name": "memory", "target": utilization(percent)})
+
+
+def memory_value(quantity):
+    return spec("Resource", resource={"name": "memory", "target": average(quantity)})
 
 
 def container_cpu(container, percent=50):
@@ -190,6 +196,11 @@ def hpa(*metrics, low=1, high=10, status=None, **fields):
     )
 
 
+def own(autoscaler):
+    """Return the same as an object of our own kind."""
+    return msgspec.structs.replace(autoscaler, api_version="autoscaling.trimtab.dev/v2")
+
+
 def scale(replicas, *, seen=None, selector="app=web", uid=TARGET_UID):
     """Make a scale; `seen` are the replicas of its status."""
     return Scale(
@@ -230,6 +241,11 @@ def settled(replicas):
 def run(seen, now=NOW, error=None):
     """Decide, let the scale be written (or fail with `error`), and complete the decision."""
     return after_scale(seen, decide(seen, now), error)
+
+
+def explained(seen, error=None):
+    """Decide, and explain the decision."""
+    return explain(Record(observation=seen, decision=run(seen, error=error)))
 
 
 def later(seen, decision, seconds=15, **changes):

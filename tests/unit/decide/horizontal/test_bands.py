@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import (
+    DEPLOYMENT,
     behavior,
     container_cpu,
     cpu,
@@ -23,7 +24,7 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal.bands import bands_of
+from trimtab.decide.horizontal.bands import bands_of, counted_pods
 
 TOLERANT = behavior(rules(("Pods", 4, 15), tolerance="0.3"), rules(("Pods", 4, 15), tolerance="0.01"))
 
@@ -55,6 +56,17 @@ def test_a_band_is_nearly_as_wide_as_the_tolerance(used, is_inside):
     seen = observe(hpa(cpu(50)), 4, usage_of(chosen, 50), pods=chosen)
     [band] = bands_of(seen, run(seen))
     assert (band.low <= 4 * used <= band.high) is is_inside
+
+
+def test_a_band_is_about_the_pods_that_count():
+    """Foreign pods are left out by owner, so their usage neither widens a band nor takes a decision."""
+    chosen = (*pods(4, owners=(DEPLOYMENT,)), pod("foreign", owners=()))
+    amounts = {one.name: 50 for one in chosen[:4]} | {"foreign": 9_000}
+    seen = observe(hpa(cpu(50), selection_strategy="OwnerReference"), 4, samples(amounts), pods=chosen)
+    decision = run(seen)
+    alone = observe(hpa(cpu(50)), 4, usage_of(pods(4), 50), pods=pods(4))
+    assert bands_of(seen, decision) == bands_of(alone, run(alone)) != ()
+    assert counted_pods(seen, decision) == chosen[:4]
 
 
 @pytest.mark.parametrize(

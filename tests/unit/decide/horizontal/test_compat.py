@@ -11,13 +11,16 @@ from tests.unit.decide.horizontal.builders import (
     T,
     average,
     behavior,
+    container_cpu,
     cpu,
+    cpu_value,
     external,
     hpa,
     losing,
     marked,
     object_metric,
     observe,
+    own,
     pod,
     pods,
     pods_metric,
@@ -120,7 +123,9 @@ SHOWN_BY = {
         memory=remembered(told={"AmbiguousSelector": T - 15}),
     ),
     "tell_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
+    "tell_ignored_fields": observe(hpa(QUEUE, low=0), 1, series(100), gates=FeatureGates()),
     "tell_extra_pods": observe(hpa(cpu(50)), 1, samples({"a": 50, "b": 50}), pods=(pod("a"), pod("b"))),
+    "omit_failed_metrics": observe(own(hpa(cpu(50), QUEUE)), 4, unreadable(), series(400)),
     "observe_generation": observe(hpa(QUEUE, status=OLD), 4, series(400)),
 }
 
@@ -144,3 +149,28 @@ def test_the_default_has_every_ruling_and_the_kubernetes_setting_none():
     assert all(getattr(DEFAULT, name) for name in Compat.__struct_fields__)
     assert not any(getattr(KUBERNETES_1_36, name) for name in Compat.__struct_fields__)
     assert {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36} == NAMED
+
+
+@pytest.mark.parametrize(
+    "metric", [pods_metric("100m"), cpu_value("100m"), cpu(100), container_cpu("main", 100)]
+)
+@pytest.mark.parametrize("theirs", [THEIRS, None], ids=["left out by the filter", "not even listed"])
+def test_by_owner_no_sample_of_a_rejected_pod_counts_under_compat(metric, theirs):
+    """RH-L2: the strategy rejects the pod; averaging strays in is how upstream treats unlisted pods by label."""
+    chosen = pods(2, owners=(REPLICA_SET,))
+    used = {pod.name: 100 for pod in chosen}
+
+    def decided(*others, **more):
+        seen = observe(
+            hpa(metric, selection_strategy="OwnerReference"),
+            2,
+            samples(used | more),
+            pods=(*chosen, *others),
+            owners=OWNED,
+            compat=KUBERNETES_1_36,
+        )
+        return decide(seen, NOW)
+
+    foreign = decided(*([] if theirs is None else [theirs]), theirs=9_000)
+    alone = decided()
+    assert (foreign.desired, foreign.status.current_metrics) == (2, alone.status.current_metrics)

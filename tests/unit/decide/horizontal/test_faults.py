@@ -13,6 +13,7 @@ from tests.unit.decide.horizontal.builders import (
     behavior,
     condition,
     cpu,
+    explained,
     external,
     hpa,
     later,
@@ -33,7 +34,7 @@ from tests.unit.decide.horizontal.builders import (
     why_unusable,
     with_compat,
 )
-from trimtab.decide.horizontal import Memory, ScaleFailure, explain, readings
+from trimtab.decide.horizontal import Memory, ScaleFailure, readings
 from trimtab.decide.horizontal.compat import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.model import wire
@@ -246,9 +247,9 @@ def test_noise_inside_the_tolerance_changes_nothing():
 
 def test_zeros_after_a_healthy_hour_are_held_by_the_window():
     """F45: and the explanation says that every sample is zero."""
-    decision = run(observe(hpa(cpu(50)), 10, usage_of(pods(10), 0)))
-    assert decision.desired == 10
-    assert "every sample is zero" in explain(decision).metrics[0].notes
+    seen = observe(hpa(cpu(50)), 10, usage_of(pods(10), 0))
+    assert run(seen).desired == 10
+    assert "every sample is zero" in explained(seen).metrics[0].notes
 
 
 def test_a_recreated_autoscaler_starts_with_a_clean_memory():

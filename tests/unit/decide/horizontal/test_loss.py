@@ -12,6 +12,7 @@ from tests.unit.decide.horizontal.builders import (
     average,
     condition,
     cpu,
+    explained,
     external,
     hpa,
     later,
@@ -32,7 +33,6 @@ from trimtab.decide.horizontal import (
     Record,
     Verdict,
     decide_again,
-    explain,
     record,
     verdict_of,
 )
@@ -45,11 +45,12 @@ OTHER = external(average(10), name="other")
 GONE = unreadable("connection refused")
 
 
-def looked(replicas, *pairs, **fields):
+def looked(replicas, *pairs, is_explained=False, **fields):
     """Decide without windows about metrics and their readings."""
     metrics, found = [one for one, _ in pairs], [one for _, one in pairs]
     autoscaler = hpa(*metrics, high=100, low=fields.pop("low", 1), status=fields.pop("status", None))
-    return run(observe(autoscaler, replicas, *found, settings=NO_WINDOW, **fields))
+    seen = observe(autoscaler, replicas, *found, settings=NO_WINDOW, **fields)
+    return explained(seen) if is_explained else run(seen)
 
 
 HOLD = losing(QUEUE, "Hold")
@@ -256,10 +257,12 @@ class TestTelling:
         assert condition(decision, "MetricLost").reason == "MetricIgnored"
 
     def test_explanations(self):
-        lines = str(explain(looked(4, (IGNORE, GONE), (FIVE, GONE), (OTHER, series(10))))).splitlines()
+        lines = str(
+            looked(4, (IGNORE, GONE), (FIVE, GONE), (OTHER, series(10)), is_explained=True)
+        ).splitlines()
         assert lines[0] == "ScalesUp: scales from 4 to 5: the fall-back of External metric queue asks for 5"
         assert lines[2].startswith(
-            "metric: External metric queue is lost; it is ignored, and the other metrics decide; unable to get"
+            "metric: queue is lost; it is ignored, and the other metrics decide; unable to get"
         )
         assert (
             "its fall-back of 5 replicas counts (wins); unable to get external metric shop/queue" in lines[3]
@@ -267,7 +270,7 @@ class TestTelling:
         assert lines[2].endswith("connection refused")
 
     def test_a_standstill_by_policy_says_what_to_mend(self):
-        story = explain(looked(5, (FIVE, GONE)))
+        story = looked(5, (FIVE, GONE), is_explained=True)
         assert story.verdict == Verdict.LOSS_POLICY
         assert story.summary == "stays at 5: a metric cannot be read, and its loss policy asks for this"
         assert story.next_step.startswith("make this metric readable: unable to get external metric")

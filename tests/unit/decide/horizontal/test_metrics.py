@@ -14,6 +14,7 @@ from tests.unit.decide.horizontal.builders import (
     hpa,
     object_metric,
     observe,
+    own,
     pod,
     pods,
     pods_metric,
@@ -28,7 +29,7 @@ from tests.unit.decide.horizontal.builders import (
     why_unusable,
     with_compat,
 )
-from trimtab.decide.horizontal import readings
+from trimtab.decide.horizontal import DEFAULT, KUBERNETES_1_36, readings
 from trimtab.decide.horizontal.requests import ContainerRequests
 from trimtab.model import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList
@@ -120,11 +121,21 @@ class TestEdgeCases:
         decision = decided(object_metric(value(1)), unreadable("timed out"))
         assert decision.events[0].message == "unable to get metric rps: timed out on Ingress shop/main"
 
-    def test_a_failed_metric_leaves_an_empty_entry_in_its_place(self):
+    @pytest.mark.parametrize(
+        ("made", "compat", "types"),
+        [
+            pytest.param(own, DEFAULT, ["External"], id="our own kind has no entry"),
+            pytest.param(own, KUBERNETES_1_36, ["", "External"], id="upstream's has an empty one"),
+            pytest.param(
+                lambda given: given, DEFAULT, ["", "External"], id="kubectl reads the native by place"
+            ),
+        ],
+    )
+    def test_a_failed_metric_leaves_no_reading(self, made, compat, types):
         """4.3-12."""
-        decision = run(observe(hpa(cpu(50), external(average(10))), 1, unreadable(), series(40)))
-        first, second = decision.status.current_metrics
-        assert (first.type, second.type) == ("", "External")
+        autoscaler = made(hpa(cpu(50), external(average(10))))
+        decision = run(observe(autoscaler, 1, unreadable(), series(40), compat=compat))
+        assert [one.type for one in decision.status.current_metrics] == types
 
     def test_a_value_of_zero_asks_for_zero_and_gets_the_minimum(self):
         """4.3-13."""

@@ -7,6 +7,7 @@ from tests.unit.decide.horizontal.builders import (
     average,
     condition,
     cpu,
+    explained,
     external,
     hpa,
     observe,
@@ -16,7 +17,6 @@ from tests.unit.decide.horizontal.builders import (
     scale,
     series,
 )
-from trimtab.decide.horizontal import explain
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.model.meta import Condition
 
@@ -55,11 +55,11 @@ def test_active_pods_beyond_the_replicas_are_told(observation, extra):
     decision = run(observation)
     told = condition(decision, ADVICE)
     assert (told is not None) == bool(extra)
-    assert explain(decision).pods_extra == extra
+    assert explained(observation).pods_extra == extra
     if told is not None:
         assert (told.status, told.reason) == ("True", "SelectorOverlap")
         assert f", {extra} more than the target has" in told.message
-        assert f", {extra} more than the target has" in str(explain(decision))
+        assert f", {extra} more than the target has" in str(explained(observation))
 
 
 def test_it_is_taken_away_when_it_is_no_longer_true():

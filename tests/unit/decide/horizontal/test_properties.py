@@ -14,6 +14,7 @@ from tests.unit.decide.horizontal.builders import (
     average,
     behavior,
     cpu,
+    explained,
     external,
     hpa,
     marked,
@@ -35,7 +36,6 @@ from trimtab.decide.horizontal import (
     Target,
     Unread,
     decide_again,
-    explain,
     record,
 )
 from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
@@ -146,7 +146,7 @@ def test_deciding_recording_and_deciding_again_is_the_identity(seen):
 @few
 @given(observations())
 def test_every_decision_can_be_explained(seen):
-    assert str(explain(run(seen)))
+    assert str(explained(seen))
 
 
 @few

@@ -14,6 +14,7 @@ from tests.unit.decide.horizontal.builders import (
     average,
     condition,
     cpu,
+    explained,
     external,
     hpa,
     later,
@@ -24,6 +25,7 @@ from tests.unit.decide.horizontal.builders import (
     pods,
     run,
     samples,
+    scale,
     series,
     told,
     value,
@@ -84,7 +86,7 @@ class TestEdgeCases:
     def test_a_deployments_pod_needs_one_owner_to_be_read(self):
         """1.3-3."""
         one = pod(owners=(REPLICA_SET,))
-        assert list(owners_to_find((one,), TARGET, {})) == [REPLICA_SET.uid]
+        assert list(owners_to_find((one,), TARGET, {})) == [f"apps/ReplicaSet/web-7f9/{REPLICA_SET.uid}"]
         assert owners_to_find((one,), TARGET, OWNED) == {}
         assert kept(one) == ["web-1"]
 
@@ -144,6 +146,31 @@ class TestEdgeCases:
         assert decision.error_label == "none"
         assert told(decision)[0] == "PodSelectionFallback"
         assert "ReplicaSet/web-7f9: 403 Forbidden" in decision.events[0].message
+
+    def test_the_fallback_is_told_by_event_condition_and_explanation(self):
+        """All three say that labels count instead of owners, why, and which right is missing."""
+        unread = Unread(error="403 Forbidden", right="get replicasets.apps")
+        seen = f1(owners={REPLICA_SET.uid: unread, JOB.uid: Gone()})
+        decision = run(seen)
+        why = "owner ReplicaSet/web-7f9: 403 Forbidden; the right to get replicasets.apps is missing"
+        found = decision.status.condition("PodSelectionFallback")
+        assert found is not None
+        assert (found.status, found.reason) == ("True", "OwnersUnreadable")
+        story = explained(seen)
+        assert story.fallback.endswith(why)
+        pods_line = next(line for line in str(story).splitlines() if line.startswith("pods: "))
+        assert pods_line.startswith("pods: 2 counted by labels, because OwnerReference cannot be applied: ")
+        for text in (decision.events[0].message, found.message, pods_line):
+            assert why in text
+        assert "counted by OwnerReference" not in str(story)
+
+    def test_the_condition_goes_when_owners_can_be_read_and_when_nothing_is_averaged(self):
+        unread = {REPLICA_SET.uid: Unread(error="timeout"), JOB.uid: Gone()}
+        told_so = run(f1(owners=unread)).status
+        for seen in (f1(), f1("LabelSelector"), f1(scale=scale(0))):
+            autoscaler = msgspec.structs.replace(seen.hpa, status=told_so)
+            decision = run(msgspec.structs.replace(seen, hpa=autoscaler))
+            assert decision.status.condition("PodSelectionFallback") is None
 
     def test_one_unreadable_owner_spoils_the_whole_filter(self):
         """1.3-12."""

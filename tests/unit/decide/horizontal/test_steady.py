@@ -123,7 +123,26 @@ class World:
             )
             self.pods = (*pods(4), young)
         elif what == "age":
-            self.age = draw(st.sampled_from([-100.0, -59.995, 0.0, 20.0, 119.99, 120.0, 121.0, 400.0]))
+            self.age = draw(
+                st.sampled_from(
+                    [
+                        -100.0,
+                        -59.995,
+                        0.0,
+                        20.0,
+                        29.99,
+                        30.0,
+                        31.0,
+                        119.99,
+                        120.0,
+                        121.0,
+                        299.99,
+                        300.0,
+                        301.0,
+                        400.0,
+                    ]
+                )
+            )
         elif what == "failure":
             self.is_failing = not self.is_failing
         elif what == "follow":
@@ -139,10 +158,20 @@ BEHAVIORS = [
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.data(), st.sampled_from(BEHAVIORS), st.booleans(), st.sampled_from(["", "", "LastGood", "Ignore"]))
-def test_leaving_out_what_repeats_itself_changes_nothing(data, rates, has_queue, policy):
+@given(
+    st.data(),
+    st.sampled_from(BEHAVIORS),
+    st.booleans(),
+    st.sampled_from(["", "", "LastGood", "Ignore"]),
+    st.sampled_from([(None, None), (None, None), (30, None), (300, None), (300, 30), (300, 300)]),
+)
+def test_leaving_out_what_repeats_itself_changes_nothing(data, rates, has_queue, policy, ages):
     first = losing(cpu(50), policy) if policy else cpu(50)
     metrics = (first, external(average(100))) if has_queue else (first,)
+    metrics = tuple(
+        msgspec.structs.replace(metric, max_age_seconds=age)
+        for metric, age in zip(metrics, ages, strict=False)
+    )
     autoscaler = hpa(*metrics, low=0 if has_queue else 1, high=10, behavior=rates)
     world, always, sparing = World(), Driver(autoscaler, skips=False), Driver(autoscaler, skips=True)
     for _ in range(data.draw(st.integers(5, 40))):
@@ -199,6 +228,31 @@ def test_a_workload_at_its_target_is_steady_for_ever():
         seen, memory=decision.memory, readings=(usage_of(seen.pods, 50, age=-10),)
     )
     assert held.covers(again, now.timestamp() + 30)
+
+
+@pytest.mark.parametrize(
+    ("max_age", "age", "is_covered"),
+    [
+        (None, 100, True),
+        (None, 121, False),
+        (60, 59, True),
+        (60, 61, False),
+        (300, 299, True),
+        (300, 301, False),
+    ],
+)
+def test_a_sample_that_its_metric_refuses_is_decided_on(max_age, age, is_covered):
+    aged = msgspec.structs.replace(cpu(50), max_age_seconds=max_age)
+    seen, decision, now = quiet(hpa(aged))
+    held = steady(seen, decision)
+    assert held is not None
+    moment = now.timestamp() + 15
+    taken = moment - age
+    again = msgspec.structs.replace(
+        seen, memory=decision.memory, readings=(usage_of(seen.pods, 50, age=T - taken),)
+    )
+    assert held.covers(again, moment) is is_covered
+    assert held.believes((taken, taken), moment) is is_covered
 
 
 def test_a_higher_recommendation_ends_it_when_it_leaves_its_window():

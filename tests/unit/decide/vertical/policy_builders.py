@@ -6,6 +6,8 @@ Every builder has sane defaults, so that a test names only what matters to it.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from trimtab.decide.vertical.actions import Action, Evict, Outcome
 from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.control import VPAIndex
@@ -15,7 +17,7 @@ from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterState
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.pod import Pod
+from trimtab.model.pod import ContainerResizePolicy, Pod
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler, VPAScope
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
@@ -74,10 +76,25 @@ def raw_pod(
         "status": {
             "phase": phase,
             "startTime": created.isoformat(),
-            "conditions": list(conditions),
+            "conditions": [*ready_conditions(phase, conditions, created), *conditions],
             "containerStatuses": list(statuses),
         },
     }
+
+
+def ready_conditions(phase, conditions, since) -> list[dict[str, str]]:
+    """Return condition Ready of a running pod, unless the test sets it."""
+    if phase != "Running" or any(one["type"] == "Ready" for one in conditions):
+        return []
+    return [{"type": "Ready", "status": "True", "lastTransitionTime": since.isoformat()}]
+
+
+def restarting(one):
+    """Return the pod with a container that a change of memory restarts."""
+    (container,) = one.spec.containers
+    policy = (ContainerResizePolicy(resource_name="memory", restart_policy="RestartContainer"),)
+    containers = (msgspec.structs.replace(container, resize_policy=policy),)
+    return msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, containers=containers))
 
 
 def resize_condition(kind="PodResizePending", reason="Deferred") -> dict[str, str]:

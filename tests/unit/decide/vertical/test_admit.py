@@ -115,7 +115,7 @@ def test_5_6_a_recommendation_older_than_the_specification_is_not_applied():
     stale = vpa("leader", recommended("8Gi"), scope="leader", generation=2, observed=1)
     answer = admit(raw_pod(labels=LEADER), world([stale], scopes=[LEADER_SCOPE]))
     assert answer.operations == ()
-    assert "older than its present specification" in answer.reason
+    assert "learnt under another target or scope" in answer.reason
 
 
 def test_the_patch_names_what_was_set_and_which_containers_were_seen():
@@ -194,6 +194,19 @@ def test_startup_boost_is_given_once_and_remembers_what_was_before():
         once["metadata"]["annotations"]["vpaCpuStartupBoost/app"] == '{"requests":{"cpu":"100m"},"limits":{}}'
     )
     assert admit(once, seen, gates=gates).operations == ()
+
+
+def test_a_vpa_in_mode_off_boosts_the_start_and_sizes_nothing():
+    """It was dropped before its boost was looked at."""
+    policies = [{"containerName": "app", "startupBoost": {"cpu": {"type": "Factor", "factor": 2}}}]
+    seen = world([vpa("base", recommended(cpu="900m"), mode="Off", policies=policies)])
+    raw = raw_pod(cpu="100m", memory=None)
+    gates = FeatureGates(cpu_startup_boost=True)
+    once = patched(raw, admit(raw, seen, gates=gates).operations)
+    assert requests(once) == {"cpu": "200m"}
+    assert admit(raw, seen).operations == ()
+    driven = world([seen.vpas[0].vpa, vpa("other", recommended(cpu="300m"))])
+    assert requests(patched(raw, admit(raw, driven, gates=gates).operations)) == {"cpu": "300m"}
 
 
 def test_a_startup_boost_that_makes_no_sense_leaves_the_pod_alone_and_says_why():

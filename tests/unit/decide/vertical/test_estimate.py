@@ -76,17 +76,28 @@ def test_containers_share_the_pods_minimum():
 
 
 def test_every_number_says_how_it_came_about():
-    reasons = recommend([(1000, 10**9)] * 100).reasons
-    assert str(reasons["target"]["cpu"]) == "p90 of cpu is in bucket 36, up to 1016m; margin 152m; = 1168m"
+    """In units that people use; buckets, raw bytes and infinite factors were shown."""
+    reasons = recommend([(1000, 10**9)] * 200).reasons
+    assert str(reasons["target"]["cpu"]) == "1168m: 90 % of CPU samples are at most 1016m, margin 152m"
     assert str(reasons["upper_bound"]["cpu"]) == (
-        "p95 of cpu is in bucket 36, up to 1016m; margin 152m; confidence x15.5455; = 18157m"
+        "9619m: 95 % of CPU samples are at most 1016m, margin 152m, x 8.24 for 200 samples"
     )
+    assert str(reasons["target"]["memory"]).startswith("1.09 GiB: 90 % of memory peaks are at most ")
     low = recommend([(1, 10**6)]).reasons["target"]["memory"]
     assert str(low) == (
-        "p90 of memory is in bucket 0, up to 10000000 bytes; margin 1500000 bytes; "
-        "raised to the minimum 262144000 bytes; = 262144000 bytes"
+        "250 MiB: 90 % of memory peaks are at most 9.54 MiB, margin 1.43 MiB, raised to the pod's minimum"
     )
     assert low.is_floor
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory"])
+def test_an_upper_bound_of_a_few_samples_is_none(resource):
+    """Two samples made a bound of 100,000,000,000 cores."""
+    upper = recommend([(1000, 10**9)] * 2).reasons["upper_bound"][resource]
+    assert (str(upper), upper.is_known) == ("no upper bound yet: 2 samples", False)
+
+
+def test_a_container_without_samples_says_so():
     assert "no cpu samples yet" in str(recommend([]).reasons["target"]["cpu"])
 
 

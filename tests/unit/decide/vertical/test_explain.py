@@ -119,21 +119,22 @@ def test_a_vpas_explanation_shows_how_each_amount_came_about_and_every_cut():
     found = explain_vpa(claim, pods, known, seen.owners(), {}, made.containers, made.cuts)
     target = next(entry for entry in found.amounts if (entry.bound, entry.resource) == ("target", "memory"))
     assert target.amount == 9616998332, "fixture F5"
-    assert "p90 of memory is in bucket" in target.text
+    assert target.text.startswith("8.96 GiB: 90 % of memory peaks are at most ")
     assert "app: memory capped to maxAllowed: 9616998332 became 6Gi" in found.cuts
     lines = vpa_lines(found)
     assert lines[:2] == [
-        "VPA shop/leader: mode Recreate, level 1, speaks for pods with role=leader",
-        "  fed by shop/db-0",
+        "VPA shop/leader: mode Recreate, for pods with role=leader",
+        "  learns from shop/db-0",
     ]
-    assert any(line.startswith("  app target memory: p90") for line in lines)
+    assert any(line.startswith("  app memory target: 8.96 GiB: 90 %") for line in lines)
+    assert "  app memory upper bound: no upper bound yet: 1 sample" in lines
 
 
 def test_lines_are_for_people():
     lines = pod_lines(explained_leader())
     assert lines[0] == ("pod shop/db-0: controlled by shop/leader: VPA shop/leader precedes shop/base")
     assert "  last update loop: resized: its requests are outside the recommended range" in lines
-    assert "  app: requests cpu 100m, memory 1Gi, would get memory 6Gi" in lines
+    assert "  app: requests cpu 100m, memory 1 GiB, would get memory 6 GiB" in lines
 
 
 def test_an_explanation_is_data():
@@ -173,6 +174,18 @@ def test_a_second_loop_replays_from_the_state_the_first_left():
     first = recorded(seen, api=Recorder(db_0=Outcome.REFUSED))
     second = recorded(seen, first.record.after)
     assert to_json(replay_update(read_update(to_json(second.record)))) == to_json(second.record)
+
+
+def test_a_record_from_before_the_ledger_is_read_and_decided_again():
+    data = wire.to_builtins(recorded(seen_by_all()).record)
+    for part in ("before", "after"):
+        data[part].pop("requested", None)
+    data["compat"].pop("disruptions_last_until_ready")
+    for action in data["actions"]:
+        action["originals"] = {}
+    read = read_update(wire.encode(data))
+    again = replay_update(read)
+    assert [(one.kind, one.pod) for one in again.actions] == [(one.kind, one.pod) for one in read.actions]
 
 
 def test_replay_shows_where_another_setting_decides_otherwise():

@@ -9,6 +9,8 @@ from trimtab.model.pod import Pod
 
 RUNNING = {"running": {"startedAt": "2026-01-15T11:00:00Z"}}
 KILLED = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-01-15T12:00:00Z", "exitCode": 137}}
+KILLED_AGAIN = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-01-15T12:05:00Z", "exitCode": 137}}
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
 FAILED = {"terminated": {"reason": "Error", "finishedAt": "2026-01-15T12:00:00Z", "exitCode": 1}}
 
 
@@ -45,6 +47,22 @@ def pod(state, last=None, restarts=0, memory="1Gi") -> Pod:
         pytest.param(
             pod(RUNNING, KILLED, 1), pod(RUNNING, KILLED, 1), [], id="nor is one of an earlier life"
         ),
+        pytest.param(
+            pod(RUNNING),
+            pod(BACK_OFF, KILLED, 1, "2Gi"),
+            [2**30],
+            id="seen in back-off: the dead state fell into a gap of the watch",
+        ),
+        pytest.param(
+            pod(BACK_OFF, FAILED, 1),
+            pod(RUNNING, KILLED_AGAIN, 2),
+            [2**30],
+            id="seen alive after a back-off: it died in between",
+        ),
+        pytest.param(
+            pod(BACK_OFF, KILLED, 1), pod(RUNNING, KILLED, 1), [], id="a back-off that ends is no second kill"
+        ),
+        pytest.param(pod(KILLED), pod(BACK_OFF, KILLED, 1), [], id="nor is one that begins"),
         pytest.param(pod(RUNNING), pod(FAILED), [], id="an error is not a kill"),
         pytest.param(Pod(), pod(KILLED), [], id="a container without a past is not judged"),
     ],

@@ -195,6 +195,18 @@ def test_a_vpa_in_mode_off_learns_from_the_pods_it_matches_as_a_dry_run():
     assert recommender.targets() == {"base": LEADER_TARGET, "leader": LEADER_TARGET}
 
 
+def test_d4_with_all_vpas_in_mode_off_each_shows_what_it_recommends_once_active():
+    """The base VPA learnt from the leader as well while both were Off: 2.4 cores instead of 0.13."""
+    found = {}
+    for mode in ("Off", "Recreate"):
+        recommender = Recommender([vpa("base", mode=mode), vpa("leader", scope="leader", mode=mode)], SCOPES)
+        pods, loads = roles("db-0")
+        recommender.observe(pods)
+        recommender.scrape(loads)
+        found[mode] = recommender.targets()
+    assert found["Off"] == found["Recreate"] == {"base": FOLLOWER_TARGET, "leader": LEADER_TARGET}
+
+
 def test_promotion_moves_the_pod_between_the_pod_counts_only_where_matching_changes():
     recommender = Recommender(leader_and_base(), SCOPES)
     recommender.observe([member("db-0", "follower"), member("db-1", "follower")])

@@ -9,6 +9,7 @@ from trimtab.decide.vertical.roles import (
     Declaration,
     Malformed,
     declaration_of,
+    holder_among,
     plan_roles,
 )
 from trimtab.model.meta import ObjectMeta
@@ -22,6 +23,24 @@ def pod(name: str, role: str | None = None, phase: str = "Running", **notes: str
     labels = {"app": "db", **({"role": role} if role else {})}
     meta = ObjectMeta(name=name, namespace="shop", uid=name, labels=labels, annotations=notes)
     return Pod(metadata=meta, status=PodStatus(phase=phase))
+
+
+LONG = "database-" + "x" * 60
+
+
+@pytest.mark.parametrize(
+    ("names", "identity", "want"),
+    [
+        pytest.param([f"{LONG}-0"], f"{LONG[:63]}_5e1c", f"{LONG}-0", id="the kubelet cuts host names"),
+        pytest.param([f"{LONG}-0"], f"{LONG}-0", f"{LONG}-0", id="a whole name of that length"),
+        pytest.param(["a" * 62 + "-b"], "a" * 62, "a" * 62 + "-b", id="without what may not be at the end"),
+        pytest.param([f"{LONG}-0", f"{LONG}-1"], LONG[:63], None, id="two that cannot be told apart"),
+        pytest.param([LONG[:63], f"{LONG}-1"], LONG[:63], LONG[:63], id="a whole name comes first"),
+    ],
+)
+def test_rl6_pods_with_long_names_hold_leases_by_their_host_names(names, identity, want):
+    found = holder_among([pod(name) for name in names], identity)
+    assert (found.name if found else None) == want
 
 
 @pytest.mark.parametrize(

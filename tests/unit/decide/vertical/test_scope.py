@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from trimtab.decide.vertical.observation import ObservedController
 from trimtab.decide.vertical.scope import ScopeError, node_name_of, resolve_scope
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
-from trimtab.model.vpa.types import VPAScope
+from trimtab.model.vpa.types import RecommenderSelector, VPAScope
 
 LEADER_SCOPE = scope("leader", pods=LEADER)
 
@@ -130,6 +131,52 @@ def test_an_off_vpa_does_not_learn_from_pods_outside_its_scope():
         [vpa("base"), vpa("leader", scope="leader", mode="Off")], [pod(labels=FOLLOWER)], [LEADER_SCOPE]
     )
     assert receiving_vpas(seen.pods[0], index(seen), seen.owners(), {}) == ("shop/base",)
+
+
+def test_d4_a_base_vpa_in_mode_off_shows_what_is_left_to_it_beside_an_active_role():
+    vpas = [vpa("base", mode="Off"), vpa("leader", scope="leader")]
+    seen = world(vpas, [pod("a", labels=LEADER), pod("b", labels=FOLLOWER)], [LEADER_SCOPE])
+    leading, following = seen.pods
+    assert receiving_vpas(leading, index(seen), seen.owners(), {}) == ("shop/leader",)
+    assert receiving_vpas(following, index(seen), seen.owners(), {}) == ("shop/base",)
+
+
+def test_a_vpa_in_mode_off_beside_an_active_one_of_its_level_learns_to_be_compared():
+    seen = world([vpa("live"), vpa("trial", mode="Off", age_days=0)], [pod()])
+    assert receiving_vpas(seen.pods[0], index(seen), seen.owners(), {}) == ("shop/live", "shop/trial")
+
+
+def test_two_recommenders_are_compared_by_a_vpa_in_mode_off_each():
+    """The older one took all samples of the pods, and the other recommender had nothing to learn from."""
+    other = vpa("other", mode="Off", age_days=1)
+    named = msgspec.structs.replace(other.spec, recommenders=(RecommenderSelector(name="upstream"),))
+    vpas = [vpa("ours", mode="Off", age_days=0), msgspec.structs.replace(other, spec=named)]
+    seen = world(vpas, [pod()])
+    assert set(receiving_vpas(seen.pods[0], index(seen), seen.owners(), {})) == {"shop/ours", "shop/other"}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["", "leader", "hot", "absent"]), st.integers(0, 2)), min_size=1, max_size=5
+    ),
+    st.sampled_from([LEADER, FOLLOWER]),
+)
+def test_d4_vpas_that_are_all_off_learn_from_the_pods_that_they_will_control(drawn, labels):
+    scopes = [LEADER_SCOPE, scope("hot", pods=LEADER)]
+
+    def seen_with(mode):
+        vpas = [
+            vpa(f"v{number}", scope=name or None, age_days=age, mode=mode)
+            for number, (name, age) in enumerate(drawn)
+        ]
+        return world(vpas, [pod(labels=labels)], scopes)
+
+    off, active = seen_with("Off"), seen_with("Recreate")
+    (one,) = off.pods
+    winner = control(active, one).key
+    assert receiving_vpas(one, index(off), off.owners(), {}) == ((winner,) if winner else ())
+    told = {(conflict.winner, conflict.loser) for conflict in control(off, one).conflicts}
+    assert told == {(conflict.winner, conflict.loser) for conflict in control(active, one).conflicts}
 
 
 def test_5_3_9_a_scoped_vpa_in_mode_initial_keeps_control():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.decide.vertical.policy_builders import scope, vpa
+from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
 from tests.unit.decide.vertical.usage_builders import (
     DAY_NS,
     HOUR_NS,
@@ -18,13 +18,15 @@ from trimtab.decide.vertical.checkpoints import (
     load_history,
     save_checkpoints,
 )
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
 from trimtab.decide.vertical.expiry import Collector, collect_garbage
 from trimtab.decide.vertical.intake import Capacity, UsageBatch, add_sample, add_usage, record_oom
 from trimtab.decide.vertical.oom import OOM
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.model import wire
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.selector import Selector
+from trimtab.model.times import format_ns
 from trimtab.model.vpa.types import (
     HistogramCheckpoint,
     VerticalPodAutoscalerCheckpoint,
@@ -234,6 +236,76 @@ def test_garbage_is_what_nobody_feeds_and_what_has_expired():
     assert len(collect_garbage(state, recommender.now_ns, nothing_exists)) == 1
     assert len(collect_garbage(state, recommender.now_ns + 8 * DAY_NS, nothing_exists)) == 1
     assert len(state.table) == 0
+
+
+def test_rl10_label_sets_that_nobody_has_any_more_are_forgotten():
+    recommender = Recommender([vpa("base")])
+    for run in range(100):
+        recommender.observe([pod(f"job-{run}", labels={"app": "db", "run": str(run)})])
+        recommender.state.delete_pod(PodId("shop", f"job-{run}"))
+    recommender.observe([pod("db-0", labels={"app": "db"})])
+    collect_garbage(recommender.state, recommender.now_ns, nothing_exists)
+    assert set(recommender.state.labels) == {"app=db"}
+
+
+def loaded_with(container: str, days_ago: int, compat: Compat = DEFAULT) -> Recommender:
+    recommender = Recommender([vpa("base")], compat=compat)
+    last = format_ns(recommender.now_ns - days_ago * DAY_NS)
+    histogram = {"referenceTimestamp": last, "bucketWeights": {"9": 10000}, "totalWeight": 1.0}
+    status = {
+        "version": "v3",
+        "cpuHistogram": histogram,
+        "memoryHistogram": histogram,
+        "firstSampleStart": last,
+        "lastSampleStart": last,
+        "totalSamplesCount": 9,
+    }
+    saved = wire.convert(status, VerticalPodAutoscalerCheckpointStatus)
+    assert (
+        load_history(
+            recommender.state, recommender.state.vpas["shop/base"], container, saved, recommender.now_ns
+        )
+        is None
+    )
+    return recommender
+
+
+@pytest.mark.parametrize(
+    ("container", "days", "has_pods", "compat", "is_kept"),
+    [
+        pytest.param(
+            "old", 9, True, DEFAULT, False, id="a container that was renamed more than a window ago"
+        ),
+        pytest.param("old", 7, True, DEFAULT, True, id="one that was renamed a week ago may come back"),
+        pytest.param("app", 9, True, DEFAULT, True, id="a container that the pods have"),
+        pytest.param(
+            "old", 90, False, DEFAULT, True, id="a workload at zero has all its history when it is back"
+        ),
+        pytest.param("old", 90, True, VPA_1_8, True, id="upstream keeps it for ever"),
+    ],
+)
+def test_rm11_loaded_history_of_a_container_that_is_gone_ends(container, days, has_pods, compat, is_kept):
+    recommender = loaded_with(container, days, compat)
+    if has_pods:
+        recommender.observe([pod("db-0", labels={"app": "db"})])
+    collect_garbage(recommender.state, recommender.now_ns, nothing_exists)
+    assert (container in recommender.state.vpas["shop/base"].initial) is is_kept
+
+
+def test_a_checkpoint_whose_histogram_is_null_is_an_empty_one_as_upstream_reads_it():
+    """Go reads null into the zero value: no weights, and a count that stays."""
+    text = b'{"version": "v3", "cpuHistogram": null, "memoryHistogram": null, "totalSamplesCount": 60}'
+    saved = wire.decode(text, VerticalPodAutoscalerCheckpointStatus)
+    recommender = Recommender([vpa("base")])
+    base = recommender.state.vpas["shop/base"]
+    assert load_history(recommender.state, base, "app", saved, recommender.now_ns) is None
+    assert (base.initial["app"].sample_count, base.initial["app"].cpu.is_empty) == (60, True)
+    recommender.observe([pod("db-0", labels={"app": "db"})])
+    recommender.scrape({"db-0": Load(300, 10**9)})
+    alone = Recommender([vpa("base")])
+    alone.observe([pod("db-0", labels={"app": "db"})])
+    alone.scrape({"db-0": Load(300, 10**9)})
+    assert recommender.targets() == alone.targets()
 
 
 def test_a_relabelled_pod_whose_aggregate_was_collected_gets_a_new_one():

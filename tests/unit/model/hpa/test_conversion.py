@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
 from trimtab.model.hpa import canonical, default, read, to_v1, to_v2, v1
 from trimtab.model.hpa.conversion import v2_to_v1
+from trimtab.model.hpa.versions import WRITERS, to_own
 
 NAME = st.text("abcxyz", min_size=1, max_size=6)
 AMOUNT = st.sampled_from(["1", "500m", "2500", "1Gi", "100k"])
@@ -63,7 +64,10 @@ RULES = some(
     stabilizationWindowSeconds=maybe(st.integers(0, 3600)),
     selectPolicy=maybe(st.sampled_from(["Max", "Min", "Disabled"])),
     policies=maybe(
-        st.lists(st.builds(policy, st.sampled_from(["Pods", "Percent"]), PERCENT, PERCENT), max_size=2)
+        # An API server stores no rules without policies: it fills in none, and refuses an empty list.
+        st.lists(
+            st.builds(policy, st.sampled_from(["Pods", "Percent"]), PERCENT, PERCENT), min_size=1, max_size=2
+        )
     ),
     tolerance=maybe(st.sampled_from(["0", "50m", "20"])),
 )
@@ -144,12 +148,73 @@ def test_spec_c1_a_metric_with_a_selector_survives_v1():
     assert to_v2(in_v1) == stored
 
 
-def test_the_selection_strategy_survives_v1_in_its_annotation():
-    in_v1 = to_v1(hpa(selectionStrategy="OwnerReference"))
-    assert in_v1["metadata"]["annotations"] == {
-        "autoscaling.alpha.kubernetes.io/pod-selection-strategy": "OwnerReference"
-    }
-    assert read(in_v1).spec.selection_strategy == "OwnerReference"
+OLD, NEW = (
+    "autoscaling.alpha.kubernetes.io/pod-selection-strategy",
+    "autoscaling.trimtab.dev/selection-strategy",
+)
+VERSIONS = ["autoscaling/v1", "autoscaling/v2", "autoscaling/v2beta1", "autoscaling/v2beta2"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("annotation", [NEW, OLD])
+@pytest.mark.parametrize("written", WRITERS)
+def test_the_annotation_of_a_native_object_is_its_strategy(version, annotation, written):
+    """Also the old one of v1 on an object read as v2, which is what kubectl prints of a v1 object."""
+    native = hpa(version=version, metadata={"annotations": {annotation: "OwnerReference", "note": "kept"}})
+    assert read(native).spec.selection_strategy == "OwnerReference"
+    made = WRITERS[written](native)
+    is_own = written == "trimtab"
+    assert made["spec"].get("selectionStrategy") == ("OwnerReference" if is_own else None)
+    assert made["metadata"]["annotations"] == {"note": "kept"} | ({} if is_own else {NEW: "OwnerReference"})
+
+
+def test_an_annotation_of_our_own_kind_is_no_strategy():
+    own = hpa(version="autoscaling.trimtab.dev/v2", metadata={"annotations": {NEW: "OwnerReference"}})
+    assert read(own).spec.selection_strategy is None
+    assert all(NEW not in write(own)["metadata"].get("annotations", {}) for write in WRITERS.values())
+
+
+LOSS = maybe(st.sampled_from([{"policy": "Ignore"}, {"policy": "Replicas", "replicas": 3}]))
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> Any:
+    """Draw a manifest of our kind, or of Kubernetes' own with the strategy in an annotation."""
+    spec, strategy = draw(SPEC), draw(st.sampled_from([None, "LabelSelector", "OwnerReference"]))
+    spec.pop("selectionStrategy", None)
+    where = draw(st.sampled_from(["selectionStrategy", "SelectionStrategy", NEW, OLD]))
+    if strategy is not None and where.islower():
+        return hpa(metadata={"annotations": {where: strategy}}, **spec), strategy
+    if spec.get("metrics") and (on_loss := draw(LOSS)):
+        spec["metrics"][0]["onLoss"] = on_loss
+    if spec.get("metrics") and draw(st.booleans()):
+        spec["metrics"][-1]["maxAgeSeconds"] = draw(st.integers(1, 3600))
+    return hpa(version="autoscaling.trimtab.dev/v2", **spec, **{where: strategy}), strategy
+
+
+@settings(max_examples=150, deadline=None)
+@given(manifests(), st.lists(st.sampled_from(sorted(WRITERS)), min_size=1, max_size=5))
+def test_no_way_through_the_versions_changes_what_an_hpa_asks_for(manifest, way):
+    given_hpa, strategy = manifest
+    asked = default(to_own(given_hpa))["spec"]
+    assert asked.get("selectionStrategy") == strategy
+    for version in way:
+        given_hpa = WRITERS[version](given_hpa)
+        assert "selectionStrategy" not in given_hpa["spec"] or version == "trimtab"
+        assert default(to_own(given_hpa))["spec"] == asked
+
+
+def test_v1_has_the_defaults_of_behavior_written_out_because_a_server_fills_in_none_there():
+    in_v1 = to_v1(hpa(behavior={"scaleDown": {"stabilizationWindowSeconds": 60}}))
+    kept = json.loads(in_v1["metadata"]["annotations"][v1.BEHAVIOR_ANNOTATION])
+    assert kept["ScaleDown"]["Policies"] == [{"Type": "Percent", "Value": 100, "PeriodSeconds": 15}]
+    assert kept["ScaleDown"]["StabilizationWindowSeconds"] == 60
+    assert len(kept["ScaleUp"]["Policies"]) == 2
+
+
+def test_an_empty_list_of_policies_stays_the_mistake_it_is():
+    in_v1 = to_v1(hpa(behavior={"scaleDown": {"policies": []}}))
+    assert json.loads(in_v1["metadata"]["annotations"][v1.BEHAVIOR_ANNOTATION])["ScaleDown"]["Policies"] == []
 
 
 def test_a_v1_client_that_changes_the_cpu_target_is_obeyed():
@@ -182,7 +247,7 @@ def test_metadata_and_unknown_fields_go_through_whole():
 
 @pytest.mark.parametrize("broken", ["", "abc", "[]", "{}", "null", "[3]", '{"ScaleUp": 3}', "[" * 100_000])
 def test_annotations_that_cannot_be_read_are_ignored_and_removed(broken):
-    notes = dict.fromkeys(v1.ROUND_TRIP_ANNOTATIONS - {v1.SELECTION_STRATEGY_ANNOTATION}, broken)
+    notes = dict.fromkeys(v1.ROUND_TRIP_ANNOTATIONS, broken)
     found = to_v2(hpa(version="autoscaling/v1", metadata={"annotations": notes}))
     assert "annotations" not in found["metadata"]
     assert "behavior" not in found["spec"]

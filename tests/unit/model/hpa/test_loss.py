@@ -7,17 +7,13 @@ import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages
 from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import default, losses_of_native, read, strategy, validate_create, warnings_for
-from trimtab.model.hpa.loss import (
-    ANNOTATION,
-    LossAnnotationError,
-    from_annotation,
-    into_annotation,
-    policies_of,
-)
+from trimtab.model.hpa import default, metric_fields_of_native, read, strategy, validate_create, warnings_for
+from trimtab.model.hpa.loss import ON_LOSS
+from trimtab.model.hpa.metric_annotation import MetricAnnotationError
 from trimtab.model.hpa.types import MetricLoss
 
 GATES = FeatureGates()
+ANNOTATION = ON_LOSS.name
 OWN = "autoscaling.trimtab.dev/v2"
 
 
@@ -80,7 +76,7 @@ def test_only_the_age_has_a_default():
 def test_kubernetes_own_kind_drops_the_field_and_validate_says_so():
     sent = own({"policy": "Ignore"}) | {"apiVersion": "autoscaling/v2"}
     assert strategy.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
-    (warning,) = losses_of_native(sent)
+    (warning,) = metric_fields_of_native(sent)
     assert warning.field == "spec.metrics[0].onLoss"
     assert ANNOTATION in warning.message
 
@@ -99,29 +95,29 @@ def test_our_kind_keeps_it():
 )
 def test_an_annotation_says_the_same_and_back(losses, annotation):
     given = own(*losses)
-    moved = into_annotation(given)
+    moved = ON_LOSS.into_annotation(given)
     assert json.loads(moved["metadata"]["annotations"][ANNOTATION]) == annotation
     assert moved["spec"]["metrics"] == [QUEUE, CPU][: len(losses)]
-    assert from_annotation(moved) == given
+    assert ON_LOSS.into_fields(moved) == given
 
 
 def test_metrics_of_one_name_are_told_apart_by_their_place():
     twice = own({"policy": "Ignore"}, None)
     twice["spec"]["metrics"][1] = {**QUEUE, "onLoss": {"policy": "Hold"}}
-    moved = into_annotation(twice)
+    moved = ON_LOSS.into_annotation(twice)
     assert json.loads(moved["metadata"]["annotations"][ANNOTATION]) == {
         "[0]": {"policy": "Ignore"},
         "[1]": {"policy": "Hold"},
     }
-    assert from_annotation(moved) == twice
+    assert ON_LOSS.into_fields(moved) == twice
 
 
 def test_without_a_policy_nothing_is_annotated():
-    assert into_annotation(own(None, None)) == own(None, None)
+    assert ON_LOSS.into_annotation(own(None, None)) == own(None, None)
 
 
 def test_an_annotation_is_read_with_its_default():
-    found = policies_of('{"queue": {"policy": "LastGood"}}', read(native("{}")).spec.metrics)
+    found = ON_LOSS.values_of('{"queue": {"policy": "LastGood"}}', read(native("{}")).spec.metrics)
     assert found == (MetricLoss(policy="LastGood", max_age_seconds=300), None)
 
 
@@ -138,10 +134,10 @@ def test_an_annotation_is_read_with_its_default():
     ],
 )
 def test_an_annotation_that_is_wrong_says_why(text, complaint):
-    with pytest.raises(LossAnnotationError) as caught:
-        policies_of(text, read(native("{}")).spec.metrics)
+    with pytest.raises(MetricAnnotationError) as caught:
+        ON_LOSS.values_of(text, read(native("{}")).spec.metrics)
     assert complaint in str(caught.value)
-    (warning,) = losses_of_native(native(text))
+    (warning,) = metric_fields_of_native(native(text))
     assert warning.field == f"metadata.annotations[{ANNOTATION}]"
     assert complaint in warning.message
 

@@ -37,7 +37,7 @@ class Life:
     def __init__(self, metrics) -> None:
         self.hpa = hpa(*metrics)
         self.pods = pods(4)
-        self.autoscaler = Autoscaler(OWN_HPAS, self.hpa, is_resumed=True)
+        self.autoscaler = Autoscaler(OWN_HPAS, self.hpa)
         self.aim = Aim(served=None, scale=scale(4))
         rules = Rules(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
         self.observer = Observer(rules, NOBODY, NOBODY, NOBODY, NOBODY)
@@ -52,7 +52,7 @@ class Life:
         for _ in range(2):
             seen = self.see(self.pods, calm)
             decision = run(seen)
-            self.autoscaler.memory = decision.memory
+            self.autoscaler.memory.own = decision.memory
             self.hpa = msgspec.structs.replace(self.hpa, status=decision.status)
             self.autoscaler.hpa = self.hpa
         self.plan = plan_of(self.hpa, self.aim, self.autoscaler.questions)

@@ -58,5 +58,6 @@ def test_pods_of_one_workload_share_their_labels_owners_and_containers():
 def test_conditions_that_no_decision_asks_about_are_not_kept():
     scheduled = {"type": "PodScheduled", "status": "True"}
     assert [one.type for one in kept(raw_pod(conditions=[scheduled, RESIZING])).status.conditions] == [
-        "PodResizePending"
+        "Ready",
+        "PodResizePending",
     ]

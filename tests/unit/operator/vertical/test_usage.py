@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from tests.unit.metrics.test_reader import Api, run
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetricsList
@@ -61,6 +62,19 @@ def test_a_list_for_all_that_is_refused_costs_no_sample():
     assert reader.asked == [ALL, PodUsage("a"), PodUsage("b")]
     assert (len(answers), whole.heard, counted) == (2, ["forbidden"], [True, False, False])
     assert feed.failures == {}
+
+
+def test_pods_of_another_namespace_in_the_answer_are_left_out():
+    """Through the real reader: a server of one namespace's usage does not speak for another's pods."""
+    items = [{"metadata": {"namespace": place, "name": "web"}} for place in ("a", "b")]
+    api = Api()
+    api.answer = lambda path: {"items": items}
+
+    async def act(reader, clock):
+        answers = await UsageFeed(reader, Whole(pays=False)).read(["a", "b"])  # type: ignore[arg-type]
+        return [[item.metadata.namespace for item in answer.items] for answer in answers]
+
+    assert run(api, act) == [["a"], ["b"]]
 
 
 def test_a_namespace_that_cannot_be_read_is_named_and_the_others_are_read():

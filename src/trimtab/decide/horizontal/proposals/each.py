@@ -36,6 +36,7 @@ def of_metric(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal | Fa
             message=str(cause),
             error=f"{_prefix(spec)}{cause.detail}{cause}",
             is_misconfigured=cause.is_misconfigured,
+            is_refused=cause.is_refused,
         )
 
 

@@ -48,6 +48,7 @@ def _value(source: ExternalMetricSource, target: int, reading: Reading, scene: S
         target=target,
         status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
         timestamp=timestamp,
+        pods=scene.ready_pods,
     )
 
 
@@ -67,6 +68,8 @@ def _average(source: ExternalMetricSource, target: int, reading: Reading, scene:
         target=target,
         status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
         timestamp=timestamp,
+        pods=scene.status_replicas,
+        total=saturated(total),
     )
 
 

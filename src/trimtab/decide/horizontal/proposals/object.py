@@ -53,6 +53,7 @@ def _value(source: ObjectMetricSource, target: int, reading: Reading, scene: Sce
         target=target,
         status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
         timestamp=timestamp,
+        pods=scene.ready_pods,
     )
 
 
@@ -74,6 +75,8 @@ def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: S
         target=target,
         status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
         timestamp=timestamp,
+        pods=scene.status_replicas,
+        total=saturated(total),
     )
 
 

@@ -44,4 +44,6 @@ def propose_pods(source: PodsMetricSource, reading: Reading, scene: Scene) -> Pr
         filled_ratio=settled.filled_ratio,
         counts=counts_of(groups),
         refused=tuple(groups.refused),
+        pods=len(groups.ready),
+        gaps=usage.gaps() if groups.unready or groups.missing else None,
     )

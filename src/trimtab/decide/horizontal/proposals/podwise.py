@@ -4,11 +4,13 @@ Utilisation is cut to a whole percent, and averages to whole thousandths, before
 integers decide at the edges of the tolerance, so ours are the same.
 """
 
+from typing import NamedTuple
+
 from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio_of
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.grouping import Groups
 from trimtab.decide.horizontal.pods import MissingRequestError, PodFacts
-from trimtab.decide.horizontal.proposals.proposal import Misconfigured, Unusable
+from trimtab.decide.horizontal.proposals.proposal import Gaps, Misconfigured, Unusable
 
 NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
 NO_PODS = "no pods returned by selector while calculating replica count"
@@ -55,6 +57,15 @@ class Utilization:
             samples += len(groups.unready)
         return ratio_of(self._percent(used, asked), self._target), samples
 
+    def gaps(self) -> Gaps:
+        """Return how `fill` changes the ratio."""
+        groups, requests = self._groups, self._requests
+        ready, missing, unready = (
+            sum(requests[pod.name] for pod in pods) for pods in (groups.ready, groups.missing, groups.unready)
+        )
+        weights = Weights(ready, missing, unready)
+        return gaps_of(groups, weights, max(100, self._target))
+
 
 class Average:
     """Usage per pod against a target, both in thousandths."""
@@ -83,6 +94,35 @@ class Average:
         if counts_unready:
             samples += len(groups.unready)
         return ratio_of(self._average(used, samples), self._target), samples
+
+    def gaps(self) -> Gaps:
+        """Return how `fill` changes the ratio."""
+        groups = self._groups
+        measured = len(groups.values) + len(groups.stray)
+        weights = Weights(measured, len(groups.missing), len(groups.unready))
+        return gaps_of(groups, weights, self._target)
+
+
+class Weights(NamedTuple):
+    """What the pods of each group weigh in an average: their requests, or their number."""
+
+    ready: int
+    missing: int
+    unready: int
+
+
+def gaps_of(groups: Groups, weights: Weights, used: int) -> Gaps:
+    """Return what gaps do to an average in which a pod without a sample counts as `used` when shrinking."""
+    growing = max(sum(weights), 1)
+    shrinking = max(weights.ready + weights.missing, 1)
+    measured = len(groups.ready) + len(groups.stray) + len(groups.missing)
+    return Gaps(
+        up_share=weights.ready / growing,
+        up_pods=measured + len(groups.unready),
+        down_share=weights.ready / shrinking,
+        down_rest=used * weights.missing / shrinking,
+        down_pods=measured,
+    )
 
 
 def requests_of(pods: tuple[PodFacts, ...], resource: str, container: str, compat: Compat) -> dict[str, int]:

@@ -32,6 +32,21 @@ class PodCounts(Wire):
     ignored: int = 0
 
 
+class Gaps(Wire):
+    """How pods without usable samples change the ratio, by the direction that the measured pods point in.
+
+    Growing, every gap counts as idle; shrinking, a pod without a sample counts as fully used.
+    """
+
+    up_share: float
+    """What one unit of the value is worth once gaps are filled, growing."""
+    up_pods: int
+    down_share: float
+    down_rest: float
+    """What the filled gaps add to the value, shrinking."""
+    down_pods: int
+
+
 class Proposal(Wire, tag="proposal", tag_field="result"):
     """What one metric asks for."""
 
@@ -51,6 +66,11 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     counts: PodCounts | None = None
     refused: tuple[tuple[str, str], ...] = ()
     """Pods whose samples were refused, with the rule."""
+    pods: int = 0
+    """How many pods, or replicas of the target's status, the ratio is multiplied by."""
+    total: int | None = None
+    """The undivided number behind an average, in thousandths, where the metric is one number."""
+    gaps: Gaps | None = None
 
 
 class Failure(Wire, tag="failure", tag_field="result"):
@@ -66,6 +86,8 @@ class Failure(Wire, tag="failure", tag_field="result"):
     is_spec_error: bool = False
     is_misconfigured: bool = False
     """Whether the spec of the metric or of the pods is at fault, so that no answer could have helped."""
+    is_refused: bool = False
+    """Whether an answer came, and a sample in it was refused."""
 
 
 class StandIn(Wire, tag="standIn", tag_field="result"):
@@ -102,6 +124,7 @@ class Unusable(Exception):  # noqa: N818 - it ends one metric's computation and 
     """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
 
     is_misconfigured = False
+    is_refused = False
 
     def __init__(self, message: str, detail: str = "") -> None:
         """Say why."""
@@ -117,6 +140,12 @@ class Misconfigured(Unusable):
     """The metric gives no number whatever is read, until somebody corrects a spec."""
 
     is_misconfigured = True
+
+
+class Refused(Unusable):
+    """The metric gives no number because its samples were refused."""
+
+    is_refused = True
 
 
 class Settled(Wire, kw_only=False):

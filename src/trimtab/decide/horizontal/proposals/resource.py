@@ -3,7 +3,14 @@
 from trimtab.decide.horizontal.arithmetic import finite
 from trimtab.decide.horizontal.grouping import Groups, group_pods, stray_values
 from trimtab.decide.horizontal.proposals.podwise import NO_PODS, NO_SAMPLES, Average, Utilization, requests_of
-from trimtab.decide.horizontal.proposals.proposal import Misconfigured, PodCounts, Proposal, Unusable, settle
+from trimtab.decide.horizontal.proposals.proposal import (
+    Misconfigured,
+    PodCounts,
+    Proposal,
+    Refused,
+    Unusable,
+    settle,
+)
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import PodSamples, Reading, failure_of
 from trimtab.model.hpa.types import (
@@ -63,6 +70,8 @@ def propose_utilization(
         filled_ratio=settled.filled_ratio,
         counts=counts_of(groups),
         refused=tuple(groups.refused),
+        pods=len(groups.ready),
+        gaps=usage.gaps() if groups.unready or groups.missing else None,
     )
 
 
@@ -88,6 +97,8 @@ def propose_usage(
         filled_ratio=settled.filled_ratio,
         counts=counts_of(groups),
         refused=tuple(groups.refused),
+        pods=len(groups.ready),
+        gaps=usage.gaps() if groups.unready or groups.missing else None,
     )
 
 
@@ -103,12 +114,12 @@ def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
         raise Unusable(NO_PODS)
     found = samples.samples
     groups = group_pods(scene.pods, found, scene.now, scene.settings, is_cpu=is_cpu, limits=scene.limits)
-    if not scene.compat.ignore_foreign_samples:
+    if scene.averages_strays:
         groups.stray = stray_values(scene.pods, found)
     if not groups.ready and not groups.stray:
         if groups.refused:
             name, rule = min(groups.refused)
-            raise Unusable(f"refused the samples of {len(groups.refused)} pods, first {name}: {rule}")
+            raise Refused(f"refused the samples of {len(groups.refused)} pods, first {name}: {rule}")
         raise Unusable(NO_SAMPLES)
     return groups
 

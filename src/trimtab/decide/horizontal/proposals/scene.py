@@ -24,6 +24,8 @@ class Scene(Wire):
     settings: Settings
     compat: Compat
     limits: Limits
+    averages_strays: bool = False
+    """Whether samples of pods that are not counted are averaged in, as upstream does."""
 
     @property
     def ready_pods(self) -> int:

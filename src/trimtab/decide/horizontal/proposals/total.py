@@ -6,7 +6,7 @@ number by the replicas that the target's status shows.
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, fold64, int32_of, int64_of, ratio_of, round_up
 from trimtab.decide.horizontal.proposals.podwise import NO_PODS
-from trimtab.decide.horizontal.proposals.proposal import Outcome, Settled, Unusable, capped
+from trimtab.decide.horizontal.proposals.proposal import Outcome, Refused, Settled, Unusable, capped
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import Reading, Series, failure_of
 
@@ -62,14 +62,14 @@ def checked(reading: Reading, scene: Scene) -> Series:
         if not limits.fresh_after <= sample.timestamp <= limits.ahead:
             rule = limits.refusal(sample)
             if rule:
-                raise Unusable(f"the answer was refused: {rule}")
+                raise Refused(f"the answer was refused: {rule}")
     return reading
 
 
 def checked_total(total: int, scene: Scene) -> int:
     """Return the total unless it is negative, which no workload can be asked to serve; else raise Unusable."""
     if total < scene.limits.lowest:
-        raise Unusable(f"the answer was refused: negative value {total / 1000:g}")
+        raise Refused(f"the answer was refused: negative value {total / 1000:g}")
     return total
 
 

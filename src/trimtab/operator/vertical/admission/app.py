@@ -1,6 +1,7 @@
 """The ASGI application: bounded bodies, our few paths, JSON in and out."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import nullcontext
 from typing import Any
 
 from trimtab.model import wire
@@ -30,8 +31,9 @@ class AdmissionApp:
             return
         status, body = await self._answer(scope["method"], scope["path"], receive)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        with self._reviewer.writing() if scope["path"] in self._reviewer.paths else nullcontext():
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
 
     async def _answer(
         self, method: str, path: str, receive: Callable[[], Awaitable[Message]]

@@ -9,7 +9,9 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
+from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
+from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import CertificateError
 from trimtab.operator.vertical.admission.keeping import (
@@ -21,15 +23,15 @@ from trimtab.operator.vertical.admission.keeping import (
 from trimtab.operator.vertical.admission.knowledge import Knowledge
 from trimtab.operator.vertical.admission.registration import Registration
 from trimtab.operator.vertical.admission.reviews import Reviewer
-from trimtab.operator.vertical.admission.serving import TlsServer
+from trimtab.operator.vertical.admission.serving import TlsServer, tls_context
 from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.operator.vertical.probe import LEASE_NAME, LEASE_NAMESPACE
-from trimtab.operator.vertical.settings import VerticalSettings
+from trimtab.operator.vertical.estimation import quantity_of
 from trimtab.operator.vertical.telemetry import AdmissionMetrics
+from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAMESPACE
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS = 10.0
-"""How often the Lease is renewed (as upstream does) and certificate and configurations are looked at."""
+"""How often certificate and configurations are checked; the Lease has an interval of its own."""
 _LEASE_SECONDS = 60
 
 
@@ -42,7 +44,7 @@ class Admission:
         self,
         client: Client,
         view: ClusterView,
-        settings: VerticalSettings,
+        settings: Settings,
         metrics: AdmissionMetrics,
         *,
         instance: str = "trimtab",
@@ -57,8 +59,17 @@ class Admission:
         self._instance = instance
         self._certificates = certificates or _certificates(clock, client, settings)
         self._registration = Registration(client, settings)
+        self._lease_interval = settings.status_lease_update_interval.total_seconds()
+        if self._lease_interval <= 0:
+            raise ValueError("--status-lease-update-interval must be longer than nothing")
+        self._renewed_at: float | None = None
         self._problems: dict[str, str] = {"admission": "not started"}
-        self.app = AdmissionApp(Reviewer(clock, Knowledge(client, view), metrics), lambda: view.has_synced)
+        boost = settings.max_allowed_cpu_boost
+        most = quantity_of("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
+        self.app = AdmissionApp(
+            Reviewer(clock, Knowledge(client, view, most), metrics, is_dry_run=client.is_dry_run),
+            lambda: view.has_synced,
+        )
         self.port: int | None = None
 
     def health(self) -> dict[str, str]:
@@ -70,7 +81,9 @@ class Admission:
         serving = await self._certificates.current()
         serving.pair.check(self._clock.now())
         await self._view.wait_synced()
-        server = TlsServer(self.app, self._settings.webhook_address, self._settings.webhook_port)
+        settings = self._settings
+        context = tls_context(settings.min_tls_version, settings.tls_ciphers)
+        server = TlsServer(self.app, settings.webhook_address, settings.webhook_port, context)
         server.use(serving.pair)
         async with server:
             self.port = server.port
@@ -82,23 +95,29 @@ class Admission:
                     log.info(
                         "serving a new certificate", extra={"facts": {"serial": f"{fresh.pair.serial:x}"}}
                     )
-                await self._clock.sleep(REFRESH_SECONDS)
+                await self._clock.sleep(min(REFRESH_SECONDS, self._lease_interval))
 
     async def refresh(self) -> Serving | None:
-        """Look after certificate, configurations and Lease; what fails is tried again soon, and serving goes on."""
+        """Look after certificate, configurations and Lease; what fails is tried again soon, and serving goes on.
+
+        Returns what should be served from now on; None leaves it as it is.
+        """
         problems: dict[str, str] = {}
         serving: Serving | None = None
         try:
-            serving = await self._certificates.current()
-            self._metrics.certificate_expiry.set(serving.pair.not_after.timestamp())
-            # Trust first, then the pair: callers know the authority before they meet what it signed.
-            if self._settings.register_webhook:
-                await self._registration.ensure(serving.bundle)
+            current = await self._certificates.current()
+            # Trust first, then the pair: callers know the authority before they meet what it signed. A pair whose
+            # authority could not be published is not served.
+            if self._settings.register_webhook and not self._client.is_dry_run:
+                await self._registration.ensure(current.bundle)
+            self._metrics.certificate_expiry.set(current.pair.not_after.timestamp())
+            serving = current
         except (errors.ClusterError, CertificateError, ValueError) as error:
             problems["admission"] = str(error)
             log.warning("webhook configuration or certificate: %s", error)
         try:
-            await self._renew_lease()
+            if not self._client.is_dry_run:
+                await self._renew_lease()
         except errors.ClusterError as error:
             problems["admission lease"] = str(error)
             log.warning("admission lease: %s", error)
@@ -106,25 +125,35 @@ class Admission:
         return serving
 
     async def _renew_lease(self) -> None:
-        """Tell updaters of upstream's kind that admission is alive; several copies may all do so."""
+        """Renew the Lease by which updaters of upstream's kind see that admission runs; all copies may do so."""
+        now = self._clock.monotonic()
+        # The interval may not be a multiple of our pause: renew early rather than late.
+        if (
+            self._renewed_at is not None
+            and now - self._renewed_at < self._lease_interval - REFRESH_SECONDS / 2
+        ):
+            return
+        name = self._settings.status_lease_name
+        namespace = self._settings.status_lease_namespace or STATUS_LEASE_NAMESPACE
         spec: Json = {
             "holderIdentity": self._instance,
             "leaseDurationSeconds": _LEASE_SECONDS,
             "renewTime": format_micro_time(self._clock.now()),
         }
         try:
-            await self._client.patch(LEASES, LEASE_NAME, LEASE_NAMESPACE, {"spec": spec})
+            await self._client.patch(LEASES, name, namespace, {"spec": spec})
         except errors.NotFound:
             body = {
                 "apiVersion": LEASES.api_version,
                 "kind": LEASES.kind,
-                "metadata": {"name": LEASE_NAME},
+                "metadata": {"name": name},
                 "spec": spec,
             }
-            await self._client.create(LEASES, body, LEASE_NAMESPACE)
+            await self._client.create(LEASES, body, namespace)
+        self._renewed_at = now
 
 
-def _certificates(clock: Clock, client: Client, settings: VerticalSettings) -> Certificates:
+def _certificates(clock: Clock, client: Client, settings: Settings) -> Certificates:
     if settings.tls_cert_file:
         authority = Path(settings.tls_ca_file) if settings.tls_ca_file else None
         return FileCertificates(clock, Path(settings.tls_cert_file), Path(settings.tls_key_file), authority)

@@ -46,6 +46,8 @@ class SecretCertificates:
         self._client = client
         self._namespace = namespace
         self._names = names
+        self._unsaved: Material | None = None
+        """What a dry run serves where no usable pair is stored."""
 
     async def current(self) -> Serving:
         """Return the pair that all copies use."""
@@ -57,12 +59,18 @@ class SecretCertificates:
         try:
             secret = await self._client.get(SECRETS, SECRET_NAME, self._namespace)
         except errors.NotFound:
-            return await self._create(make_material(self._names, now))
-        stored = _read(secret)
+            secret = None
+        stored = _read(secret) if secret is not None else None
         material = renewed(stored, self._names, now) if stored else make_material(self._names, now)
-        if material is not stored:
-            body = {**secret, "type": secret.get("type", "Opaque"), "data": _data(material)}
-            await self._client.update(SECRETS, SECRET_NAME, self._namespace, body)
+        if material is stored:
+            return material
+        if self._client.is_dry_run:
+            self._unsaved = renewed(self._unsaved, self._names, now) if self._unsaved else material
+            return self._unsaved
+        if secret is None:
+            return await self._create(material)
+        body = {**secret, "type": secret.get("type", "Opaque"), "data": _data(material)}
+        await self._client.update(SECRETS, SECRET_NAME, self._namespace, body)
         return material
 
     async def _create(self, material: Material) -> Material:

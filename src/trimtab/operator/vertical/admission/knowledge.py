@@ -10,6 +10,7 @@ from trimtab.decide.vertical.admit import AdmissionContext
 from trimtab.decide.vertical.controllers import ControllerKey, topmost_controller
 from trimtab.decide.vertical.observation import NamespaceRanges
 from trimtab.model.pod import Pod
+from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Targeted
 from trimtab.operator.vertical.kinds import SCOPES
@@ -18,8 +19,9 @@ from trimtab.operator.vertical.kinds import SCOPES
 class Knowledge:
     """The view of the cluster, arranged for one pod at a time."""
 
-    def __init__(self, client: Client, view: ClusterView) -> None:
+    def __init__(self, client: Client, view: ClusterView, max_boost_cpu: Quantity = Quantity.zero) -> None:
         self.view = view
+        self._max_boost_cpu = max_boost_cpu
         self._client = client
         self._by_target: dict[ControllerKey, dict[str, VerticalPodAutoscaler]] = {}
         view.vpas.subscribe(self._take)
@@ -41,6 +43,7 @@ class Knowledge:
             {namespace: NamespaceRanges(ranges).of(namespace)},
             view.gates,
             view.compat,
+            self._max_boost_cpu,
         )
 
     async def scopes_with(self, namespace: str, name: str) -> frozenset[str]:

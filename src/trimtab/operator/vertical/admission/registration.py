@@ -2,25 +2,30 @@
 
 import base64
 import logging
+from collections.abc import Iterable
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resource import Json, Resource
+from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.reviews import (
     DEFAULT_VPAS,
     MUTATE_PODS,
+    PODS_AND_VPAS,
     PROBE,
     VALIDATE_SCOPES,
     VALIDATE_VPAS,
 )
 from trimtab.operator.vertical.kinds import GROUP, VERSION
 from trimtab.operator.vertical.probe import PROBE_LABEL
-from trimtab.operator.vertical.settings import VerticalSettings
 
 log = logging.getLogger(__name__)
-NAME = "trimtab-vpa"
-MOST_SECONDS = 3
+NAMINGS = ("trimtab", "upstream")
+"""The values of --webhook-naming."""
+UPSTREAM_NAME = "vpa-webhook-config"
+UPSTREAM_WEBHOOK = "vpa.k8s.io"
+MOST_SECONDS = {"trimtab": 3, "upstream": 30}
 _REGISTRATION = "admissionregistration.k8s.io"
 MUTATING: Resource[Json] = Resource(
     _REGISTRATION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", Json, False
@@ -29,6 +34,7 @@ VALIDATING: Resource[Json] = Resource(
     _REGISTRATION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", Json, False
 )
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_NO_NAMESPACE = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": "DoesNotExist"}]}
 _IS_CONTROLLED = {
     "name": "has-a-controller",
     # Without a controller no VPA can match, so the pod need not wait for us.
@@ -36,76 +42,10 @@ _IS_CONTROLLED = {
     "object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)",
 }
 
-
-def configurations(settings: VerticalSettings, bundle: bytes) -> list[tuple[Resource[Json], Json]]:
-    """Return both configurations as they should be."""
-    return [
-        (MUTATING, _configuration(MUTATING, mutating_webhooks(settings, bundle))),
-        (VALIDATING, _configuration(VALIDATING, validating_webhooks(settings, bundle))),
-    ]
-
-
-def mutating_webhooks(settings: VerticalSettings, bundle: bytes) -> list[Json]:
-    """Return the webhooks that may change an object."""
-    excluded = sorted({"kube-system", settings.namespace, *settings.ignored_namespaces})
-    return [
-        {
-            **_webhook(settings, bundle, "pods", MUTATE_PODS),
-            "rules": [_rule("", "v1", "pods", "CREATE")],
-            "namespaceSelector": _namespaces("NotIn", excluded),
-            "matchConditions": [_IS_CONTROLLED],
-            "reinvocationPolicy": "IfNeeded",
-        },
-        {
-            **_webhook(settings, bundle, "probe", PROBE),
-            "rules": [_rule("", "v1", "pods", "CREATE")],
-            "namespaceSelector": _namespaces("In", [settings.namespace]),
-            "objectSelector": {"matchExpressions": [{"key": PROBE_LABEL, "operator": "Exists"}]},
-            "reinvocationPolicy": "Never",
-        },
-        {
-            **_webhook(settings, bundle, "default-vpas", DEFAULT_VPAS),
-            "rules": [_rule(GROUP, VERSION, "verticalpodautoscalers", "CREATE", "UPDATE")],
-            "reinvocationPolicy": "Never",
-        },
-    ]
-
-
-def validating_webhooks(settings: VerticalSettings, bundle: bytes) -> list[Json]:
-    """Return the webhooks that may refuse an object; the CRDs refuse most of it even when we are away (S6)."""
-    return [
-        {
-            **_webhook(settings, bundle, "validate-vpas", VALIDATE_VPAS),
-            "rules": [_rule(GROUP, VERSION, "verticalpodautoscalers", "CREATE", "UPDATE")],
-        },
-        {
-            **_webhook(settings, bundle, "validate-scopes", VALIDATE_SCOPES),
-            "rules": [_rule(GROUP, VERSION, "vpascopes", "CREATE", "UPDATE")],
-        },
-    ]
-
-
-def _webhook(settings: VerticalSettings, bundle: bytes, name: str, path: str) -> Json:
-    if not 1 <= settings.webhook_timeout_seconds <= MOST_SECONDS:
-        raise ValueError(
-            f"--webhook-timeout-seconds={settings.webhook_timeout_seconds}: every pod creation waits this long when the "
-            f"webhook hangs; use 1 to {MOST_SECONDS}"
-        )
-    client: Json = {"caBundle": base64.b64encode(bundle).decode()}
-    if settings.webhook_url:
-        client["url"] = settings.webhook_url.rstrip("/") + path
-    else:
-        service = {"namespace": settings.namespace, "name": settings.webhook_service, "port": 443}
-        client["service"] = {**service, "path": path}
-    return {
-        "name": f"{name}.vpa.trimtab.dev",
-        "clientConfig": client,
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Ignore",
-        "matchPolicy": "Equivalent",
-        "timeoutSeconds": settings.webhook_timeout_seconds,
-    }
+_IS_VPA_OR_CONTROLLED = {
+    "name": "is-a-vpa-or-has-a-controller",
+    "expression": f"request.kind.kind != 'Pod' || ({_IS_CONTROLLED['expression']})",
+}
 
 
 def _rule(group: str, version: str, plural: str, *operations: str) -> Json:
@@ -118,38 +58,187 @@ def _rule(group: str, version: str, plural: str, *operations: str) -> Json:
     }
 
 
+_POD_RULE = _rule("", "v1", "pods", "CREATE")
+_VPA_RULE = _rule(GROUP, VERSION, "verticalpodautoscalers", "CREATE", "UPDATE")
+
+
+def configuration_name(namespace: str, naming: str = NAMINGS[0]) -> str:
+    """Return the name of both configurations: by our own namespace, so that no installation overwrites another's."""
+    return UPSTREAM_NAME if naming == "upstream" else f"{namespace}-vpa"
+
+
+def configurations(settings: Settings, bundle: bytes) -> list[tuple[Resource[Json], Json]]:
+    """Return both configurations as they should be."""
+    return [
+        (MUTATING, _configuration(MUTATING, settings, mutating_webhooks(settings, bundle))),
+        (VALIDATING, _configuration(VALIDATING, settings, validating_webhooks(settings, bundle))),
+    ]
+
+
+def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
+    """Return the webhooks that may change an object; upstream's naming has one for pods and VPAs."""
+    pods: Json = {
+        **_webhook(settings, bundle, "pods", MUTATE_PODS),
+        "rules": [_POD_RULE],
+        "namespaceSelector": _watched_except(settings, settings.excluded_namespaces),
+        "matchConditions": [_IS_CONTROLLED],
+        "reinvocationPolicy": "IfNeeded",
+    }
+    vpas: Json = {
+        **_webhook(settings, bundle, "default-vpas", DEFAULT_VPAS),
+        "rules": [_VPA_RULE],
+        "namespaceSelector": _watched_except(settings, settings.ignored_namespaces),
+        "reinvocationPolicy": "Never",
+    }
+    both: Json = {
+        **pods,
+        **_webhook(settings, bundle, "", PODS_AND_VPAS),
+        "name": UPSTREAM_WEBHOOK,
+        "rules": [_POD_RULE, _VPA_RULE],
+        "matchConditions": [_IS_VPA_OR_CONTROLLED],
+    }
+    return [
+        *((both,) if settings.webhook_naming == "upstream" else (pods, vpas)),
+        {
+            **_webhook(settings, bundle, "probe", PROBE),
+            "rules": [_POD_RULE],
+            # A probe that finds nobody must come back unchanged, whatever --webhook-failure-policy-fail says of others.
+            "failurePolicy": "Ignore",
+            "namespaceSelector": _namespaces("In", [settings.namespace]),
+            "objectSelector": {"matchExpressions": [{"key": PROBE_LABEL, "operator": "Exists"}]},
+            "reinvocationPolicy": "Never",
+        },
+    ]
+
+
+def validating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
+    """Return the webhooks that may refuse an object; the CRDs refuse most of it even when we are away (S6)."""
+    where = {"namespaceSelector": _watched_except(settings, settings.ignored_namespaces)}
+    return [
+        {
+            **_webhook(settings, bundle, "validate-vpas", VALIDATE_VPAS),
+            "rules": [_VPA_RULE],
+            **where,
+        },
+        {
+            **_webhook(settings, bundle, "validate-scopes", VALIDATE_SCOPES),
+            "rules": [_rule(GROUP, VERSION, "vpascopes", "CREATE", "UPDATE")],
+            **where,
+        },
+    ]
+
+
+def _webhook(settings: Settings, bundle: bytes, name: str, path: str) -> Json:
+    most = MOST_SECONDS[settings.webhook_naming]
+    if not 1 <= settings.webhook_timeout_seconds <= most:
+        raise ValueError(
+            f"--webhook-timeout-seconds={settings.webhook_timeout_seconds}: every pod creation waits this long when the "
+            f"webhook hangs; use 1 to {most}"
+        )
+    client: Json = {"caBundle": base64.b64encode(bundle).decode()}
+    if settings.webhook_url:
+        client["url"] = settings.webhook_url.rstrip("/") + path
+    else:
+        service = {"namespace": settings.namespace, "name": settings.webhook_service, "port": 443}
+        client["service"] = {**service, "path": path}
+    return {
+        "name": f"{name}.vpa.trimtab.dev",
+        "clientConfig": client,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail" if settings.webhook_failure_policy_fail else "Ignore",
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": settings.webhook_timeout_seconds,
+    }
+
+
+def _watched_except(settings: Settings, left_out: Iterable[str]) -> Json:
+    """Select the namespaces that this installation works in, without those that it leaves alone."""
+    names = sorted(set(left_out))
+    if not settings.watch_namespaces:
+        return _namespaces("NotIn", names) if names else {}
+    watched = sorted(set(settings.watch_namespaces) - set(names))
+    # Every namespace has this label: without a single one to work in, none is selected.
+    return _namespaces("In", watched) if watched else _NO_NAMESPACE
+
+
 def _namespaces(operator: str, names: list[str]) -> Json:
     return {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": operator, "values": names}]}
 
 
-def _configuration(resource: Resource[Json], webhooks: list[Json]) -> Json:
+def _configuration(resource: Resource[Json], settings: Settings, webhooks: list[Json]) -> Json:
+    labels = labels_of(settings.webhook_labels)
+    name: Json = {"name": configuration_name(settings.namespace, settings.webhook_naming)}
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": NAME},
+        "metadata": {**name, "labels": labels} if labels else name,
         "webhooks": webhooks,
     }
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Read `key1:value1,key2:value2`; raise ValueError if it is not that."""
+    pairs = [part.partition(":") for part in text.strip('"').split(",")] if text else []
+    if not all(colon and key.strip() for key, colon, _ in pairs):
+        raise ValueError(f"--webhook-labels={text}: write key1:value1,key2:value2")
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 class Registration:
     """Keeps both configurations as they should be; what is right already is not written."""
 
-    def __init__(self, client: Client, settings: VerticalSettings) -> None:
+    def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
         self._settings = settings
         self._applied: dict[str, tuple[bytes, int]] = {}
+        if settings.webhook_naming not in NAMINGS:
+            known = " or ".join(NAMINGS)
+            raise ValueError(f"--webhook-naming={settings.webhook_naming} is not known; use {known}")
+        self._name, *self._others = sorted(
+            (configuration_name(settings.namespace, naming) for naming in NAMINGS),
+            key=lambda name: name != configuration_name(settings.namespace, settings.webhook_naming),
+        )
+        configurations(settings, b"")  # what is wrong with the settings is told at the start
 
     async def ensure(self, bundle: bytes) -> None:
         """Apply what is missing, outdated or changed by somebody else."""
         for resource, wanted in configurations(self._settings, bundle):
             if self._applied.get(resource.plural) != (bundle, await self._generation(resource)):
-                applied = await self._client.patch(resource, NAME, None, wanted, how=PatchType.APPLY)
+                applied = await self._client.patch(resource, self._name, None, wanted, how=PatchType.APPLY)
                 self._applied[resource.plural] = bundle, _generation_of(applied)
-                log.info("%s %s is up to date", resource.kind, NAME)
+                log.info("%s %s is up to date", resource.kind, self._name)
+        while self._others:
+            await self._empty(self._others[-1])
+            self._others.pop()
+
+    async def _empty(self, name: str) -> None:
+        """Take our webhooks out of configurations of the other naming, or each pod would be sized twice."""
+        for resource in (MUTATING, VALIDATING):
+            try:
+                found = await self._client.get(resource, name)
+            except errors.NotFound:
+                continue
+            webhooks = found.get("webhooks", ())
+            # Upstream's name may be in use by upstream; the other one is that of this installation.
+            is_shared = name == UPSTREAM_NAME
+            kept = [webhook for webhook in webhooks if is_shared and not self._is_ours(webhook)]
+            if len(kept) < len(webhooks):
+                await self._client.patch(resource, name, None, {"webhooks": kept})
+
+    def _is_ours(self, webhook: Json) -> bool:
+        client, settings = webhook.get("clientConfig", {}), self._settings
+        service = client.get("service") or {}
+        if settings.webhook_url:
+            return str(client.get("url", "")).startswith(settings.webhook_url)
+        return (service.get("namespace"), service.get("name")) == (
+            settings.namespace,
+            settings.webhook_service,
+        )
 
     async def _generation(self, resource: Resource[Json]) -> int:
         try:
-            return _generation_of(await self._client.get(resource, NAME))
+            return _generation_of(await self._client.get(resource, self._name))
         except errors.NotFound:
             return -1
 

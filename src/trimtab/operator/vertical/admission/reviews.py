@@ -1,12 +1,14 @@
 """Admission reviews: a request's bytes in, an answer's bytes out, whatever the bytes are.
 
 Pods are always allowed: one that we cannot read, or fail on, is created as it is. VPAs and VPAScopes are refused when
-they are wrong, with the field and what to do. Nothing is written here, so a dry run needs no special case.
+they are wrong, with the field and what to do. A dry run changes and refuses nothing: it says in a warning what it would
+have refused, and it does not answer the probe, because no pod is sized.
 """
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,17 +22,24 @@ from trimtab.model.vpa.admission import Answer, Review, review_scope, review_vpa
 from trimtab.model.vpa.types import VPAScopeReference
 from trimtab.operator.vertical.admission.knowledge import Knowledge
 from trimtab.operator.vertical.probe import PROBE_ANSWER, PROBE_LABEL
-from trimtab.operator.vertical.telemetry import AdmissionMetrics
+from trimtab.operator.vertical.telemetry import AdmissionMetrics, StepTimer
 
 log = logging.getLogger(__name__)
 API_VERSION = "admission.k8s.io/v1"
 MUTATE_PODS, PROBE, DEFAULT_VPAS = "/mutate-pods", "/probe", "/default-vpas"
 VALIDATE_VPAS, VALIDATE_SCOPES = "/validate-vpas", "/validate-scopes"
+PODS_AND_VPAS = "/pods-and-vpas"
+"""What upstream's one webhook does: size pods, complete and refuse VPAs."""
 Json = dict[str, Any]
+
+
+class _Kind(wire.Wire):
+    kind: str = ""
 
 
 class _Request(wire.Wire):
     uid: str = ""
+    kind: _Kind = _Kind()
     name: str = ""
     namespace: str = ""
     operation: str = ""
@@ -64,8 +73,11 @@ class Reviewed:
 class Reviewer:
     """Answers the reviews of all our webhooks."""
 
-    def __init__(self, clock: Clock, knowledge: Knowledge, metrics: AdmissionMetrics) -> None:
+    def __init__(
+        self, clock: Clock, knowledge: Knowledge, metrics: AdmissionMetrics, *, is_dry_run: bool = False
+    ) -> None:
         self._clock = clock
+        self._is_dry_run = is_dry_run
         self._knowledge = knowledge
         self._metrics = metrics
         self._answers: dict[str, tuple[str, Callable[[_Request], Awaitable[Answer]]]] = {
@@ -74,6 +86,7 @@ class Reviewer:
             DEFAULT_VPAS: ("VerticalPodAutoscaler", self._default_vpa),
             VALIDATE_VPAS: ("VerticalPodAutoscaler", self._validate_vpa),
             VALIDATE_SCOPES: ("VPAScope", self._validate_scope),
+            PODS_AND_VPAS: ("Pod", self._mutate_pod_or_vpa),
         }
 
     @property
@@ -84,20 +97,29 @@ class Reviewer:
     async def review(self, path: str, body: bytes) -> Reviewed:
         """Return the answer to one review; never raises."""
         began = self._clock.monotonic()
+        timer = StepTimer(self._clock, self._metrics.steps)
         resource, answering = self._answers[path]
         uid = ""
         try:
             request = _read(body)
+            timer.step("read_request")
             uid = request.uid
+            resource = request.kind.kind if path == PODS_AND_VPAS and request.kind.kind else resource
             answer = await answering(request)
+            if self._is_dry_run:
+                answer = _only_told(resource, answer)
             status = "applied" if answer.patch else "skipped" if answer.allowed else "refused"
         except _UnreadableError as error:
             answer, status = _unreadable(path, str(error)), "unreadable"
         except Exception:  # whatever a body makes us do wrong, the object is created as it is
             log.exception("reviewing a %s", resource)
             answer, status = Answer(allowed=True), "error"
+        timer.step("admit")
+        encoded = _encode(uid, answer)
+        timer.step("build_response")
+        timer.total()
         self._metrics.latency.labels(status, resource).observe(self._clock.monotonic() - began)
-        return Reviewed(_encode(uid, answer), resource, status)
+        return Reviewed(encoded, resource, status)
 
     async def _mutate_pod(self, request: _Request) -> Answer:
         raw = _object(request.object)
@@ -110,16 +132,32 @@ class Reviewer:
             pod, metadata=msgspec.structs.replace(pod.metadata, namespace=request.namespace)
         )
         admission = admit_pod(raw, request.namespace, await self._knowledge.context_for(located))
-        self._metrics.pods.labels("true" if admission.operations else "false").inc()
+        is_applied = bool(admission.operations) and not self._is_dry_run
+        self._metrics.pods.labels("true" if is_applied else "false").inc()
         if admission.error:
             log.warning("a pod in namespace %s is left alone: %s", request.namespace, admission.error)
         return Answer(allowed=True, patch=list(admission.operations))
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Measure how long sending an answer takes."""
+        timer = StepTimer(self._clock, self._metrics.steps)
+        yield
+        timer.step("write_response")
+
+    async def _mutate_pod_or_vpa(self, request: _Request) -> Answer:
+        return await (self._mutate_pod if request.kind.kind == "Pod" else self._review_vpa)(request)
+
     async def _default_vpa(self, request: _Request) -> Answer:
-        found = review_vpa(self._review(request), self._knowledge.view.gates)
-        return Answer(allowed=True, patch=found.patch)
+        """Complete a VPA, and refuse it here already: the server's schema would be next, whose text says less."""
+        found = await self._review_vpa(request)
+        return Answer(allowed=found.allowed, patch=found.patch, status=found.status)
 
     async def _validate_vpa(self, request: _Request) -> Answer:
+        found = await self._review_vpa(request)
+        return Answer(allowed=found.allowed, warnings=found.warnings, status=found.status)
+
+    async def _review_vpa(self, request: _Request) -> Answer:
         review = self._review(request)
         wanted = (
             wire.convert(review.object, _Scoped).spec.vpa_scope.name
@@ -129,8 +167,7 @@ class Reviewer:
         if wanted and review.scopes is not None and wanted not in review.scopes:
             # Our cache may be a moment behind a bundle that has just been applied: the server knows.
             review = replace(review, scopes=await self._knowledge.scopes_with(request.namespace, wanted))
-        found = review_vpa(review, self._knowledge.view.gates)
-        return Answer(allowed=found.allowed, warnings=found.warnings, status=found.status)
+        return review_vpa(review, self._knowledge.view.gates)
 
     async def _validate_scope(self, request: _Request) -> Answer:
         return review_scope(self._review(request))
@@ -143,6 +180,15 @@ class Reviewer:
             old_object=_object(request.old_object),
             scopes=self._knowledge.view.scope_names(request.namespace),
         )
+
+
+def _only_told(resource: str, answer: Answer) -> Answer:
+    """Return the answer of a dry run: the object passes as it is."""
+    if answer.patch and resource == "Pod":
+        log.info("dry run: a pod would be changed", extra={"facts": {"operations": len(answer.patch)}})
+    refusal = (answer.status or {}).get("message", "")
+    told = [] if answer.allowed else [f"Trimtab is a dry run, otherwise it would refuse this: {refusal}"]
+    return Answer(allowed=True, warnings=[*answer.warnings, *told])
 
 
 class _UnreadableError(ValueError):
@@ -168,7 +214,7 @@ def _object(raw: msgspec.Raw) -> Any:
 
 def _unreadable(path: str, message: str) -> Answer:
     """Let a pod pass whatever came; refuse anything else, since nobody could say what was allowed."""
-    if path == MUTATE_PODS:
+    if path in {MUTATE_PODS, PODS_AND_VPAS}:
         return Answer(allowed=True)
     status = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": message}
     return Answer(allowed=False, status=status)

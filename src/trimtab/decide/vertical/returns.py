@@ -1,0 +1,53 @@
+"""Requests that wait on pods whose VPA resizes nothing in place: they are taken back.
+
+Such a request comes from the VPA of another role, or from the time before the VPA's mode was edited. The kubelet
+could still carry it out at any moment.
+"""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from trimtab.decide.vertical.actions import Action, Outcome
+from trimtab.decide.vertical.budget import is_boosted
+from trimtab.decide.vertical.ledger import WAITING, phase_of
+from trimtab.decide.vertical.limits_in_use import as_requested
+from trimtab.decide.vertical.priority import update_priority
+from trimtab.decide.vertical.resize_note import read_note
+from trimtab.decide.vertical.resize_request import take_back
+from trimtab.model.pod import Pod
+
+if TYPE_CHECKING:
+    from trimtab.decide.vertical.vpa_update import VPAUpdate
+
+UNWANTED = "what it asks for is not recommended any more"
+
+
+def is_unwanted(pod: Pod, update: "VPAUpdate") -> bool:
+    """Return whether what a pod's spec asks for is too far from what its VPA recommends now."""
+    rank = update_priority(as_requested(pod), update.sizing(pod).recommendation)
+    return rank.is_outside_range or rank.resource_diff >= update.context.settings.min_change
+
+
+def take_back_all(update: "VPAUpdate", reason: str) -> Generator[Action, Outcome, None]:
+    """Take back every request of ours that waits on the VPA's pods."""
+    for pod in update.pods:
+        if _waits(pod, update):
+            yield from take_back(pod, update.vpa, reason, update.state)
+
+
+def take_back_unwanted(update: "VPAUpdate") -> Generator[Action, Outcome, frozenset[str]]:
+    """Take back what the VPA does not recommend; returns the keys of those pods, whose turn is over."""
+    returned = set()
+    if update.vpa.status.recommendation is None:
+        return frozenset()
+    for pod in update.pods:
+        if _waits(pod, update) and is_unwanted(pod, update):
+            returned.add(pod.metadata.key)
+            yield from take_back(pod, update.vpa, UNWANTED, update.state)
+    return frozenset(returned)
+
+
+def _waits(pod: Pod, update: "VPAUpdate") -> bool:
+    if not update.context.compat.disruptions_last_until_ready or is_boosted(pod):
+        return False
+    return read_note(pod).is_asked_of(pod) and phase_of(pod, update.context.now) in WAITING

@@ -1,0 +1,53 @@
+"""The fields of metrics that only our own kind has, all together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab.model.hpa.loss import ON_LOSS
+from trimtab.model.hpa.metric_annotation import MetricAnnotation, MetricAnnotationError
+from trimtab.model.hpa.sample_age import MAX_AGE
+from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
+
+Json = dict[str, Any]
+
+OWN_METRIC_FIELDS: tuple[MetricAnnotation[Any], ...] = (ON_LOSS, MAX_AGE)
+"""A new field is one more entry."""
+
+
+def with_annotations(
+    spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
+) -> HorizontalPodAutoscalerSpec:
+    """Return the spec of a native HPA with what its annotations say; a wrong one is left out."""
+    for own in OWN_METRIC_FIELDS:
+        if own.name in annotations:
+            try:
+                spec = own.with_values(spec, annotations[own.name])
+            except MetricAnnotationError:
+                continue  # the decision tells
+    return spec
+
+
+def texts_of(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
+    """Return the annotations that stand for fields of metrics."""
+    return tuple(annotations.get(own.name) for own in OWN_METRIC_FIELDS)
+
+
+def into_annotations(data: Mapping[str, Any]) -> Json:
+    """Return v2 JSON with every such field in its annotation."""
+    for own in OWN_METRIC_FIELDS:
+        data = own.into_annotation(data)
+    return dict(data)
+
+
+def into_fields(data: Mapping[str, Any]) -> Json:
+    """Return v2 JSON with every such annotation in its field; raise MetricAnnotationError if one is wrong."""
+    for own in OWN_METRIC_FIELDS:
+        data = own.into_fields(data)
+    return dict(data)
+
+
+def without_fields(metrics: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Return the metrics without these fields."""
+    for own in OWN_METRIC_FIELDS:
+        metrics = own.without(metrics)
+    return [dict(metric) for metric in metrics]

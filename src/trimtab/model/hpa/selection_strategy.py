@@ -1,0 +1,114 @@
+"""Where an HPA says which pods count: a field, KEP-5625's spelling of it, and annotations of native HPAs.
+
+`selectionStrategy` is the field that we write. KEP-5625 writes `SelectionStrategy`, which is read as the same field.
+Kubernetes' own kind has neither, and a real API server prunes both; there an annotation holds the value.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from trimtab.model.fielderror import FieldError, FieldPath, invalid
+from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
+from trimtab.model.meta import group_of
+
+Json = dict[str, Any]
+
+FIELD = "selectionStrategy"
+PROPOSED = "SelectionStrategy"
+ANNOTATION = "autoscaling.trimtab.dev/selection-strategy"
+V1_ANNOTATION = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
+"""What conversion to v1 wrote before there was one name for all versions; read, never written."""
+
+ANNOTATIONS = (ANNOTATION, V1_ANNOTATION)
+"""Every annotation that is read; where several are set, the first one counts."""
+
+NATIVE_GROUP = "autoscaling"
+
+
+def spelling_errors(data: Mapping[str, Any]) -> list[FieldError]:
+    """Return the error of a spec whose two spellings have two values."""
+    spec = data.get("spec")
+    if not isinstance(spec, Mapping):
+        return []
+    proposed, value = spec.get(PROPOSED), spec.get(FIELD)
+    if proposed is None or not isinstance(proposed, str) or value in (None, proposed):
+        return []
+    detail = f"{FIELD} is also set, to another value: remove {PROPOSED}"
+    return [invalid(FieldPath("spec").child(PROPOSED), proposed, detail)]
+
+
+def in_one_spelling(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return JSON of an HPA that spells the field as we write it."""
+    spec = data.get("spec") or {}
+    if PROPOSED not in spec:
+        return data
+    rest = {name: value for name, value in spec.items() if name != PROPOSED}
+    if spec[PROPOSED] is not None:
+        rest[FIELD] = spec[PROPOSED]
+    return {**data, "spec": rest}
+
+
+def annotated(annotations: Mapping[str, str]) -> str | None:
+    """Return the value that the annotations of a native HPA hold."""
+    return next((annotations[name] for name in ANNOTATIONS if annotations.get(name)), None)
+
+
+def strategy_problem(value: str | None) -> str:
+    """Return what is wrong with a strategy; nothing if it is known or absent."""
+    known = [strategy.value for strategy in SelectionStrategy]
+    if value is None or value in known:
+        return ""
+    return f"annotation {ANNOTATION} is {value!r}, which is not known: write {' or '.join(known)}"
+
+
+def with_annotation(
+    spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
+) -> HorizontalPodAutoscalerSpec:
+    """Return the spec of a native HPA with the strategy of its annotations, if it has no other."""
+    value = annotated(annotations)
+    if value is None or spec.selection_strategy is not None:
+        return spec
+    return msgspec.structs.replace(spec, selection_strategy=value)
+
+
+def into_field(data: Mapping[str, Any]) -> Json:
+    """Return v2 JSON with the strategy in its field and in no annotation, as our own kind needs it."""
+    value = _value(data)
+    spec = _without(data.get("spec") or {}, (FIELD,))
+    return _unannotated(data) | {"spec": spec if value is None else {**spec, FIELD: value}}
+
+
+def into_annotation(data: Mapping[str, Any]) -> Json:
+    """Return v2 JSON with the strategy in the annotation, as Kubernetes' own kind needs it."""
+    value = _value(data)
+    out = _unannotated(data) | {"spec": _without(data.get("spec") or {}, (FIELD,))}
+    if value is not None:
+        metadata = out.get("metadata") or {}
+        annotations = {**(metadata.get("annotations") or {}), ANNOTATION: value}
+        out["metadata"] = {**metadata, "annotations": annotations}
+    return out
+
+
+def _value(data: Mapping[str, Any]) -> str | None:
+    """Return the strategy of an HPA in one spelling; annotations count on native objects only."""
+    value: str | None = (data.get("spec") or {}).get(FIELD)
+    if value is None and group_of(data["apiVersion"]) == NATIVE_GROUP:
+        return annotated((data.get("metadata") or {}).get("annotations") or {})
+    return value
+
+
+def _unannotated(data: Mapping[str, Any]) -> Json:
+    metadata = data.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if annotations.keys().isdisjoint(ANNOTATIONS):
+        return dict(data)
+    rest = _without(metadata, ("annotations",))
+    if kept := _without(annotations, ANNOTATIONS):
+        rest["annotations"] = kept
+    return {**data, "metadata": rest}
+
+
+def _without(data: Mapping[str, Any], names: tuple[str, ...]) -> Json:
+    return {name: value for name, value in data.items() if name not in names}

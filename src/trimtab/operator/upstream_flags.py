@@ -1,0 +1,132 @@
+"""Flags of the upstream VPA that are no settings of ours: what `trimtab run` makes of each.
+
+Upstream's other flags are settings under the same name. Nothing here is a guess: a value that would mean something we do
+not do is refused, with what replaces it. The reference page of upstream's flags is made from these declarations.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """A flag that is read and changes nothing, as long as its value is one that we can honour."""
+
+    says: str
+    """Why it changes nothing, and what replaces the values that are refused."""
+    accepts: tuple[str, ...] | None = None
+    """The values that are accepted; None means any."""
+
+    def check(self, name: str, value: str) -> None:
+        """Raise ValueError if the value asks for something that we do not do."""
+        if self.accepts is not None and value.lower() not in self.accepts:
+            raise ValueError(f"{name}={value}: {self.says}")
+
+
+_LOGS: Final = "Trimtab logs to standard error only, as lines that --log-format shapes; keep them with the container's log."
+_NOT: Final = ("false", "")
+_YES: Final = ("true",)
+_EXTERNAL: Final = (
+    "Usage comes from metrics.k8s.io. Serve it from your metrics with an adapter for that API, and read the past with "
+    "--storage=prometheus, --history-cpu-metric and --history-memory-metric."
+)
+
+TOLERATED: Final[dict[str, Tolerated]] = {
+    "--min-checkpoints": Tolerated("Deprecated and without effect upstream, too; see --update-worker-count."),
+    "--leader-elect-resource-lock": Tolerated("The lock is always a Lease: use leases.", ("leases",)),
+    "--concurrent-cpu-startup-boost-syncs": Tolerated(
+        "Boosts are taken back in the updater's loop, without workers of their own."
+    ),
+    "--reload-cert": Tolerated("The certificate is always read again when it changes."),
+    "--profiling": Tolerated("There is no pprof here; `/metrics` tells the time of each step.", _NOT),
+    "--use-external-metrics": Tolerated(_EXTERNAL, _NOT),
+    "--external-metrics-cpu-metric": Tolerated(_EXTERNAL, _NOT),
+    "--external-metrics-memory-metric": Tolerated(_EXTERNAL, _NOT),
+    "--register-by-url": Tolerated(
+        "Name the whole address with --webhook-url=https://HOST:PORT; --webhook-address and --webhook-port say where the "
+        "webhook listens. `trimtab vpa-admission-controller` reads all three as upstream does.",
+        _NOT,
+    ),
+    "--logtostderr": Tolerated(_LOGS, _YES),
+    "--alsologtostderr": Tolerated(_LOGS),
+    "--alsologtostderrthreshold": Tolerated(_LOGS),
+    "--stderrthreshold": Tolerated("Without effect while --logtostderr is true, upstream, too."),
+    "--legacy-stderr-threshold-behavior": Tolerated(_LOGS),
+    "--log-dir": Tolerated(_LOGS, ("",)),
+    "--log-file": Tolerated(_LOGS, ("",)),
+    "--log-file-max-size": Tolerated(_LOGS),
+    "--log-backtrace-at": Tolerated("Defects are logged with their traceback anyway.", (":0", "")),
+    "--vmodule": Tolerated("--v holds for all modules.", ("",)),
+    "--one-output": Tolerated(_LOGS),
+    "--add-dir-header": Tolerated("A line of the log names its event, not its source file."),
+    "--skip-headers": Tolerated("Use --log-format=json for lines without a header.", _NOT),
+    "--skip-log-headers": Tolerated(_LOGS),
+}
+"""By flag."""
+
+
+def _address(value: str) -> Values:
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f"--address={value}: write HOST:PORT, as :8942")
+    # Upstream's `:8942` listens on every address.
+    return {"bind_address": host.strip("[]") or "::", "port": int(port)}
+
+
+def _object_namespace(value: str) -> Values:
+    return {"watch_namespaces": (value,)} if value else {}
+
+
+def _admission_status(value: str) -> Values:
+    if value.lower() not in {"true", "false"}:
+        raise ValueError(f"--use-admission-controller-status={value}: write true or false")
+    return {} if value.lower() == "true" else {"admission_check": "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A flag whose meaning other settings have."""
+
+    says: str
+    translate: Callable[[str], Values]
+
+
+TRANSLATED: Final[dict[str, Translated]] = {
+    "--address": Translated("`--bind-address` and `--port` in one, as HOST:PORT.", _address),
+    "--vpa-object-namespace": Translated("`--watch-namespaces` with one namespace.", _object_namespace),
+    "--use-admission-controller-status": Translated(
+        "false is `--admission-check=none`; true leaves `--admission-check` as it is.", _admission_status
+    ),
+}
+"""By flag."""
+
+
+def translated(given: Mapping[str, str | None]) -> Values:
+    """Return the settings that some flags of upstream mean; raise ValueError if one cannot be honoured."""
+    values: Values = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name in TOLERATED:
+            TOLERATED[name].check(name, value)
+        else:
+            values |= TRANSLATED[name].translate(value)
+    return values
+
+
+VPA_DEFAULTS: Final[Values] = {
+    "admission_check": "lease",
+    "cpu_integer_post_processor_enabled": False,
+    "max_evictions_per_minute": 0,
+    "max_evicted_share_per_minute": 0.0,
+    "max_missing_pods": 0,
+    "fruitless_evictions": 0,
+    "refused_eviction_backoff": timedelta(),
+    "checkpoints_interval": timedelta(),
+    "webhook_naming": "upstream",
+}
+"""What a setting is with --compat=vpa-1.8 unless it is given: upstream's default, or upstream without our brake."""

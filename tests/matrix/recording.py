@@ -1,0 +1,122 @@
+"""Which settings a program reads while it starts and works: run it on the lab with settings that take note."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from trimtab.adapter.component import AdapterComponent
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.resource import Json, Resource
+from trimtab.dashboard.component import Dashboard
+from trimtab.lab.server import Server
+from trimtab.model.crds import all_crds
+from trimtab.operator.assembly import Operator, Parts
+from trimtab.operator.settings import Settings
+
+CRDS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
+)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
+NAMES = frozenset(field.name for field in fields(Settings))
+SECONDS = 90.0
+"""Long enough for a loop of every program."""
+
+ADAPTER = """\
+apiVersion: adapter.trimtab.dev/v1alpha1
+kind: AdapterConfiguration
+listen: {port: 0}
+sources: [{name: by-hand, testing: {}}]
+"""
+
+
+class Recorded(Settings):
+    """Settings that take note of what is read of them."""
+
+    __slots__ = ()
+    seen: ClassVar[set[str]] = set()
+    is_paused: ClassVar[bool] = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in NAMES and not Recorded.is_paused:
+            Recorded.seen.add(name)
+        return super().__getattribute__(name)
+
+    @property
+    def lease_name(self) -> str:
+        """Return the name; it follows from the loops, which is no reading of their settings."""
+        Recorded.seen.add("leader_elect_resource_name")
+        with paused():
+            return Settings.lease_name.fget(self)  # type: ignore[attr-defined, no-any-return] # a property
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Take note of nothing: what looks at all settings at once honours none of them."""
+    before, Recorded.is_paused = Recorded.is_paused, True
+    try:
+        yield
+    finally:
+        Recorded.is_paused = before
+
+
+def unnoticed(function: Any) -> Any:
+    """Return the function, whose readings are not noted."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        with paused():
+            return function(*arguments, **named)
+
+    return call
+
+
+def reads(program: str, directory: Path, **settings: Any) -> frozenset[str]:
+    """Return the names of the settings that a program reads."""
+    clock = VirtualClock()
+    (directory / "adapter.yaml").write_text(ADAPTER)
+
+    async def main() -> None:
+        async with Server(clock, seed=1) as server:
+            headers = {"authorization": f"Bearer {server.tokens.admin}"}
+            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            for crd in all_crds():
+                await client.create(CRDS, crd)
+            await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
+            chosen = Recorded(
+                components=(program,),
+                port=0,
+                dashboard_port=0,
+                webhook_port=0,
+                adapter_config=str(directory / "adapter.yaml"),
+                **settings,
+            )
+            Recorded.seen.clear()
+            operator = Operator(
+                clock,
+                client,
+                chosen,
+                beside={"dashboard": lambda p: Dashboard(p, _ignore), "adapter": _adapter},
+            )
+            running = asyncio.ensure_future(operator.run())
+            await clock.sleep(SECONDS)
+            assert not running.done(), running.exception()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    clock.run(main())
+    return frozenset(Recorded.seen)
+
+
+def _ignore(_address: str) -> None:
+    """Take the address of a page that nobody opens."""
+
+
+def _adapter(parts: Parts) -> AdapterComponent:
+    settings = parts.settings
+    return AdapterComponent(
+        parts.clock, parts.client, settings.adapter_config, namespaces=settings.watch_namespaces
+    )

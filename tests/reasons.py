@@ -1,0 +1,405 @@
+"""What holds for the reason and the advice of every decision, whoever made it.
+
+`check` takes a decision of a vector, a scenario or a simulated trace. It knows nothing of how an explanation is made:
+directions are counted from the proposals, and advice is applied to the observation and decided on again.
+"""
+
+import math
+from dataclasses import replace as replaced
+from datetime import UTC, datetime
+
+import msgspec
+
+from trimtab.dashboard.stories import story_of
+from trimtab.decide.horizontal import (
+    Failed,
+    Gone,
+    PodSamples,
+    Record,
+    Sample,
+    Series,
+    Verdict,
+    after_scale,
+    decide,
+    explain,
+    verdict_of,
+)
+from trimtab.decide.horizontal.advice import Act, Direction
+from trimtab.decide.horizontal.compat import DEFAULT
+from trimtab.decide.horizontal.dryrun import is_only_told
+from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
+from trimtab.decide.horizontal.units import edges_of, is_percent
+from trimtab.decide.horizontal.verdict import GROWING, SHRINKING
+from trimtab.decide.horizontal.wording import change_reason
+from trimtab.model.hpa.types import HPAScalingRules
+from trimtab.model.scale import Scale
+
+replace = msgspec.structs.replace
+ASKING = GROWING | SHRINKING
+CONDITIONS = {
+    Verdict.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
+    Verdict.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
+    Verdict.AT_MAXIMUM: ("ScalingLimited", "TooManyReplicas"),
+    Verdict.AT_MINIMUM: ("ScalingLimited", "TooFewReplicas"),
+    Verdict.UP_RATE: ("ScalingLimited", "ScaleUpLimit"),
+    Verdict.UP_DISABLED: ("ScalingLimited", "ScaleUpLimit"),
+    Verdict.DOWN_RATE: ("ScalingLimited", "ScaleDownLimit"),
+    Verdict.DOWN_DISABLED: ("ScalingLimited", "ScaleDownLimit"),
+    Verdict.PAUSED: ("ScalingActive", "ScalingDisabled"),
+    Verdict.SCALE_UNREADABLE: ("AbleToScale", "FailedGetScale"),
+    Verdict.AMBIGUOUS: ("ScalingActive", "AmbiguousSelector"),
+    Verdict.SELECTOR_INVALID: ("ScalingActive", "InvalidSelector"),
+    Verdict.SELECTOR_MISSING: ("ScalingActive", "InvalidSelector"),
+}
+"""The condition of the status that names the same reason as the verdict."""
+
+
+def check(seen, decision):
+    """Check everything that is true of the reason of a decision."""
+    record = Record(observation=seen, decision=decision)
+    story = explain(record)
+    check_not_empty(seen, decision, story)
+    check_direction(decision, story.verdict)
+    check_one_reason(record, story)
+    check_words(decision, story)
+    check_afterwards(seen, decision, story)
+    if seen.compat == DEFAULT:
+        check_edges(decision, story)
+        for advice in story.advice:
+            check_advice(seen, decision, story.verdict, advice)
+
+
+def check_not_empty(seen, decision, story):
+    assert story.summary.strip(": ") == story.summary
+    assert not story.summary.endswith(":")
+    assert story.next_step
+    assert change_reason(seen, decision) if decision.desired != decision.current else True
+    if decision.scale_to is not None or decision.action != "none":
+        assert decision.reason or not seen.compat.clear_messages
+
+
+def check_direction(decision, verdict):
+    """Check that the reason is one for the way the replicas go, or are asked to go."""
+    towards = _sign(decision.desired - decision.current)
+    asked = _asked(decision)
+    if not towards and asked is not None:
+        towards = _sign(max(asked, 0) - decision.current)
+    if verdict in GROWING:
+        assert towards > 0, verdict
+    elif verdict in SHRINKING:
+        assert towards < 0, verdict
+    elif asked is not None and verdict not in {Verdict.LOSS_POLICY, Verdict.SCALE_NOT_WRITTEN}:
+        assert decision.trail.stop or not towards, verdict
+
+
+def check_one_reason(record, story):
+    """Check that status, events, log and page say what the explanation says."""
+    seen, decision = record.observation, record.decision
+    page = story_of(record)
+    assert (page.verdict, page.summary, page.next_step) == (story.verdict, story.summary, story.next_step)
+    if story.verdict in CONDITIONS and decision.desired == decision.current:
+        kind, reason = CONDITIONS[story.verdict]
+        found = decision.status.condition(kind)
+        assert (found.reason if found else None) == reason, story.verdict
+    if decision.desired == decision.current or story.verdict == Verdict.SCALE_NOT_WRITTEN:
+        return
+    said = change_reason(seen, decision)
+    assert story.summary.endswith(f": {said}")
+    for event in decision.events:
+        if event.reason == "SuccessfulRescale" and seen.compat.clear_messages:
+            assert event.message == f"New size: {decision.desired}; reason: {decision.reason}"
+            assert _is_same_reason(decision.reason, said)
+
+
+def _is_same_reason(upstream, said):
+    """Return whether two texts give the same reason; where upstream's words are not true, the needs are told."""
+    for end in ("above target", "below target"):
+        if said.endswith(end):
+            return upstream.endswith(end)
+        if upstream.endswith(end):
+            return any(word in said for word in (" set", "wakes it", "within its tolerance"))
+    return "asks for" in upstream or upstream == said
+
+
+def check_words(decision, story):
+    """Check that "above" and "below" are true of the values, whichever way the replicas go."""
+    trail = decision.trail
+    found = [one for one in trail.proposals if isinstance(one, Proposal)]
+    if story.summary.endswith("above target"):
+        winner = trail.proposals[trail.winner]
+        assert decision.current
+        assert winner.value > winner.target
+    if story.summary.endswith("below target"):
+        assert all(one.value < one.target for one in found)
+    if decision.desired != decision.current and trail.normalized is not None and trail.asked is not None:
+        assert bool(story.partly_held) == (trail.asked != decision.desired)
+
+
+def check_edges(decision, story):
+    """Check that each metric asks for what its printed edges say of its present value."""
+    current, trail = decision.current, decision.trail
+    if not current or trail.normalized is None:
+        return
+    for one, told in zip(trail.proposals, story.metrics, strict=True):
+        if not isinstance(one, Proposal) or one.outcome in {Outcome.NO_READY_PODS, Outcome.DIRECTION_UNSURE}:
+            continue
+        if one.counts is None and one.total is None and not one.pods:
+            continue  # a value without ready pods names no edges
+        edges = edges_of(one, trail.tolerance, current)
+        assert any(note.startswith("more replicas also") for note in told.notes) == bool(edges.more_between)
+        assert any(note.startswith("fewer replicas also") for note in told.notes) == bool(edges.fewer_between)
+        # A share of a total is rounded up to thousandths, so the value itself does not tell within one of them.
+        slack = 1 if one.total is not None else 0
+        if one.replicas > current:
+            assert one.value + slack > edges.up or _lies_in(one.value, edges.more_between, slack), (
+                one,
+                edges,
+            )
+        else:
+            assert one.value <= edges.up, (one, edges)
+            assert not _lies_in(one.value, edges.more_between, -slack), (one, edges)
+        is_below = one.value < edges.down or (edges.includes_down and one.value <= edges.down)
+        if one.replicas < current:
+            is_near = abs(one.value - edges.down) <= slack
+            assert is_below or is_near or _lies_in(one.value, edges.fewer_between, slack), (one, edges)
+        else:
+            assert not is_below, (one, edges)
+            assert not _lies_in(one.value, edges.fewer_between, -slack), (one, edges)
+
+
+def _lies_in(value, ends, slack):
+    return ends is not None and ends[0] - slack < value <= ends[1] + slack
+
+
+def check_afterwards(seen, decision, story):
+    """Check that nothing is said to follow a change that is not made, nor from pods that are gone."""
+    follows = story.next_step.split("; or ")[0]
+    is_scaled = decision.desired != decision.current and story.verdict != Verdict.SCALE_NOT_WRITTEN
+    if not is_scaled or is_only_told(seen):
+        assert "measured" not in follows
+    elif not decision.desired:
+        assert "remaining" not in follows
+
+
+def check_advice(seen, decision, verdict, advice):
+    """Apply the advice, decide again, and check that it did what it promised."""
+    if advice.direction == Direction.EITHER:
+        check_cause_goes(seen, decision, verdict, advice)
+        return
+    want = 1 if advice.direction == Direction.UP else -1
+    if verdict in ASKING:
+        assert want == (1 if verdict in GROWING else -1)
+    assert any(_sign(one.desired - decision.current) == want for one in outcomes(seen, decision, advice)), (
+        verdict,
+        advice,
+    )
+
+
+def check_cause_goes(seen, decision, verdict, advice):
+    """Check advice that promises no direction: once it is followed, the reason is another one."""
+    mended = seen
+    for change in advice.changes:
+        found = _mended(mended, decision, change)
+        if found is None:
+            return  # a spec is at fault, and only its author knows the right one
+        mended = found
+    again = decide(mended, _moment(decision.now))
+    if advice.changes[-1].field == "spec.selectionStrategy":
+        assert not again.trail.extra
+        assert advice.outcome in {None, again.trail.asked}
+        return
+    if advice.changes[0].act == Act.READ_METRIC:
+        # Each has its own trouble; another one may show behind it.
+        for index in (change.metric for change in advice.changes):
+            assert again.trail.proposals[index] != decision.trail.proposals[index]
+        return
+    assert verdict_of(again) != verdict, (verdict, advice)
+
+
+def _mended(seen, decision, change):
+    """Return the observation with the cause of trouble removed; None where there is no one way to do it."""
+    ready = tuple(
+        replace(pod, phase="Running", ready="True", is_deleted=False, started=0.0) for pod in seen.pods
+    )
+    match change.act:
+        case Act.SET | Act.OPEN_GATE:
+            return applied(seen, decision, change)
+        case Act.RESUME:
+            return replace(seen, scale=replace(seen.scale, spec=replace(seen.scale.spec, replicas=1)))
+        case Act.REMOVE_RIVAL:
+            return replace(seen, rivals=())
+        case Act.READ_OWNERS:
+            return replace(seen, owners={key: Gone() for key in seen.owners})
+        case Act.READ_SCALE:
+            return replace(seen, scale=Scale(), scale_failure=None)
+        case Act.TELL_SELECTOR:
+            return replace(
+                seen, scale=replace(seen.scale, status=replace(seen.scale.status, selector="app=web"))
+            )
+        case Act.READY_POD:
+            return replace(seen, pods=ready) if decision.trail.counted else None
+        case Act.SAMPLES:
+            return replace(
+                seen, pods=ready, readings=tuple(_complete(one, ready, decision.now) for one in seen.readings)
+            )
+        case Act.READ_METRIC:
+            readings = list(seen.readings)
+            result = decision.trail.proposals[change.metric]
+            failure = getattr(result, "failure", result)
+            is_author = failure.is_misconfigured or failure.is_spec_error
+            if is_author or change.metric >= len(readings) or not isinstance(readings[change.metric], Failed):
+                return None
+            is_one = (spec := seen.hpa.spec.metrics[change.metric]).external or spec.object
+            fresh = Sample(0, decision.now)
+            readings[change.metric] = Series(samples=(fresh,)) if is_one else None
+            return replace(seen, readings=tuple(readings)) if is_one else None
+    raise AssertionError(change)
+
+
+def _complete(reading, pods, now):
+    """Return a reading that has a sample of every pod: the highest there is, taken now."""
+    if not isinstance(reading, PodSamples):
+        return reading
+    most = max([0, *(one.value for one in reading.samples.values())])
+    return replace(reading, samples={pod.name: Sample(most, now, 15.0) for pod in pods}, timestamp=now)
+
+
+def outcomes(seen, decision, advice):
+    """Yield the decisions that follow once the advice is carried out: at once, and after its waits."""
+    later = [decision.now]
+    for change in advice.changes:
+        seen = applied(seen, decision, change)
+        later += [decision.now + change.seconds] if change.act == Act.KEEP else []
+        later += [change.until] if change.act == Act.WAIT else []
+    first = decide(seen, _moment(decision.now))
+    yield first
+    at = max(later) + 1
+    yield decide(replace(_moved(seen, at - decision.now), memory=first.memory), _moment(at))
+
+
+def applied(seen, decision, change):
+    """Return the observation with one change made."""
+    hpa, spec = seen.hpa, seen.hpa.spec
+    match change.act:
+        case Act.SET:
+            return replace(seen, hpa=replace(hpa, spec=_set(spec, change)))
+        case Act.OPEN_GATE:
+            attribute = {
+                "HPAScaleToZero": "hpa_scale_to_zero",
+                "HPASelectionStrategy": "hpa_selection_strategy",
+            }[change.value]
+            return replace(seen, gates=replaced(seen.gates, **{attribute: True}))
+        case Act.METRIC_ABOVE | Act.METRIC_BELOW | Act.METRIC_AT_MOST:
+            readings = list(seen.readings)
+            readings[change.metric] = _measured(seen, decision, change)
+            return replace(seen, readings=tuple(readings))
+        case Act.KEEP | Act.WAIT:
+            return seen
+    raise AssertionError(change)
+
+
+def _set(spec, change):
+    simple = {"spec.maxReplicas": "max_replicas", "spec.minReplicas": "min_replicas"}
+    if change.field in simple:
+        return replace(spec, **{simple[change.field]: int(change.value)})
+    if change.field == "spec.selectionStrategy":
+        return replace(spec, selection_strategy=change.value)
+    side = {
+        "spec.behavior.scaleUp.selectPolicy": "scale_up",
+        "spec.behavior.scaleDown.selectPolicy": "scale_down",
+    }[change.field]
+    rules = getattr(spec.behavior, side) or HPAScalingRules()
+    changed = replace(spec.behavior, **{side: replace(rules, select_policy=change.value)})
+    return replace(spec, behavior=changed)
+
+
+def _measured(seen, decision, change):
+    """Return the metric's reading with every measured pod, or the whole, at a value that fulfils the change."""
+    proposal, reading = decision.trail.proposals[change.metric], seen.readings[change.metric]
+    assert isinstance(proposal, Proposal)
+    is_up = change.act == Act.METRIC_ABOVE
+    value = {
+        Act.METRIC_ABOVE: math.floor(change.amount) + 1,
+        Act.METRIC_BELOW: math.ceil(change.amount) - 1,
+        Act.METRIC_AT_MOST: math.floor(change.amount),
+    }[change.act]
+    if isinstance(reading, Series):
+        total = value * max(proposal.pods, 1) if proposal.total is not None else value
+        first, *rest = reading.samples
+        return Series(samples=(replace(first, value=total), *(replace(one, value=0) for one in rest)))
+    assert isinstance(reading, PodSamples)
+    spec = seen.hpa.spec.metrics[change.metric]
+    source = spec.resource or spec.container_resource
+    container = spec.container_resource.container if spec.container_resource else ""
+    pods = {pod.name: pod for pod in seen.pods}
+    samples = {}
+    for name, sample in reading.samples.items():
+        amount = value
+        if is_percent(proposal.status) and name in pods:
+            share = pods[name].request_of(source.name, container) * value / 100
+            amount = math.ceil(share) if is_up else math.floor(share)
+        samples[name] = sample if sample.value < 0 else replace(sample, value=amount)
+    return replace(reading, samples=samples)
+
+
+def _moved(seen, seconds):
+    """Return the observation some time later, with everything in it as old as it was."""
+    pods = tuple(
+        replace(
+            pod,
+            started=None if pod.started is None else pod.started + seconds,
+            ready_since=pod.ready_since + seconds,
+        )
+        for pod in seen.pods
+    )
+    return replace(seen, pods=pods, readings=tuple(_later(one, seconds) for one in seen.readings))
+
+
+def _later(reading, seconds):
+    def moved(sample):
+        return replace(sample, timestamp=sample.timestamp + seconds)
+
+    if isinstance(reading, PodSamples):
+        return replace(reading, samples={name: moved(one) for name, one in reading.samples.items()})
+    return Series(samples=tuple(map(moved, reading.samples))) if isinstance(reading, Series) else reading
+
+
+def _asked(decision):
+    """Return what the metrics ask for, counted from the proposals; None if none was made."""
+    asked = [one.replicas for one in decision.trail.proposals if getattr(one, "replicas", None) is not None]
+    return max(asked, default=None)
+
+
+def _sign(number):
+    return (number > 0) - (number < 0)
+
+
+def _moment(at):
+    return datetime.fromtimestamp(at, UTC)
+
+
+def checked(seen, now):
+    """Decide, check the decision before and after its scale is written, and return it."""
+    decision = decide(seen, now)
+    check(seen, decision)
+    if decision.scale_to is not None:
+        check(seen, after_scale(seen, decision))
+        check(seen, after_scale(seen, decision, "the server said no"))
+    return decision
+
+
+class Ledger:
+    """Checks every decision that passes through, where the caller would swallow what a check raises."""
+
+    def __init__(self):
+        self.wrong = []
+        self.number = 0
+
+    def decide(self, seen, now):
+        """Decide, and note whatever is wrong with the reason."""
+        self.number += 1
+        try:
+            return checked(seen, now)
+        except AssertionError as error:
+            self.wrong.append(error)
+            return decide(seen, now)

@@ -1,0 +1,29 @@
+"""Random pods on the lab: what it admits as they are, it admits with our sizes; `tests/real` asks the real server."""
+
+from tests.scenarios.vertical.admissible import Found, Trial
+from tests.scenarios.vertical.random_pods import namespace_of
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.lab.server import Server
+
+NAMESPACES, PODS_EACH = 60, 5
+
+
+async def on_the_lab(clock: VirtualClock, seeds: range, pods: int) -> Found:
+    found = Found()
+    async with Server(clock, seed=1) as server:
+        headers = {"authorization": f"Bearer {server.tokens.admin}"}
+        client = Client(clock, InProcessTransport(server, headers=headers))
+        for seed in seeds:
+            await Trial(client, f"case-{seed}", found).run(namespace_of(seed, pods))
+        await client.close()
+    return found
+
+
+def test_what_is_admitted_as_it_is_is_admitted_with_our_sizes():
+    clock = VirtualClock()
+    found = clock.run(on_the_lab(clock, range(1, NAMESPACES + 1), PODS_EACH))
+    assert found.broken == []
+    for way in ("plain: admitted", "plain: refused", "sized", "held back", "resize: accepted"):
+        assert found.counts[way] >= NAMESPACES * PODS_EACH // 40, f"too few cases are {way}: {found.counts}"

@@ -1,0 +1,44 @@
+"""Resizes in place keep to a rate, as evictions do, and counters begin at zero (RV-L13)."""
+
+import pytest
+
+from tests.scenarios.vertical.stage import LEADER, Stage
+
+
+@pytest.mark.parametrize(
+    ("per_second", "burst", "sent"),
+    [
+        pytest.param(-1.0, 1, 6, id="no limit by default"),
+        pytest.param(1.0, 1, 6, id="one per second: six fit into a loop"),
+        pytest.param(0.04, 1, 3, id="one in 25 seconds: three fit, none is evicted instead"),
+        pytest.param(0.001, 4, 4, id="a burst of four"),
+    ],
+)
+def test_resizes_keep_to_the_rate(play_lab, per_second, burst, sent):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 6)
+        await stage.vpa("base", "db", mode="InPlaceOrRecreate")
+        stage.use(**{f"db_{index}": LEADER for index in range(6)})
+        rate = {"eviction_rate_limit": per_second, "eviction_rate_burst": burst}
+        async with stage.running(in_place_skip_disruption_budget=True, **rate) as actor:
+            await stage.recommend(actor, 2)
+            await stage.update(actor)
+            assert len(actor.wrote("/resize")) == sent
+            assert not actor.wrote("/eviction")
+
+    play_lab(scenario)
+
+
+def test_counters_of_a_vpa_begin_at_zero(play_lab):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db", mode="InPlaceOrRecreate")
+        async with stage.running() as actor:
+            await stage.update(actor)
+            where = {"vpa_size_log2": "1", "vpa_name": "base", "vpa_namespace": stage.namespace}
+            mode = {"update_mode": "InPlaceOrRecreate"}
+            # Upstream tells the mode of evictions only.
+            for name, labels in (("evicted", where | mode), ("in_place_updated", where)):
+                assert actor.registry.get_sample_value(f"vpa_updater_{name}_pods_total", labels) == 0.0
+
+    play_lab(scenario)

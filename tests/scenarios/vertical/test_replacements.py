@@ -1,0 +1,368 @@
+"""Nothing is evicted that would not come back: RV-H2, F2, and what a quota or a missing webhook makes of it."""
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.vertical.conftest import play_on_real
+from tests.scenarios.vertical.stage import (
+    FOLLOWER,
+    FOLLOWER_TARGET,
+    MINUTE,
+    NAMESPACES,
+    Actor,
+    Stage,
+)
+from trimtab.cluster.client import Selection
+from trimtab.cluster.discovery import Discovery
+from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.resources import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS
+from trimtab.model import wire
+from trimtab.model.gates import FeatureGates
+from trimtab.model.node import Node
+from trimtab.model.pod import Pod
+from trimtab.model.times import format_time
+from trimtab.operator.settings import with_values
+from trimtab.operator.vertical.explaining import Explainer
+from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.templates import Templates
+
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Json)
+NARROW: dict[str, Any] = {"replacement_check": "dry-run", "node_fit": "free"}
+PROVED: dict[str, Any] = {**NARROW, "watch_namespaces": (), "is_narrow": False}
+DEFAULT_CHECKS: dict[str, Any] = {
+    **PROVED,
+    **{name: getattr(with_values({}), name) for name in NARROW},
+}
+
+
+def bounds(**item: Json) -> Json:
+    return {"metadata": {"name": "bounds"}, "spec": {"limits": [{"type": "Pod", **item}]}}
+
+
+async def warnings(stage: Stage, actor: Actor, reason: str) -> list[str]:
+    return [message for found, _, message in await stage.events(actor) if found == reason]
+
+
+def _verdict(stage: Stage, actor: Actor) -> str:
+    verdict = actor.updater.verdict(f"{stage.namespace}/db-0")
+    return verdict.reason if verdict is not None else ""
+
+
+async def three_replicas(stage: Stage, actor: Actor, **policy: Any) -> None:
+    await stage.statefulset("db", 3)
+    await stage.vpa("base", "db", mode="Recreate", **policy)
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+    await stage.recommend(actor, 2)
+    await stage.caught_up(actor)
+
+
+def test_rv_h2_a_pod_whose_template_is_refused_by_now_is_not_evicted(play):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            await stage.client.create(LIMIT_RANGES, bounds(max={"memory": "20Mi"}), stage.namespace)
+            await stage.caught_up(actor)
+            await stage.update(actor, 2)
+            assert not actor.wrote("/eviction")
+            assert "maximum memory usage per Pod is 20Mi" in _verdict(stage, actor)
+            await stage.client.delete(LIMIT_RANGES, "bounds", stage.namespace)
+            await stage.caught_up(actor)
+            await stage.update(actor)
+            assert len(actor.wrote("/eviction")) == 1
+            await stage.heal("db")
+            assert FOLLOWER_TARGET in [await stage.memory(f"db-{place}") for place in range(3)]
+
+    play(scenario)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("room", "is_evicted"),
+    [
+        pytest.param("4Gi", True, id="a quota that has room in the place of the pod"),
+        pytest.param("400Mi", False, id="a quota that has none"),
+    ],
+)
+def test_a_replacement_has_to_meet_the_quota_in_the_place_of_its_pod(real_cluster, room, is_evicted):
+    """On the real server only: the lab knows no quotas."""
+
+    async def scenario(stage: Stage) -> None:
+        # Pods made by hand run on a node that nobody calls ready, so only admission is asked about.
+        async with stage.running(replacement_check="dry-run") as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            hard = {"pods": "3", "requests.memory": room}
+            body = {"metadata": {"name": "narrow"}, "spec": {"hard": hard}}
+            await stage.client.create(QUOTAS, body, stage.namespace)
+            used = {"pods": "3", "requests.memory": "150Mi"}
+            # No controller counts here; the admission plugin believes the status.
+            status = {"status": {"hard": hard, "used": used}}
+            await stage.client.patch(QUOTAS, "narrow", stage.namespace, status, subresource="status")
+            await stage.update(actor)
+            assert bool(actor.wrote("/eviction")) is is_evicted, _verdict(stage, actor)
+            assert bool(await warnings(stage, actor, "ReplacementRefused")) is not is_evicted
+            if not is_evicted:
+                assert "exceeded quota: narrow" in _verdict(stage, actor)
+
+    play_on_real(real_cluster, scenario)
+
+
+def test_f2_a_pod_whose_replacement_fits_on_no_node_is_not_evicted(play):
+    async def scenario(stage: Stage) -> None:
+        policies = {"containerPolicies": [{"containerName": "*", "minAllowed": {"cpu": "900"}}]}
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor, resourcePolicy=policies)
+            await stage.update(actor, 2)
+            assert not actor.wrote("/eviction")
+            (first, *_) = await warnings(stage, actor, "NoNodeFits")
+            assert "no node has room for cpu 900" in first
+            conditions = (await stage.read_vpa("base"))["status"]["conditions"]
+            (told,) = [one for one in conditions if one["type"] == "NoNodeFits"]
+            largest = max([node.status.allocatable["cpu"] for node in await _nodes(stage)])
+            assert f"the largest size that would fit is cpu {largest}" in told["message"]
+
+    play(scenario)
+
+
+def test_f2_a_full_cluster_is_not_asked_for_more(play_by_hand):
+    """By hand, because the node has to be as small as the pods that are on it."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            small = {"status": {"allocatable": {"cpu": "64", "memory": "200Mi", "pods": "500"}}}
+            for node in await _nodes(stage):
+                await stage.client.patch(NODES, node.metadata.name, None, small, subresource="status")
+            await stage.caught_up(actor)
+            await stage.update(actor, 2)
+            assert not actor.wrote("/eviction")
+            assert await warnings(stage, actor, "NoNodeFits")
+
+    play_by_hand(scenario)
+
+
+def test_a_recommendation_may_be_capped_to_the_largest_node(play):
+    async def scenario(stage: Stage) -> None:
+        policies = {"containerPolicies": [{"containerName": "*", "minAllowed": {"cpu": "900"}}]}
+        async with stage.running(cap_to_largest_node=True) as actor:
+            await three_replicas(stage, actor, resourcePolicy=policies)
+            status = (await stage.read_vpa("base"))["status"]
+            (container,) = status["recommendation"]["containerRecommendations"]
+            largest = max([node.status.allocatable["cpu"] for node in await _nodes(stage)])
+            assert container["target"]["cpu"] == str(largest)
+            assert not [one for one in status["conditions"] if one["type"] == "NoNodeFits"]
+
+    play(scenario)
+
+
+def test_a_pod_whose_replacement_would_be_no_different_is_not_evicted(play):
+    """Without the webhook the replacement is what the template says, whatever a stale proof claims."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor:
+            await three_replicas(stage, actor)
+            await stage.update(actor, 2)
+            assert not actor.wrote("/eviction")
+            assert await warnings(stage, actor, "ReplacementUnchanged")
+
+    play(scenario)
+
+
+def test_what_is_admitted_and_placed_is_evicted(play):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            await stage.update(actor)
+            assert len(actor.wrote("/eviction")) == 1
+            for vpa in (await stage.client.list(VPAS, Selection(stage.namespace))).items:
+                assert not [one for one in vpa.status.conditions if one.type == "NoNodeFits"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("reason", "minutes"),
+    [pytest.param("Deferred", 6, id="deferred for more than five minutes"), pytest.param("Infeasible", 1)],
+)
+def test_a_resize_that_waits_falls_back_to_eviction_with_the_default_checks(play_lab, reason, minutes):
+    """While it waits the spec has the wanted size already, as the replacement has; the container has not."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**DEFAULT_CHECKS) as actor, stage.admitting(actor):
+            await stage.statefulset("db", 5)
+            await stage.vpa("base", "db")
+            stage.use(**{f"db_{place}": FOLLOWER for place in range(5)})
+            await stage.recommend(actor, 2)
+            stage.workloads.settle = _nothing  # type: ignore[method-assign]
+            await stage.update(actor)
+            assert actor.wrote("/resize")
+            for _ in range(20):
+                for place in range(5):
+                    await _wait(stage, f"db-{place}", reason)
+                await stage.update(actor, after=minutes * MINUTE)
+                await stage.heal("db")
+            sizes = [await stage.memory(f"db-{place}") for place in range(5)]
+            assert sizes == [FOLLOWER_TARGET] * 5
+            assert len(actor.wrote("/eviction")) == 5
+            told = {reason for reason, _, _ in await stage.events(actor)}
+            assert not told & {"ReplacementUnchanged", "EvictionFruitless"}
+
+    play_lab(scenario)
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _wait(stage: Stage, name: str, reason: str) -> None:
+    """Play kubelet: put off or refuse a resize that was requested."""
+    pod = await stage.read_pod(name)
+    given = pod["status"]["containerStatuses"][0]["resources"]
+    conditions = pod["status"]["conditions"]
+    is_told = any(one["type"] == "PodResizePending" for one in conditions)
+    if is_told or given == pod["spec"]["containers"][0]["resources"]:
+        return
+    condition = {
+        "type": "PodResizePending",
+        "status": "True",
+        "reason": reason,
+        "message": "node full",
+        "observedGeneration": pod["metadata"]["generation"],
+        "lastTransitionTime": format_time(stage.clock.now()),
+    }
+    await stage.set_status(name, conditions=[*conditions, condition])
+
+
+def test_the_replacement_of_a_pod_with_claimed_volumes_is_admitted_as_its_controller_makes_it(play_by_hand):
+    """By hand, because no volume is ever bound here."""
+
+    async def scenario(stage: Stage) -> None:
+        mounts = [{"name": "data", "mountPath": "/data"}]
+        template = {
+            "metadata": {"labels": {"app": "db"}, "annotations": {"note": "mine"}},
+            "spec": {"containers": [{"name": "app", "image": "none", "volumeMounts": mounts}]},
+        }
+        claim = {
+            "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        body = {
+            "metadata": {"name": "db"},
+            "spec": {
+                "serviceName": "db",
+                "selector": {"matchLabels": {"app": "db"}},
+                "template": template,
+                "volumeClaimTemplates": [claim],
+            },
+        }
+        made = await stage.client.create(STATEFUL_SETS.untyped(), body, stage.namespace)
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "controller": True}
+        labels = {"app": "db", "apps.kubernetes.io/pod-index": "0", "role": "leader"}
+        pod = wire.convert(
+            {
+                "metadata": {
+                    "name": "db-0",
+                    "namespace": stage.namespace,
+                    "labels": labels,
+                    "ownerReferences": [{**owner, "uid": made["metadata"]["uid"]}],
+                }
+            },
+            Pod,
+        )
+        wanted = await Templates(stage.client, Discovery(stage.client)).replacement(pod)
+        answer = await stage.client.create(PODS.untyped(), wanted, stage.namespace, query=[("dryRun", "All")])
+        assert answer["metadata"]["labels"] == {"app": "db", "apps.kubernetes.io/pod-index": "0"}
+        assert answer["metadata"]["annotations"] == {"note": "mine"}
+        assert answer["spec"]["hostname"] == "db-0"
+        (volume,) = answer["spec"]["volumes"]
+        assert volume["persistentVolumeClaim"]["claimName"] == "data-db-0"
+
+    play_by_hand(scenario)
+
+
+async def _hog(stage: Stage) -> None:
+    """A pod of another namespace that takes nearly all of the node."""
+    other = f"{stage.namespace}-other"
+    await stage.client.create(NAMESPACES, {"metadata": {"name": other}})
+    (node,) = await _nodes(stage)
+    resources = {"requests": {"cpu": "1", "memory": "255500Mi"}}
+    container = {"name": "app", "image": "none", "resources": resources}
+    spec = {"nodeName": node.metadata.name, "containers": [container]}
+    await stage.client.create(PODS.untyped(), {"metadata": {"name": "hog"}, "spec": spec}, other)
+    room = {"status": {"allocatable": {"cpu": "64", "memory": "256000Mi", "pods": "500"}}}
+    await stage.client.patch(NODES, node.metadata.name, None, room, subresource="status")
+
+
+async def _settled(stage: Stage) -> None:
+    """Wait for the watch of nodes and of the other namespace, which `caught_up` does not look at."""
+    await stage.clock.sleep(8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "evicted", "why"),
+    [
+        pytest.param(PROVED, 0, "no node has room for", id="seeing all pods"),
+        pytest.param(NARROW, 0, "free room of nodes is not known", id="seeing its own namespace"),
+        pytest.param({**NARROW, "node_fit": "allocatable"}, 1, "", id="not asking for free room"),
+        pytest.param({**PROVED, "dry_run": True}, 0, "no node has room for", id="dry run"),
+    ],
+)
+def test_room_that_pods_of_other_namespaces_take_is_not_free(play_lab, settings, evicted, why):
+    """With `watchNamespaces` they cannot be listed, so nobody knows what is free."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**NARROW) as live, stage.admitting(live):
+            await _hog(stage)
+            await three_replicas(stage, live)
+            async with stage.running(**settings) as actor:
+                await _settled(stage)
+                await stage.update(actor)
+                verdict = actor.updater.verdict(f"{stage.namespace}/db-0")
+                assert verdict is not None
+                assert len(actor.wrote("/eviction")) == evicted
+                assert verdict.action == ("evicted" if evicted else "none")
+                assert why in verdict.reason
+
+    play_lab(scenario)
+
+
+def test_without_knowing_the_free_room_a_pod_may_still_be_replaced_by_a_smaller_one(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**NARROW) as actor, stage.admitting(actor):
+            await stage.statefulset("db", 3, requests={"cpu": "2", "memory": "8Gi"})
+            await stage.vpa("base", "db", mode="Recreate")
+            stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+            for _ in range(30):
+                await stage.recommend(actor, after=3600)
+            await stage.update(actor)
+            assert len(actor.wrote("/eviction")) == 1, _verdict(stage, actor)
+
+    play_lab(scenario)
+
+
+def test_what_is_told_of_a_pod_that_cannot_be_replaced_stays_true(play_lab):
+    """Between two tries the verdict said that the API refused the eviction, and explain that it comes next."""
+
+    async def scenario(stage: Stage) -> None:
+        policies = {"containerPolicies": [{"containerName": "*", "minAllowed": {"cpu": "900"}}]}
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor, resourcePolicy=policies)
+            for _ in range(6):
+                await stage.update(actor)
+                assert "no node has room for cpu 900" in _verdict(stage, actor)
+            settings = stage.settings(**NARROW)
+            explainer = Explainer(
+                stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=settings
+            )
+            pod, vpa = await explainer.pod("db-0"), await explainer.vpa("base")
+            await explainer.close()
+            assert [
+                line for line in pod.lines if "next update: none: pod db-0 is not evicted: no node" in line
+            ]
+            assert [line for line in vpa.lines if "NoNodeFits: no node has room for cpu 900" in line]
+
+    play_lab(scenario)
+
+
+async def _nodes(stage: Stage) -> list[Node]:
+    return list((await stage.client.list(NODES)).items)

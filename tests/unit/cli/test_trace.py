@@ -1,0 +1,69 @@
+"""`trimtab trace` as people type it, against a Prometheus that answers anything."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from trimtab.cli import answer
+from trimtab.simulate import read_trace
+
+
+class Prometheus(BaseHTTPRequestHandler):
+    """Answers every range query with one series of two samples at the beginning of what is asked."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"])).decode()
+        asked = dict(part.split("=") for part in body.split("&"))
+        self._send(float(asked["start"]), float(asked["step"]))
+
+    def _send(self, start: float, step: float) -> None:
+        values = [[start, "1"], [start + step, "2"]]
+        found = {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
+        page = json.dumps({"status": "success", "data": found}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def prometheus() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Prometheus) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("query", "column"),
+    [
+        pytest.param("cpu=sum(x)", "cpu", id="a plain column"),
+        pytest.param("queue{queue=mail}=sum(x{queue='mail'})", "queue{queue=mail}", id="one label"),
+        pytest.param("queue{a=1,b=2}=sum(x)", "queue{a=1,b=2}", id="two labels"),
+    ],
+)
+def test_a_column_may_carry_labels(prometheus, query, column, capsys):
+    """The name of the column ended at the first equals sign, which is inside of the braces."""
+    asked = ["--query", query, "--since", "10m", "--step", "5m"]
+    assert answer(["trace", "--prometheus", prometheus, *asked]) == 0
+    trace = read_trace(capsys.readouterr().out.splitlines(), "load.csv")
+    assert list(trace.columns) == [column]
+
+
+def test_a_file_that_cannot_be_written_is_wrong_usage(prometheus, tmp_path, monkeypatch, capsys):
+    """Exit code 1 says that something was found."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["--query", "cpu=sum(x)", "--since", "10m", "--step", "5m", "-o", "none/load.csv"]
+    assert answer(["trace", "--prometheus", prometheus, *asked]) == 2
+    err = capsys.readouterr().err
+    assert "none/load.csv" in err
+    assert err.count("\n") == 1
