@@ -96,7 +96,8 @@ async def _version(stage: Stage, resource: Any, name: str, namespace: str | None
         found = await stage.client.get(resource, name, namespace)
     except errors.NotFound:
         return None
-    return found.metadata.resource_version
+    version: str = found.metadata.resource_version
+    return version
 
 
 async def _sizes(stage: Stage) -> set[Any]:
