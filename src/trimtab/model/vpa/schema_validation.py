@@ -41,9 +41,9 @@ def schema_errors(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
 
 
 def _check_amounts(policy: ContainerResourcePolicy, path: FieldPath) -> Iterator[FieldError]:
-    for field, amounts in (("minAllowed", policy.min_allowed), ("maxAllowed", policy.max_allowed)):
+    for bound, amounts in (("minAllowed", policy.min_allowed), ("maxAllowed", policy.max_allowed)):
         for name, amount in amounts.items():
-            where = path.child(field).key(name)
+            where = path.child(bound).key(name)
             yield from quantity_errors(amount, where)
             if amount.sign < 0:
                 yield invalid(where, str(amount), "must be greater than or equal to 0")
