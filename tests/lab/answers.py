@@ -33,6 +33,8 @@ class Step:
     wait: str = ""
     #: Seconds that a real server's controllers get before the request; the lab's are done at once.
     settle: float = 0
+    #: Repeat until the answer has this status; a busy garbage collector takes its time. The lab's is done at once.
+    until: int = 0
     #: A field of the answer's metadata that later bodies use as `{kept}`.
     keep: str = ""
 
@@ -115,6 +117,10 @@ async def play(script: Script, send: Send, pause: Pause, namespace: str) -> list
         reply = await send(step, namespace, kept)
         if step.wait:
             reply = await _until(step, send, pause, namespace)
+        tries = 600 if step.until else 0
+        while reply.status != step.until and tries:
+            await pause(0.1)
+            reply, tries = await send(step, namespace, kept), tries - 1
         if step.keep:
             kept = json.loads(reply.body)["metadata"][step.keep]
         body = without(plain(parse(reply.body), namespace), step.ignored)

@@ -162,7 +162,7 @@ OWNERS = Script(
             },
         ),
         Step("DELETE", f"{CM}/owner", {"propagationPolicy": "Background"}),
-        Step("GET", f"{CM}/child", settle=3),
+        Step("GET", f"{CM}/child", until=404),
         Step(
             "POST",
             CM,
@@ -181,7 +181,7 @@ OWNERS = Script(
                 },
             },
         ),
-        Step("GET", f"{CM}/lost", settle=3),
+        Step("GET", f"{CM}/lost", until=404),
         Step(
             "POST",
             CM,
