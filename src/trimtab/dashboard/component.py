@@ -188,7 +188,7 @@ class Dashboard:
                 view,
                 recommender if isinstance(recommender, Recommender) else None,
                 updater if isinstance(updater, Updater) else None,
-                InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical.settings),
+                InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical),
             )
 
         return ServedVPAs(parts, source, lambda: self._followed.vertical.settings)

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Final
 
 from trimtab.cluster.client import Client
-from trimtab.operator.published import PUBLISHED, Found, combined, find_settings
+from trimtab.operator.published import PUBLISHED, Found, combined, find_settings, own_settings
 from trimtab.operator.settings import Settings
 
 REFRESH_SECONDS: Final = 30.0
-_HERE: Final = "of this process"
 
 
 class FollowedSettings:
@@ -56,7 +55,7 @@ class FollowedSettings:
 
     async def _of(self, loop: str) -> Found:
         if loop in self._here:
-            return Found(self._own, _HERE, is_published=True)
+            return own_settings(self._own)
         namespace = self._own.leader_elect_resource_namespace
         return await find_settings(self._client, namespace, loop, self._own)
 

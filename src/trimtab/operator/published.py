@@ -82,6 +82,7 @@ PUBLISHED: Final = (
     "in_bounds_lifetime",
     "evict_after_oom_threshold",
     "in_place_skip_disruption_budget",
+    "node_fit",
     "namespace",
     "ignored_namespaces",
     "include_kube_system",
@@ -113,6 +114,8 @@ class Found:
     """The loops whose settings are assumed."""
     is_partly_published: bool = False
     """Whether the settings of some loops were published; the source then says of which."""
+    updater_sees_all_pods: bool = True
+    """Whether the updater watches every namespace; else it does not know which room of a node is free."""
 
     @property
     def line(self) -> str:
@@ -122,6 +125,16 @@ class Found:
         which = "" if self.is_partly_published else "assumed, "
         numbers = described(self.settings, self.assumed)
         return f"settings: {which}{self.source}{f'. Assumed: {numbers}' if numbers else ''}"
+
+
+def own_settings(settings: Settings) -> Found:
+    """Return the settings of loops that run in this process."""
+    return Found(
+        settings,
+        "of this process",
+        is_published=True,
+        updater_sees_all_pods=not settings.watch_namespaces,
+    )
 
 
 def described(settings: Settings, loops: Iterable[str]) -> str:
@@ -245,6 +258,7 @@ def combined(recommender: Found, updater: Found) -> Found:
         is_published=recommender.is_published and updater.is_published,
         assumed=(*recommender.assumed, *updater.assumed),
         is_partly_published=recommender.is_published != updater.is_published,
+        updater_sees_all_pods=not updater.settings.watch_namespaces,
     )
 
 
