@@ -191,7 +191,7 @@ class Dashboard:
                 InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical),
             )
 
-        return ServedVPAs(parts, source, lambda: self._followed.vertical.settings)
+        return ServedVPAs(parts, source, self._followed.looking_at_vpas)
 
 
 def check(settings: Settings) -> None:

@@ -40,8 +40,18 @@ class FollowedSettings:
         published = self.horizontal.settings
         return self._own if published is self._own else _seen_with(self._own, published)
 
+    def looking_at_vpas(self) -> Settings:
+        """Return the settings of one who looks at the VPAs that the operator acts on, in the namespaces of both."""
+        published = self.vertical.settings
+        watched = _in_both(self._own.watch_namespaces, published.watch_namespaces)
+        is_same = watched == published.watch_namespaces
+        return published if is_same else replace(published, watch_namespaces=watched)
+
     def left_alone(self) -> list[str]:
-        """Return which HPAs the page does not show because the operator does not act on them."""
+        """Return what the page does not show because the operator does not act on it."""
+        return [*self._unseen_hpas(), *self._unseen_vpas()]
+
+    def _unseen_hpas(self) -> list[str]:
         settings, missing = self.horizontal.settings, []
         if settings is self._own:
             return []
@@ -52,6 +62,11 @@ class FollowedSettings:
         if settings.watch_namespaces:
             missing.append(f"the operator acts on HPAs in {', '.join(settings.watch_namespaces)} only")
         return missing
+
+    def _unseen_vpas(self) -> list[str]:
+        watched = self.vertical.settings.watch_namespaces
+        is_known = self.vertical.is_published or self.vertical.is_partly_published
+        return [f"the operator acts on VPAs in {', '.join(watched)} only"] if watched and is_known else []
 
     async def _of(self, loop: str) -> Found:
         if loop in self._here:

@@ -250,6 +250,7 @@ def combined(recommender: Found, updater: Found) -> Found:
         for field, flag in declared()
         if flag.group in ("Updater", "Admission")
     }
+    applied["watch_namespaces"] = _acted_on(recommender, updater)
     settings = replace(recommender.settings, **applied)
     source = recommender.source if recommender.source == updater.source else _both(recommender, updater)
     return Found(
@@ -260,6 +261,13 @@ def combined(recommender: Found, updater: Found) -> Found:
         is_partly_published=recommender.is_published != updater.is_published,
         updater_sees_all_pods=not updater.settings.watch_namespaces,
     )
+
+
+def _acted_on(*loops: Found) -> tuple[str, ...]:
+    """Return the namespaces that some loop watches; none means all. Published settings count before assumed ones."""
+    known = [loop for loop in loops if loop.is_published] or loops
+    watched = [loop.settings.watch_namespaces for loop in known]
+    return tuple(dict.fromkeys(name for names in watched for name in names)) if all(watched) else ()
 
 
 def _both(recommender: Found, updater: Found) -> str:
