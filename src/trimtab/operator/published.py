@@ -91,6 +91,10 @@ PUBLISHED: Final = (
 """The settings that a decision depends on. Addresses, files and credentials are never published."""
 
 
+EXPLAINED: Final = ("horizontal", "recommender", "updater")
+"""The loops whose decisions are explained by what they publish; of the others nobody asks for it."""
+
+
 class UnreadableSettings(ValueError):  # noqa: N818 - said of the annotation, as it stands
     """Published settings that this version cannot read; the message says which."""
 
