@@ -40,6 +40,7 @@ CONDITIONS = {
     Verdict.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
     Verdict.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
     Verdict.AT_MAXIMUM: ("ScalingLimited", "TooManyReplicas"),
+    Verdict.SURGE: ("ScalingLimited", "TooManyReplicas"),
     Verdict.AT_MINIMUM: ("ScalingLimited", "TooFewReplicas"),
     Verdict.UP_RATE: ("ScalingLimited", "ScaleUpLimit"),
     Verdict.UP_DISABLED: ("ScalingLimited", "ScaleUpLimit"),
@@ -230,6 +231,9 @@ def _mended(seen, decision, change):
             return replace(seen, rivals=())
         case Act.READ_OWNERS:
             return replace(seen, owners={key: Gone() for key in seen.owners})
+        case Act.SETTLE:
+            settled = replace(seen.scale.status, replicas=decision.current)
+            return replace(seen, scale=replace(seen.scale, status=settled))
         case Act.READ_SCALE:
             return replace(seen, scale=Scale(), scale_failure=None)
         case Act.TELL_SELECTOR:

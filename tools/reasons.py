@@ -227,6 +227,7 @@ VERDICTS = {
     "HeldByScaleDownWindow": "A higher recommendation is inside the scale-down window.",
     "HeldByScaleUpWindow": "A lower recommendation is inside the scale-up window.",
     "AtMaximum": "More are needed than maxReplicas allows.",
+    "AtMaximumDuringSurge": "A rollout has more pods than replicas, and only therefore more than maxReplicas are asked for.",
     "AtMinimum": "Fewer are needed than minReplicas allows.",
     "HeldByScaleUpRate": "Scale-up policies allow no further step now.",
     "HeldByScaleDownRate": "Scale-down policies allow no further step now.",

@@ -12,8 +12,10 @@ import aiohttp
 import pytest
 
 from tests.scenarios.horizontal.bodies import external_metric
+from tests.scenarios.narrow import Narrow
 from trimtab.certificates import issue, make_authority
 from trimtab.clock import SystemClock
+from trimtab.cluster.client import Client
 from trimtab.cluster.fence import ClosedFence
 from trimtab.dashboard import component
 from trimtab.dashboard.certificate import FileCertificate
@@ -148,9 +150,9 @@ async def page_when(address, name, holds):
             await asyncio.sleep(0.05)
 
 
-async def lead(cluster, **settings):
+async def lead(cluster, loop="horizontal", **settings):
     """Let an operator take its Lease and publish its settings, as its first step."""
-    acting = replace(ALONE, components=("horizontal",), **settings)
+    acting = replace(ALONE, components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
     await elector_of(cluster.client, acting, "the-operator", lambda _leads: None).step()
     return acting
@@ -193,6 +195,81 @@ async def test_alone_it_leaves_out_what_the_operator_leaves_alone():
         text = found["notices"][0]["text"]
         assert "the operator runs with --no-own-hpas" in text
         assert "The operator acts on HPAs in default only." in text
+
+
+async def vpas_of_two_namespaces(cluster):
+    await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    for namespace in ("default", "shop"):
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        await cluster.apply(
+            {
+                "apiVersion": "autoscaling.k8s.io/v1",
+                "kind": "VerticalPodAutoscaler",
+                "metadata": {"name": "web", "namespace": namespace},
+                "spec": {"targetRef": target},
+            }
+        )
+
+
+def names_of_vpas(found):
+    return [row["id"] for row in found["vertical"]]
+
+
+@pytest.mark.parametrize(
+    ("own", "recommender", "updater", "want"),
+    [
+        pytest.param((), ("shop",), ("shop",), ["vpa/shop/web"], id="those that both loops watch"),
+        pytest.param(
+            (), (), ("shop",), ["vpa/default/web", "vpa/shop/web"], id="all, where one loop watches all"
+        ),
+        pytest.param((), ("shop",), ("default",), ["vpa/default/web", "vpa/shop/web"], id="those of each"),
+        pytest.param(("default",), (), (), ["vpa/default/web"], id="no more than the viewer asked for"),
+        pytest.param((), ("shop",), None, ["vpa/shop/web"], id="those of the only loop that runs"),
+    ],
+)
+async def test_alone_it_watches_the_vpas_that_the_operator_acts_on(own, recommender, updater, want):
+    """It watched the namespaces of its own flags, so a viewer with rights in the operator's alone saw no VPA."""
+    async with cluster_with_an_hpa() as cluster:
+        await vpas_of_two_namespaces(cluster)
+        for loop, watched in (("recommender", recommender), ("updater", updater)):
+            if watched is not None:
+                await lead(cluster, loop, watch_namespaces=watched)
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        page = Dashboard(parts(cluster, replace(ALONE, watch_namespaces=own)), announced.put_nowait)
+        async with running(page.run()):
+            found = await overview_when(
+                await announced.get(), lambda found: len(found["vertical"]) == len(want)
+            )
+        assert names_of_vpas(found) == want
+        is_narrow = want == ["vpa/shop/web"]
+        assert ("The operator acts on VPAs in shop only." in found["notices"][0]["text"]) is is_narrow
+
+
+async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
+    async with cluster_with_an_hpa() as cluster:
+        await vpas_of_two_namespaces(cluster)
+        for loop in ("horizontal", "recommender", "updater"):
+            await lead(cluster, loop, watch_namespaces=("shop",))
+        narrow = Narrow(cluster.client.sender.transport, ("shop", "trimtab"))
+        viewer = Client(cluster.clock, narrow, seed=7)
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        made = Parts(cluster.clock, viewer, ALONE, ClosedFence(), None, None, {})
+        async with running(Dashboard(made, announced.put_nowait).run()):
+            found = await overview_when(await announced.get(), lambda found: found["vertical"])
+        assert names_of_vpas(found) == ["vpa/shop/web"]
+        assert not [one["text"] for one in found["notices"] if one["isProblem"]]
+
+
+async def test_alone_it_takes_up_the_namespaces_of_vpas_that_change_while_it_runs(monkeypatch):
+    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    async with cluster_with_an_hpa() as cluster:
+        await vpas_of_two_namespaces(cluster)
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
+            address = await announced.get()
+            await overview_when(address, lambda found: len(found["vertical"]) == 2)
+            await lead(cluster, "recommender", watch_namespaces=("shop",))
+            await overview_when(address, lambda found: names_of_vpas(found) == ["vpa/shop/web"])
 
 
 async def test_alone_it_takes_up_settings_that_change_while_it_runs(monkeypatch):

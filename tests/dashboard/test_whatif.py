@@ -175,6 +175,14 @@ class TestCountingByOwner:
     }
     READING = given.samples({"web-1": 50, "web-2": 50, "scrape-1": 900})
 
+    def test_the_annotation_of_a_native_hpa_does_not_contradict_the_choice(self):
+        note = {"annotations": {"autoscaling.trimtab.dev/selection-strategy": "LabelSelector"}}
+        hpa = given.hpa(metadata=note, selection_strategy="LabelSelector")
+        busy = given.usage_of(self.OWN, 90)
+        record = record_of(busy, replicas=2, hpa=hpa, pods=self.OWN, owners=self.OWNERS)
+        story = what_if(record, Edits(selection_strategy="OwnerReference"))
+        assert (story.verdict, story.next_step) == ("ScalesUp", "the new pods become ready and are measured")
+
     def test_with_owners_it_answers_what_the_switch_would_bring(self):
         record = record_of(self.READING, replicas=2, pods=(*self.OWN, self.FOREIGN), owners=self.OWNERS)
         story = what_if(record, Edits(selection_strategy="OwnerReference", forgets=True))

@@ -289,6 +289,9 @@ class Lines:
             "HeldByScaleDownWindow": asked < world.replicas <= max(self._asked_within_window()),
         }
         assert is_true.get(verdict), f"not true: {line} (asks for {asked})\n{self.lines}"
+        extra = re.search(r"the selector counts (\d+) pods? more than the target has", why)
+        if extra:
+            assert int(extra[1]) == len(world.counted) - world.replicas, line
 
     def _why(self, verdict, why):
         """Check why the replicas change: upstream's words where they are true, else what the pods need."""

@@ -304,11 +304,21 @@ FLAGS: tuple[Row, ...] = (
         },
     ),
     Row(
-        ("--replacement-check", "--node-fit"),
+        ("--replacement-check",),
         "updater",
-        "they try a replacement out before an eviction; explain and the page tell what would happen if it fits",
+        "it creates a replacement in a dry run before an eviction; those who look create nothing",
         {
-            "updater": "tests/scenarios/vertical/test_replacements.py::test_f2_a_pod_whose_replacement_fits_on_no_node_is_not_evicted"
+            "updater": "tests/scenarios/vertical/test_replacements.py::test_rv_h2_a_pod_whose_template_is_refused_by_now_is_not_evicted"
+        },
+    ),
+    Row(
+        ("--node-fit",),
+        "updater",
+        "only evictions depend on the room of nodes",
+        {
+            "updater": "tests/scenarios/vertical/test_replacements.py::test_f2_a_pod_whose_replacement_fits_on_no_node_is_not_evicted",
+            "dashboard": "tests/scenarios/vertical/test_replacements.py::test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_free_room",
+            "explain": "tests/scenarios/vertical/test_replacements.py::test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_free_room",
         },
     ),
     Row(

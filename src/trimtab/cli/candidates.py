@@ -53,6 +53,12 @@ def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | N
         )
     if not isinstance(manifest.object, HorizontalPodAutoscaler):
         return None
+    if conflict := selection_strategy.conflict_of(document.data):
+        raise CommandError(
+            f"{document.place_of()}: {manifest.kind} {manifest.key}: {conflict}",
+            "an operator scales nothing until then",
+            FOUND,
+        )
     return wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
 
 

@@ -12,6 +12,7 @@ from trimtab.cli.findings import ERROR, Finding
 from trimtab.cli.nodes import Document, DocumentError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model import hpa
+from trimtab.model.hpa import selection_strategy
 from trimtab.model.hpa.metric_annotation import MetricAnnotationError
 from trimtab.model.hpa.versions import WRITERS
 from trimtab.model.nulls import without_nulls
@@ -74,6 +75,12 @@ def _converted(document: Document, version: str) -> Any:
                 Finding(document.place_of(error.field), ERROR, KIND, name, error.field, error.body).line()
                 for error in errors
             ),
+            hint="nothing was written",
+            exit_code=FOUND,
+        )
+    if conflict := selection_strategy.conflict_of(data):
+        raise CommandError(
+            f"{document.place_of()}: {KIND} {_name_of(data)}: {conflict}",
             hint="nothing was written",
             exit_code=FOUND,
         )

@@ -136,7 +136,7 @@ async def explain_size(
         gates=FeatureGates.parse(settings.feature_gates),
         settings=settings,
         compat=compat_of(settings.compat),
-        sees_all_pods=not settings.watch_namespaces,
+        sees_all_pods=found.updater_sees_all_pods,
     )
     try:
         explained = await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))

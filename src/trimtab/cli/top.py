@@ -18,7 +18,7 @@ from trimtab.decide.horizontal.dryrun import UNKNOWN_ANNOTATION
 from trimtab.decide.horizontal.stabilize import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, mode_problem
-from trimtab.model.hpa.selection_strategy import annotated, strategy_problem
+from trimtab.model.hpa.selection_strategy import named, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.published import Found
@@ -133,8 +133,7 @@ def _row(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> dict[st
         "current": status.current_replicas,
         "desired": status.desired_replicas,
         "active": active.status if active else "Unknown",
-        "mode": mode_of(hpa, annotated(hpa.metadata.annotations) if problem else None)
-        or (DRY_RUN if is_held else ""),
+        "mode": mode_of(hpa, _strategies(hpa) if problem else None) or (DRY_RUN if is_held else ""),
         "reason": reason_of(hpa, problem),
     }
 
@@ -149,7 +148,11 @@ def _strategy_problem(kind: str, hpa: HorizontalPodAutoscaler, settings: Setting
     """Return what is wrong with the strategy of a native HPA; our own kind refuses unknown ones."""
     if kind != "hpa" or not FeatureGates.parse(settings.feature_gates).hpa_selection_strategy:
         return ""
-    return strategy_problem(annotated(hpa.metadata.annotations))
+    return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
+
+
+def _strategies(hpa: HorizontalPodAutoscaler) -> str:
+    return " or ".join(dict.fromkeys(named(hpa.metadata.annotations, hpa.spec.selection_strategy).values()))
 
 
 def mode_of(hpa: HorizontalPodAutoscaler, misspelt_strategy: str | None = None) -> str:

@@ -113,6 +113,7 @@ class _Stage:
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
+        from trimtab.operator.published import own_settings  # noqa: PLC0415
         from trimtab.operator.publishing import SettingsPublisher  # noqa: PLC0415
         from trimtab.operator.settings import Settings  # noqa: PLC0415
         from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater  # noqa: PLC0415
@@ -147,7 +148,7 @@ class _Stage:
                 site.view,
                 recommender,
                 updater,
-                InTheCluster(self._clock, cluster.client, site.view, lambda: settings),
+                InTheCluster(self._clock, cluster.client, site.view, lambda: own_settings(settings)),
             ),
             controls=LabLoads(cluster.load),
             owners=horizontal.owners_of,

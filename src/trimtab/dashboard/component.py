@@ -188,10 +188,10 @@ class Dashboard:
                 view,
                 recommender if isinstance(recommender, Recommender) else None,
                 updater if isinstance(updater, Updater) else None,
-                InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical.settings),
+                InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical),
             )
 
-        return ServedVPAs(parts, source, lambda: self._followed.vertical.settings)
+        return ServedVPAs(parts, source, self._followed.looking_at_vpas)
 
 
 def check(settings: Settings) -> None:

@@ -10,10 +10,10 @@ from trimtab.cluster.client import Client
 from trimtab.dashboard.events import ClusterEvents
 from trimtab.dashboard.views import EventView
 from trimtab.decide.vertical.actions import Verdict
+from trimtab.operator.published import Found
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.foresight import next_verdicts
 from trimtab.operator.vertical.saved import Learned, SavedHistory
-from trimtab.operator.vertical.settings import VerticalSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,21 +25,29 @@ class InTheCluster:
     clock: Clock
     client: Client
     view: ClusterView
-    settings: Callable[[], VerticalSettings]
+    followed: Callable[[], Found]
     """Returns the settings of recommender and updater, as far as they are known at the moment."""
 
     async def learned(self, vpa: str, standings: Standings) -> Learned | None:
         """Return what the recommender saved about a VPA."""
         try:
-            return await SavedHistory(self.clock, self.client, self.view, self.settings()).of(vpa, standings)
+            saved = SavedHistory(self.clock, self.client, self.view, self.followed().settings)
+            return await saved.of(vpa, standings)
         except errors.ClusterError as error:
             log.info("the saved history of %s cannot be read: %s", vpa, error)
             return None
 
     async def verdicts(self) -> Mapping[str, Verdict]:
         """Return what the next update loop would do with each pod."""
+        found = self.followed()
         try:
-            return await next_verdicts(self.client, self.view, self.settings(), self.clock.now())
+            return await next_verdicts(
+                self.client,
+                self.view,
+                found.settings,
+                self.clock.now(),
+                sees_all_pods=found.updater_sees_all_pods,
+            )
         except errors.ClusterError as error:
             log.info("what the updater would do cannot be foreseen: %s", error)
             return {}

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Final
 
 from trimtab.cluster.client import Client
-from trimtab.operator.published import PUBLISHED, Found, combined, find_settings
+from trimtab.operator.published import PUBLISHED, Found, combined, find_settings, own_settings
 from trimtab.operator.settings import Settings
 
 REFRESH_SECONDS: Final = 30.0
-_HERE: Final = "of this process"
 
 
 class FollowedSettings:
@@ -41,8 +40,18 @@ class FollowedSettings:
         published = self.horizontal.settings
         return self._own if published is self._own else _seen_with(self._own, published)
 
+    def looking_at_vpas(self) -> Settings:
+        """Return the settings of one who looks at the VPAs that the operator acts on, in the namespaces of both."""
+        published = self.vertical.settings
+        watched = _in_both(self._own.watch_namespaces, published.watch_namespaces)
+        is_same = watched == published.watch_namespaces
+        return published if is_same else replace(published, watch_namespaces=watched)
+
     def left_alone(self) -> list[str]:
-        """Return which HPAs the page does not show because the operator does not act on them."""
+        """Return what the page does not show because the operator does not act on it."""
+        return [*self._unseen_hpas(), *self._unseen_vpas()]
+
+    def _unseen_hpas(self) -> list[str]:
         settings, missing = self.horizontal.settings, []
         if settings is self._own:
             return []
@@ -54,9 +63,14 @@ class FollowedSettings:
             missing.append(f"the operator acts on HPAs in {', '.join(settings.watch_namespaces)} only")
         return missing
 
+    def _unseen_vpas(self) -> list[str]:
+        watched = self.vertical.settings.watch_namespaces
+        is_known = self.vertical.is_published or self.vertical.is_partly_published
+        return [f"the operator acts on VPAs in {', '.join(watched)} only"] if watched and is_known else []
+
     async def _of(self, loop: str) -> Found:
         if loop in self._here:
-            return Found(self._own, _HERE, is_published=True)
+            return own_settings(self._own)
         namespace = self._own.leader_elect_resource_namespace
         return await find_settings(self._client, namespace, loop, self._own)
 

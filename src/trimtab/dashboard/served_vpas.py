@@ -30,6 +30,7 @@ class ServedVPAs:
         source: Callable[[ClusterView], OperatorVertical],
         settings: Callable[[], Settings],
     ) -> None:
+        """Take what makes the source, and what returns the settings of one who looks, as they are at the moment."""
         self._parts = parts
         self._settings = settings
         self._make = source
@@ -60,22 +61,29 @@ class ServedVPAs:
         discovery = Discovery(self._parts.client)
         while not await self._is_served(discovery):
             await self._parts.clock.sleep(SEEK_SECONDS)
-        self._caches = Caches(self._parts.client, self._parts.settings.watch_namespaces)
-        self._view = ClusterView(self._parts.client, self._caches).size_pods()
-        self._set_rules(self._view)
-        # Shown at once: a kind that may not be listed must not hide the others.
-        self._source = self._make(self._view)
-        await self._view.wait_synced()
+        await self._watch()
 
     async def adopt(self) -> None:
         """Go by the settings as they are now, if the view is this page's own."""
-        if self._caches is not None and self._view is not None:
-            self._set_rules(self._view)
-            await self._view.begin()
+        if self._caches is not None:
+            await self._watch()
 
-    def _set_rules(self, view: ClusterView) -> None:
+    async def _watch(self) -> None:
+        """Watch the namespaces of the settings, and go by their gates."""
         settings = self._settings()
-        view.gates, view.compat = FeatureGates.parse(settings.feature_gates), compat_of(settings.compat)
+        if self._caches is None or self._caches.namespaces != settings.watch_namespaces:
+            await self.close()
+            self._caches = Caches(self._parts.client, settings.watch_namespaces)
+            self._view = ClusterView(self._parts.client, self._caches).size_pods()
+            # Shown at once: a kind that may not be listed must not hide the others.
+            self._source = self._make(self._view)
+        assert self._view is not None
+        self._view.gates = FeatureGates.parse(settings.feature_gates)
+        self._view.compat = compat_of(settings.compat)
+        try:
+            await self._view.begin()
+        except errors.ClusterError as error:
+            log.info("whether there are scopes cannot be told: %s", error)
 
     async def close(self) -> None:
         """Stop watching."""

@@ -28,6 +28,7 @@ _STATES = {
     Verdict.UP_WINDOW: HELD,
     Verdict.LOSS_POLICY: HELD,
     Verdict.AT_MAXIMUM: HELD,
+    Verdict.SURGE: HELD,
     Verdict.AT_MINIMUM: HELD,
     Verdict.UP_RATE: HELD,
     Verdict.DOWN_RATE: HELD,

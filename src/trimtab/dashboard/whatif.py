@@ -17,6 +17,7 @@ from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.units import is_percent
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
+from trimtab.model.hpa.selection_strategy import ANNOTATIONS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, SelectionStrategy
 
 _STAND_IN: Final = {
@@ -112,7 +113,12 @@ def _spec(seen: Observation, edits: Edits) -> HorizontalPodAutoscaler:
         raise RefusedEditsError(str(error)) from error
     if hpa is None:
         raise RefusedEditsError("; ".join(str(error) for error in errors[:5]))
-    return msgspec.structs.replace(seen.hpa, spec=hpa.spec)
+    metadata = seen.hpa.metadata
+    if edits.selection_strategy is not None:
+        # The annotation of a native HPA would contradict the choice.
+        kept = {name: value for name, value in metadata.annotations.items() if name not in ANNOTATIONS}
+        metadata = msgspec.structs.replace(metadata, annotations=kept)
+    return msgspec.structs.replace(seen.hpa, metadata=metadata, spec=hpa.spec)
 
 
 def _replicas(seen: Observation, replicas: int) -> dict[str, Any]:

@@ -72,9 +72,20 @@ def _over(*names: Tree) -> Rule:
     return _rule(_LEASES, ("leases",), "get", "update", named=names)
 
 
+def _publish(*name: str | Val) -> Rule:
+    """Return the right to publish settings where `extraArgs` turns the election off (decision 0173)."""
+    return _rule(_LEASES, ("leases",), "patch", named=(Text(*name, "-settings"),))
+
+
 def _lease(*name: str | Val) -> tuple[Tree, ...]:
     """Return rights over the Lease of a program, or over that of its dry run."""
-    return If(_LIVE, _over(Text(*name))), If(_DRY, _over(Text(*name, "-dry-run")))
+    dry = (*name, "-dry-run")
+    return (
+        If(_LIVE, _over(Text(*name))),
+        If(_LIVE, _publish(*name)),
+        If(_DRY, _over(Text(*dry))),
+        If(_DRY, _publish(*dry)),
+    )
 
 
 def _leases(value: str, condition: Condition | None, *name: str | Val) -> tuple[Tree, ...]:
@@ -86,6 +97,7 @@ def _leases(value: str, condition: Condition | None, *name: str | Val) -> tuple[
         kinds = [f"{ending}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)]
         found += [
             If(Both(met, Not(shared)), _over(Text(*name, ending) if ending else Text(*name))),
+            If(Both(met, Not(shared)), _publish(*name, *([ending] if ending else []))),
             If(Both(met, shared), _over(*(Text(*name, kind) for kind in kinds))),
         ]
     return tuple(found)

@@ -25,7 +25,7 @@ from trimtab.operator.process import (
     run_until_stopped,
     shards_of,
 )
-from trimtab.operator.published import ANNOTATION, note_of
+from trimtab.operator.published import ANNOTATION, EXPLAINED, note_of
 from trimtab.operator.publishing import SettingsPublisher
 from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import LOOPS, Settings
@@ -122,7 +122,8 @@ class Operator:
         if self._shards is not None:
             return self._shards
         if not self._settings.leader_elect:
-            self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
+            if any(name in EXPLAINED for name in self._settings.components):
+                self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
             return NoFence()
         self._elector = elector_of(self._client, self._settings, self._identity, self._on_leadership)
         return self._elector

@@ -82,12 +82,17 @@ PUBLISHED: Final = (
     "in_bounds_lifetime",
     "evict_after_oom_threshold",
     "in_place_skip_disruption_budget",
+    "node_fit",
     "namespace",
     "ignored_namespaces",
     "include_kube_system",
     "max_allowed_cpu_boost",
 )
 """The settings that a decision depends on. Addresses, files and credentials are never published."""
+
+
+EXPLAINED: Final = ("horizontal", "recommender", "updater")
+"""The loops whose decisions are explained by what they publish; of the others nobody asks for it."""
 
 
 class UnreadableSettings(ValueError):  # noqa: N818 - said of the annotation, as it stands
@@ -113,6 +118,8 @@ class Found:
     """The loops whose settings are assumed."""
     is_partly_published: bool = False
     """Whether the settings of some loops were published; the source then says of which."""
+    updater_sees_all_pods: bool = True
+    """Whether the updater watches every namespace; else it does not know which room of a node is free."""
 
     @property
     def line(self) -> str:
@@ -122,6 +129,16 @@ class Found:
         which = "" if self.is_partly_published else "assumed, "
         numbers = described(self.settings, self.assumed)
         return f"settings: {which}{self.source}{f'. Assumed: {numbers}' if numbers else ''}"
+
+
+def own_settings(settings: Settings) -> Found:
+    """Return the settings of loops that run in this process."""
+    return Found(
+        settings,
+        "of this process",
+        is_published=True,
+        updater_sees_all_pods=not settings.watch_namespaces,
+    )
 
 
 def described(settings: Settings, loops: Iterable[str]) -> str:
@@ -237,6 +254,7 @@ def combined(recommender: Found, updater: Found) -> Found:
         for field, flag in declared()
         if flag.group in ("Updater", "Admission")
     }
+    applied["watch_namespaces"] = _acted_on(recommender, updater)
     settings = replace(recommender.settings, **applied)
     source = recommender.source if recommender.source == updater.source else _both(recommender, updater)
     return Found(
@@ -245,7 +263,15 @@ def combined(recommender: Found, updater: Found) -> Found:
         is_published=recommender.is_published and updater.is_published,
         assumed=(*recommender.assumed, *updater.assumed),
         is_partly_published=recommender.is_published != updater.is_published,
+        updater_sees_all_pods=not updater.settings.watch_namespaces,
     )
+
+
+def _acted_on(*loops: Found) -> tuple[str, ...]:
+    """Return the namespaces that some loop watches; none means all. Published settings count before assumed ones."""
+    known = [loop for loop in loops if loop.is_published] or loops
+    watched = [loop.settings.watch_namespaces for loop in known]
+    return tuple(dict.fromkeys(name for names in watched for name in names)) if all(watched) else ()
 
 
 def _both(recommender: Found, updater: Found) -> str:

@@ -30,6 +30,8 @@ from trimtab.install import manifests, set_values
 from trimtab.operator.assembly import Operator
 from trimtab.operator.horizontal.native import RIVAL, RivalControllerError
 from trimtab.operator.process import elector_of
+from trimtab.operator.published import ANNOTATION, read_note
+from trimtab.operator.publishing import SettingsPublisher
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
 from trimtab.operator.vertical.assembly import (
@@ -120,18 +122,21 @@ _OTHER_KINDS = {
     "get cronjobs.batch",
 }
 _ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "get", "update")}
+_WITHOUT_ELECTION = {"patch leases.coordination.k8s.io"}
 _EVENTS = {"create events.events.k8s.io", "patch events.events.k8s.io"}
 _AFTER_A_CONFLICT = {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
 NOT_MET_HERE = {
     "dashboard": {one for one in _OTHER_KINDS if not one.startswith("patch")}
     | {"get deployments/scale.apps"}
     | {f"{verb} cronjobs.batch" for verb in ("list", "watch")},
-    "horizontal": _OTHER_KINDS | _AFTER_A_CONFLICT | {"patch events.events.k8s.io"},
+    "horizontal": _OTHER_KINDS | _AFTER_A_CONFLICT | _WITHOUT_ELECTION | {"patch events.events.k8s.io"},
     "recommender": _ELECTION
+    | _WITHOUT_ELECTION
     | _EVENTS
     | {f"{verb} verticalpodautoscalercheckpoints.autoscaling.k8s.io" for verb in ("get", "delete")}
     | {"list events", "watch events", "get verticalpodautoscalers.autoscaling.k8s.io"},
     "updater": _ELECTION
+    | _WITHOUT_ELECTION
     | _EVENTS
     | {"list leases.coordination.k8s.io", "watch leases.coordination.k8s.io", "patch pods/resize"}
     | {"get pods", "get replicationcontrollers", "get jobs.batch"}
@@ -250,6 +255,72 @@ def test_the_guard_against_the_clusters_own_controller_works_with_these_rights(a
             await Operator(place.clock, place.client, settings).run()
 
     act("horizontal", scenario, "horizontal.nativeHpas=true")
+
+
+@pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
+@pytest.mark.parametrize("account", ["horizontal", "recommender", "updater"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_account_publishes_the_settings_of_a_program_without_election(act, account, dry_run):
+    """extraArgs may turn the election off; the Lease of the settings was then forbidden, and nobody could read them."""
+
+    async def scenario(place):
+        settings = Settings(
+            components=(account,), leader_elect=False, watch_namespaces=place.namespaces, dry_run=dry_run
+        )
+        publisher = SettingsPublisher(place.client, settings, "one")
+        for _ in range(2):  # the first creates it, the second renews it
+            await publisher.step()
+        name = f"{settings.lease_name}-settings"
+        lease = await place.stage.client.get(LEASES, name, "trimtab")
+        await place.stage.client.delete(LEASES, name, "trimtab")
+        assert read_note(lease.metadata.annotations[ANNOTATION])[0].components == (account,)
+
+    act(account, scenario, f"dryRun={str(dry_run).lower()}")
+
+
+@pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
+def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them(act, installed):
+    """With the value that lets the operator act on them, the page follows them with its own account."""
+
+    async def scenario(place):
+        stage = place.stage
+        stage.use_native_hpas()
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        await stage.hpa("web", metrics=[CPU])
+        acting = Settings(watch_namespaces=place.namespaces, native_hpas=True)
+        elector = elector_of(stage.client, acting, "one", lambda _leads: None)
+        await elector.step()
+        settings = Settings(
+            components=("dashboard",), watch_namespaces=place.namespaces, port=0, dashboard_port=0
+        )
+        told: asyncio.Queue[str] = asyncio.Queue()
+        beside = {"dashboard": lambda parts: Dashboard(parts, told.put_nowait)}
+        running = asyncio.ensure_future(Operator(place.clock, place.client, settings, beside=beside).run())
+        headers = {"authorization": f"Bearer {viewer_of(installed, stage.namespace)}"}
+        try:
+            async with aiohttp.ClientSession(headers=headers) as session:
+                base = await told.get()
+
+                async def get(path):
+                    async with session.get(base + path) as answer:
+                        assert answer.status == 200
+                        return await answer.json()
+
+                async def shown():
+                    assert not running.done(), running.result()
+                    return any(row["at"] for row in (await get("api/overview"))["horizontal"])
+
+                await stage.wait_for(shown, seconds=60)
+                (row,) = (await get("api/overview"))["horizontal"]
+                assert (row["name"], row["desired"]) == ("web", 4)
+                assert (await get(f"api/hpa?id={row['id']}"))["story"]
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await stage.client.delete(LEASES, acting.lease_name, "trimtab")
+
+    act("dashboard", scenario, "horizontal.nativeHpas=true")
 
 
 RULES = {

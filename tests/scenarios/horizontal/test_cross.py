@@ -485,6 +485,68 @@ def test_a_misspelt_annotation_holds_and_says_so(play_lab, caplog, annotation, v
     play_lab(scenario)
 
 
+OLD_ANNOTATION = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
+STRATEGY = "autoscaling.trimtab.dev/selection-strategy"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "field", "places"),
+    [
+        pytest.param(
+            {STRATEGY: "OwnerReference", OLD_ANNOTATION: "LabelSelector"},
+            None,
+            f"annotation {STRATEGY} is 'OwnerReference' and annotation {OLD_ANNOTATION} is 'LabelSelector'",
+            id="two annotations",
+        ),
+        pytest.param(
+            {STRATEGY: "OwnerReference"},
+            "LabelSelector",
+            f"annotation {STRATEGY} is 'OwnerReference' and field spec.selectionStrategy is 'LabelSelector'",
+            id="an annotation and the field, on a server that keeps it",
+        ),
+    ],
+)
+def test_two_different_strategies_hold_and_say_so(play_lab, annotations, field, places):
+    """The first one counted, and nobody said that there is another."""
+
+    async def scenario(stage: Stage) -> None:
+        if not stage.native or (field and stage.prunes):
+            return
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        spec = {"selectionStrategy": field} if field else {}
+        await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations, **spec)
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+            assert not [one for one in actor.line.writes if one.is_scale]
+            (autoscaler,) = actor.operator.autoscalers
+            assert f"held: {places}" in str(explain(autoscaler.records[-1]))
+            message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
+            assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
+            assert message.startswith(places)
+            body = {"metadata": {"annotations": dict.fromkeys(annotations)}}
+            await stage.client.patch(stage.resource.untyped(), "web", stage.namespace, body)
+            await stage.steps(actor, 2)
+        assert await stage.replicas("web") == 4
+
+    play_lab(scenario)
+
+
+def test_one_strategy_in_two_annotations_is_one(play_lab):
+    async def scenario(stage: Stage) -> None:
+        if not stage.native:
+            return
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        annotations = dict.fromkeys((STRATEGY, OLD_ANNOTATION), "OwnerReference")
+        await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+        assert await stage.replicas("web") == 4
+
+    play_lab(scenario)
+
+
 def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off(play_lab):
     async def scenario(stage: Stage) -> None:
         if not stage.native:

@@ -14,7 +14,7 @@ from tests.scenarios.narrow import Narrow
 from trimtab.cli.explain import Told, explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
+from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.fence import ClosedFence, NoFence
 from trimtab.cluster.resources import LEASES
 from trimtab.decide.horizontal import Record, explain
@@ -196,6 +196,20 @@ def test_an_operator_without_election_publishes_too(play_lab, dry_run):
         assert not record.observation.gates.hpa_selection_strategy
         name = "trimtab-horizontal-dry-run-settings" if dry_run else "trimtab-horizontal-settings"
         assert notes.endswith(f"settings: of the operator that holds Lease {HOME}/{name}")
+
+    play_lab(scenario)
+
+
+def test_a_program_that_nobody_explains_publishes_nothing(play_lab, caplog):
+    """The chart runs admission without election; its account may not write that Lease, and nobody reads it."""
+    caplog.set_level("INFO")
+
+    async def scenario(stage: Stage) -> None:
+        await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
+        settings = Settings(components=("roles",), leader_elect=False, port=0)
+        async with running(Operator(stage.clock, stage.client, settings).run()):
+            await stage.pass_time(25)
+        assert not (await stage.client.list(LEASES, Selection(HOME))).items
 
     play_lab(scenario)
 

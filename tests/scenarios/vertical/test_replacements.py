@@ -13,16 +13,22 @@ from tests.scenarios.vertical.stage import (
     Actor,
     Stage,
 )
+from tests.scenarios.vertical.test_published_settings import publish
+from trimtab.cli.explain import explain_size
+from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Selection
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS
+from trimtab.dashboard import InTheCluster, vertical_of
+from trimtab.dashboard.followed import FollowedSettings
+from trimtab.decide.vertical.explain import PodExplanation
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.model.node import Node
 from trimtab.model.pod import Pod
 from trimtab.model.times import format_time
-from trimtab.operator.settings import with_values
+from trimtab.operator.settings import Settings, with_values
 from trimtab.operator.vertical.explaining import Explainer
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.templates import Templates
@@ -322,6 +328,40 @@ def test_room_that_pods_of_other_namespaces_take_is_not_free(play_lab, settings,
                 assert len(actor.wrote("/eviction")) == evicted
                 assert verdict.action == ("evicted" if evicted else "none")
                 assert why in verdict.reason
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize(
+    ("updater", "want"),
+    [
+        pytest.param(
+            NARROW, "none: pod db-0 is not evicted: its replacement requests more", id="seeing its own"
+        ),
+        pytest.param({**NARROW, "node_fit": "allocatable"}, "evicted", id="not asking for free room"),
+        pytest.param({**NARROW, "watch_namespaces": ()}, "evicted", id="seeing all pods"),
+    ],
+)
+def test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_free_room(
+    play_lab, updater, want
+):
+    """The page foresaw evictions that such an updater never makes; --node-fit was not published."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**NARROW) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            # The recommender watches more than the updater, so its namespaces say nothing about free room.
+            await publish(stage, "recommender")
+            await publish(stage, "updater", **{"watch_namespaces": (stage.namespace,), **updater})
+            followed = FollowedSettings(stage.client, Settings(), ())
+            await followed.refresh()
+            elsewhere = InTheCluster(stage.clock, stage.client, actor.site.view, lambda: followed.vertical)
+            page = await vertical_of(actor.site.view, elsewhere=elsewhere).page(f"vpa/{stage.namespace}/base")
+            assert page is not None
+            assert page.pods[0].update.startswith(want)
+            explained, _ = await explain_size(stage.client, "pod", stage.namespace, "db-0", Choice("trimtab"))
+            assert isinstance(explained.data, PodExplanation)
+            assert explained.data.update.startswith(want)
 
     play_lab(scenario)
 

@@ -184,3 +184,18 @@ def test_a_loss_annotation_that_is_wrong_is_named_and_nothing_is_written(tmp_pat
     out, err = capsys.readouterr()
     assert out == ""
     assert "HorizontalPodAutoscaler web: annotation autoscaling.trimtab.dev/on-loss is no JSON" in err
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "trimtab"])
+def test_two_different_strategies_are_named_and_nothing_is_written(version, tmp_path, capsys):
+    """The first one was written, and the other one was lost."""
+    annotations = (
+        "autoscaling.trimtab.dev/selection-strategy: OwnerReference, "
+        "autoscaling.alpha.kubernetes.io/pod-selection-strategy: LabelSelector"
+    )
+    file = tmp_path / "hpa.yaml"
+    file.write_text(V1.replace("{name: web}", f"{{name: web, annotations: {{{annotations}}}}}", 1))
+    assert answer(["convert", str(file), "--to", version]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "selection-strategy is 'OwnerReference' and annotation autoscaling.alpha.kubernetes.io" in err

@@ -11,6 +11,7 @@ import yaml
 from trimtab.cli import answer
 from trimtab.cli.bundles import read_bundle
 from trimtab.cli.candidates import candidates_of
+from trimtab.cli.errors import CommandError
 from trimtab.operator.published import note_of
 from trimtab.operator.settings import Settings
 
@@ -163,3 +164,15 @@ def test_annotations_of_native_hpas_count_as_in_the_operator():
     Path("native.yaml").write_text(yaml.safe_dump(body))
     (candidate,) = candidates_of(read_bundle(["native.yaml"]).documents, Settings())
     assert candidate.hpa.spec.selection_strategy == "OwnerReference"
+
+
+def test_two_different_strategies_of_a_native_hpa_are_refused():
+    text = Path(TODAY).read_text().replace("autoscaling.trimtab.dev/v2", "autoscaling/v2")
+    (body,) = yaml.safe_load_all(text)
+    body["metadata"]["annotations"] = {
+        "autoscaling.trimtab.dev/selection-strategy": "OwnerReference",
+        "autoscaling.alpha.kubernetes.io/pod-selection-strategy": "LabelSelector",
+    }
+    Path("native.yaml").write_text(yaml.safe_dump(body))
+    with pytest.raises(CommandError, match="is 'OwnerReference' and annotation"):
+        candidates_of(read_bundle(["native.yaml"]).documents, Settings())

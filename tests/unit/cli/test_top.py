@@ -95,6 +95,15 @@ def test_a_misspelt_annotation_is_seen_with_its_reason(name, value):
     assert row["reason"].startswith(f"UnknownAnnotation: annotation {annotation} is '{value}'")
 
 
+def test_two_different_strategies_are_seen_with_their_reason():
+    old = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
+    both = {"autoscaling.trimtab.dev/selection-strategy": "OwnerReference", old: "LabelSelector"}
+    settings = Settings(feature_gates="HPASelectionStrategy=true")
+    (row,) = rows(NATIVE_HPAS, annotations=both, settings=settings)
+    assert row["mode"] == "DryRun (OwnerReference or LabelSelector?)"
+    assert f"annotation {old} is 'LabelSelector'" in row["reason"]
+
+
 def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off():
     misspelt = {"autoscaling.trimtab.dev/selection-strategy": "ownerreference"}
     assert [one["mode"] for one in rows(NATIVE_HPAS, annotations=misspelt)] == [""]

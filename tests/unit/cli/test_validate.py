@@ -273,3 +273,32 @@ def test_a_misspelt_annotation_is_doubted(tmp_path, capsys, kind, annotation, va
     told = capsys.readouterr().out
     assert (f"is '{value}', which is not known" in told) is is_doubted
     assert ("nothing is scaled until then" in told) is is_doubted
+
+
+@pytest.mark.parametrize("version", ["autoscaling/v1", "autoscaling/v2"])
+@pytest.mark.parametrize(
+    ("old", "is_doubted"), [("LabelSelector", True), ("ownerreference", True), ("OwnerReference", False)]
+)
+def test_two_different_strategies_of_annotations_are_doubted(check, version, old, is_doubted):
+    """The operator holds such an HPA."""
+    annotations = (
+        "autoscaling.trimtab.dev/selection-strategy: OwnerReference, "
+        f"autoscaling.alpha.kubernetes.io/pod-selection-strategy: {old}"
+    )
+    text = HPA.replace("namespace: shop}", f"namespace: shop, annotations: {{{annotations}}}}}")
+    if version == "autoscaling/v1":
+        text = text.replace("autoscaling/v2", version).partition("  metrics:")[0]
+    code, out, _ = check(text)
+    assert code == 0
+    assert (f"is 'OwnerReference' and annotation {OLD_ANNOTATION} is '{old}'" in out) is is_doubted
+    assert ("nothing is scaled until then" in out) is is_doubted
+
+
+OLD_ANNOTATION = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
+
+
+def test_an_annotation_and_a_field_of_two_strategies_are_doubted(check):
+    note = "autoscaling.trimtab.dev/selection-strategy: OwnerReference"
+    text = HPA.replace("namespace: shop}", f"namespace: shop, annotations: {{{note}}}}}")
+    _, out, _ = check(text.replace("  minReplicas: 1", "  SelectionStrategy: LabelSelector"))
+    assert "is 'OwnerReference' and field spec.selectionStrategy is 'LabelSelector'" in out

@@ -17,6 +17,7 @@ from trimtab.install.monitoring import ALERTS, PANELS
 from trimtab.install.names import VALUES as PATHS
 from trimtab.operator.assembly import HORIZONTAL, VERTICAL
 from trimtab.operator.horizontal.telemetry import Telemetry
+from trimtab.operator.publishing import SUFFIX
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.keeping import SECRET_NAME
 from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name
@@ -270,7 +271,12 @@ def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(de
             verb: set(rule.get("resourceNames", ["*"])) for rule in found for verb in rule["verbs"]
         }, found
 
-    assert over_leases(default)[0] == {"create": {"*"}, "get": {program}, "update": {program}}
+    assert over_leases(default)[0] == {
+        "create": {"*"},
+        "get": {program},
+        "update": {program},
+        "patch": {f"{program}-settings"},
+    }
     shared = manifests(set_values([f"{value}=16", "replicas=3"]))
     verbs, found = over_leases(shared)
     named = {name for rule in found if "update" in rule["verbs"] for name in rule["resourceNames"]}
@@ -307,13 +313,14 @@ def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
             recommender_name=given.get("--recommender-name", "default"),
             leader_elect_resource_name=given.get("--leader-elect-resource-name", ""),
         )
-        named = [
-            lease
+        named = {
+            verb: rule["resourceNames"]
             for role, rule in rules(found)
-            if role == program and "leases" in rule["resources"] and "update" in rule["verbs"]
-            for lease in rule["resourceNames"]
-        ]
-        assert named == [settings.lease_name]
+            if role == program and "leases" in rule["resources"] and "resourceNames" in rule
+            for verb in rule["verbs"]
+        }
+        assert named["update"] == [settings.lease_name]
+        assert named["patch"] == [settings.lease_name + SUFFIX]
         taken[program] = settings.lease_name
     end = "-dry-run" if dry_run else ""
     assert taken == {

@@ -53,6 +53,8 @@ class Act(StrEnum):
     TELL_SELECTOR = "TellSelector"
     """Let the target's scale report a selector that can be read."""
     REMOVE_RIVAL = "RemoveRival"
+    SETTLE = "Settle"
+    """Let a rollout end, so that the target has as many pods as replicas."""
     RESUME = "Resume"
     """Set the replicas of the target to 1 or more."""
     READY_POD = "ReadyPod"
@@ -94,6 +96,7 @@ _READS = {
     Verdict.AMBIGUOUS: Act.REMOVE_RIVAL,
     Verdict.OWNERS_UNREAD: Act.READ_OWNERS,
     Verdict.PAUSED: Act.RESUME,
+    Verdict.SURGE: Act.SETTLE,
 }
 _UNREAD = {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE, Verdict.LOSS_POLICY}
 _GAPS = {
@@ -120,11 +123,14 @@ def advise(seen: Observation, decision: Decision, verdict: Verdict) -> tuple[Adv
         return (_either(Change(act=_READS[verdict])),)
     if verdict in _UNREAD:
         return _unread(decision)
+    by_owner = _own_pods(seen, decision)
+    if verdict == Verdict.AT_MAXIMUM and _is_enough(by_owner, decision.current):
+        return by_owner  # a larger maximum would serve the load of others
     if verdict in GROWING | SHRINKING:
         found = _held(seen, decision, is_up=verdict in GROWING)
     else:
         found = (*_gaps(verdict), *more(seen, decision), *fewer(seen, decision))
-    return (*_own_pods(seen, decision), *found)
+    return (*by_owner, *found)
 
 
 def more(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
@@ -242,6 +248,11 @@ def _own_pods(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
     if asked is not None and asked == decision.trail.asked:
         return ()
     return (Advice(direction=Direction.EITHER, changes=tuple(changes), outcome=asked),)
+
+
+def _is_enough(by_owner: tuple[Advice, ...], current: int) -> bool:
+    """Return whether the replicas are known to be enough for the target's own pods."""
+    return any(one.outcome is not None and one.outcome <= current for one in by_owner)
 
 
 def asked_by_owner(seen: Observation, now: float) -> int | None:

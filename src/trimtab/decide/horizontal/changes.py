@@ -60,7 +60,7 @@ def _need(decision: Decision, winner: Proposal, label: str) -> str:
     if winner.total is not None:
         text = f"{label} is {plain(winner, winner.total)} in all, which needs {_replicas(replicas)} {target}"
     else:
-        number, ready = _measured(winner), "" if winner.counts is not None else "ready "
+        number, ready = winner.measured_pods, "" if winner.counts is not None else "ready "
         subject = f"{number} {ready}pod{'s' if number != 1 else ''}"
         needs = "needs" if number == 1 else "need"
         text = (
@@ -68,14 +68,12 @@ def _need(decision: Decision, winner: Proposal, label: str) -> str:
         )
     if not extra or replicas < current:
         return text
-    return f"{text}; the selector counts {extra} {'pod' if extra == 1 else 'pods'} more than the target has"
+    return f"{text}; {extra_pods_text(extra)}"
 
 
-def _measured(winner: Proposal) -> int:
-    """Return how many pods the ratio was multiplied by."""
-    if winner.filled_ratio is None or winner.gaps is None:
-        return winner.pods
-    return winner.gaps.up_pods if winner.filled_ratio > 1.0 else winner.gaps.down_pods
+def extra_pods_text(extra: int) -> str:
+    """Say how many pods count beyond those that the target has."""
+    return f"the selector counts {extra} {'pod' if extra == 1 else 'pods'} more than the target has"
 
 
 def _replicas(number: int) -> str:

@@ -40,6 +40,8 @@ class Trail(Wire):
     left_out: tuple[LeftOut, ...] = ()
     extra: int = 0
     """How many active pods count, by their labels, beyond those that the target has."""
+    surge: int = 0
+    """How many pods the target has beyond its replicas, as during a rollout, by its status."""
     fallback: str = ""
     tolerance: Tolerance = Tolerance()
     proposals: tuple[Result, ...] = ()

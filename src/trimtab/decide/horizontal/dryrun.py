@@ -13,11 +13,12 @@ UNKNOWN_ANNOTATION = "UnknownAnnotation"
 
 
 def wrong_annotation(seen: Observation) -> str:
-    """Return which annotation of ours is misspelt; nothing is scaled before it is corrected."""
+    """Return which annotation is misspelt or contradicts another; nothing is scaled before it is corrected."""
     problem = mode_problem(seen.hpa.metadata.annotations.get(MODE_ANNOTATION, ""))
     if problem or not seen.gates.hpa_selection_strategy:
         return problem
-    return strategy_problem(seen.hpa.spec.selection_strategy)
+    annotations = seen.hpa.metadata.annotations if seen.is_native else {}
+    return strategy_problem(annotations, seen.hpa.spec.selection_strategy)
 
 
 def is_only_told(seen: Observation) -> bool:

@@ -62,6 +62,7 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
         counted=len(selection.pods),
         left_out=selection.left_out,
         extra=tell_extra_pods(draft, scale, selection, strategy),
+        surge=max(scale.status.replicas - scale.spec.replicas, 0),
         fallback=selection.fallback,
         tolerance=tolerance,
     )

@@ -5,6 +5,7 @@ from enum import StrEnum
 from trimtab.decide.horizontal.decision import Decision, Trail
 from trimtab.decide.horizontal.normalize import TOO_FEW, TOO_MANY, Normalized
 from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal, StandIn
+from trimtab.decide.horizontal.surge import is_only_surge
 
 
 class Verdict(StrEnum):
@@ -35,6 +36,7 @@ class Verdict(StrEnum):
     DOWN_WINDOW = "HeldByScaleDownWindow"
     UP_WINDOW = "HeldByScaleUpWindow"
     AT_MAXIMUM = "AtMaximum"
+    SURGE = "AtMaximumDuringSurge"
     AT_MINIMUM = "AtMinimum"
     UP_RATE = "HeldByScaleUpRate"
     DOWN_RATE = "HeldByScaleDownRate"
@@ -49,6 +51,7 @@ GROWING = frozenset(
         Verdict.BELOW_MINIMUM,
         Verdict.UP_WINDOW,
         Verdict.AT_MAXIMUM,
+        Verdict.SURGE,
         Verdict.UP_RATE,
         Verdict.UP_DISABLED,
     }
@@ -123,7 +126,9 @@ def _standstill(decision: Decision) -> Verdict:
     if trail.fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
         return Verdict.OWNERS_UNREAD
     if normalized is not None and trail.asked is not None and trail.asked != decision.current:
-        return _held(normalized, trail.asked, decision.current)
+        held = _held(normalized, trail.asked, decision.current)
+        is_surge = held == Verdict.AT_MAXIMUM and is_only_surge(trail, decision.current)
+        return Verdict.SURGE if is_surge else held
     if isinstance(winner, StandIn) or (
         isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trail)
     ):

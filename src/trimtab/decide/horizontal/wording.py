@@ -1,7 +1,7 @@
 """The sentences of explanations: why the replicas change or stay, and what would have to change."""
 
 from trimtab.decide.horizontal.advice import POLICIES, Act, Advice, Change, Direction
-from trimtab.decide.horizontal.changes import afterwards, cause_of
+from trimtab.decide.horizontal.changes import afterwards, cause_of, extra_pods_text
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.dryrun import is_only_told, wrong_annotation
 from trimtab.decide.horizontal.gated import SCALE_TO_ZERO, ignored_fields
@@ -39,6 +39,7 @@ SUMMARIES = {
     Verdict.DOWN_WINDOW: "fewer are asked for, but more was recommended within the scale-down window",
     Verdict.UP_WINDOW: "more is asked for, but less was recommended within the scale-up window",
     Verdict.AT_MAXIMUM: "more is asked for, but this is maxReplicas",
+    Verdict.SURGE: "more is asked for only while a rollout has more pods than replicas, and this is maxReplicas",
     Verdict.AT_MINIMUM: "less is asked for, but this is minReplicas",
     Verdict.UP_RATE: "more is asked for, but the scale-up policies allow no more in this period",
     Verdict.DOWN_RATE: "less is asked for, but the scale-down policies allow no less in this period",
@@ -51,6 +52,7 @@ _ACTS = {
     Act.TELL_SELECTOR: "the target's scale must report a selector that can be read",
     Act.REMOVE_RIVAL: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
+    Act.SETTLE: "the rollout must end, so that the target has as many pods as replicas",
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
     Act.SAMPLES: "the missing samples must come",
@@ -65,6 +67,8 @@ def reason_of(seen: Observation, decision: Decision, verdict: Verdict) -> str:
         for one in ignored_fields(seen.hpa.spec, seen.gates, seen.compat):
             if one.gate == SCALE_TO_ZERO and decision.current == 1:
                 return f"less is asked for, but {one}"
+    if verdict == Verdict.AT_MAXIMUM and decision.trail.extra:
+        return f"{SUMMARIES[verdict]}; {extra_pods_text(decision.trail.extra)}"
     return SUMMARIES[verdict]
 
 

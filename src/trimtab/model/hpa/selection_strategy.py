@@ -22,7 +22,7 @@ V1_ANNOTATION = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
 """What conversion to v1 wrote before there was one name for all versions; read, never written."""
 
 ANNOTATIONS = (ANNOTATION, V1_ANNOTATION)
-"""Every annotation that is read; where several are set, the first one counts."""
+"""Every annotation that is read; where several are set, they must agree, and the first one counts."""
 
 NATIVE_GROUP = "autoscaling"
 
@@ -55,12 +55,52 @@ def annotated(annotations: Mapping[str, str]) -> str | None:
     return next((annotations[name] for name in ANNOTATIONS if annotations.get(name)), None)
 
 
-def strategy_problem(value: str | None) -> str:
-    """Return what is wrong with a strategy; nothing if it is known or absent."""
-    known = [strategy.value for strategy in SelectionStrategy]
-    if value is None or value in known:
+def named(annotations: Mapping[str, str], field: str | None = None) -> dict[str, str]:
+    """Return the strategies that a native HPA names, by place; `field` counts if no annotation says the same.
+
+    An API server that knows the field keeps it. The value of an annotation is read into the field, too.
+    """
+    found = {f"annotation {name}": str(annotations[name]) for name in ANNOTATIONS if annotations.get(name)}
+    if field and field not in found.values():
+        found[f"field spec.{FIELD}"] = field
+    return found
+
+
+def strategy_problem(annotations: Mapping[str, str], field: str | None = None) -> str:
+    """Return what is wrong with the strategy of a native HPA; nothing if one that is known, or none, is named."""
+    found, known = named(annotations, field), [strategy.value for strategy in SelectionStrategy]
+    if problem := strategy_conflict(annotations, field):
+        return problem
+    for place, value in found.items():
+        if value not in known:
+            return f"{place} is {value!r}, which is not known: write {' or '.join(known)}"
+    return ""
+
+
+def strategy_conflict(annotations: Mapping[str, str], field: str | None = None) -> str:
+    """Return that a native HPA names two different strategies, and where; nothing if it does not."""
+    found = named(annotations, field)
+    if len(set(found.values())) < 2:
         return ""
-    return f"annotation {ANNOTATION} is {value!r}, which is not known: write {' or '.join(known)}"
+    places = " and ".join(f"{place} is {value!r}" for place, value in found.items())
+    return f"{places}: remove all but one"
+
+
+def conflict_of(data: Mapping[str, Any]) -> str:
+    """Return `strategy_conflict` of JSON of any version; our own kind reads the field only."""
+    if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
+        return ""
+    return strategy_conflict(*_places(data))
+
+
+def problem_of(data: Mapping[str, Any]) -> str:
+    """Return `strategy_problem` of JSON of a native HPA."""
+    return strategy_problem(*_places(data))
+
+
+def _places(data: Mapping[str, Any]) -> tuple[Mapping[str, str], str | None]:
+    spec = in_one_spelling(data).get("spec") or {}
+    return (data.get("metadata") or {}).get("annotations") or {}, spec.get(FIELD)
 
 
 def with_annotation(

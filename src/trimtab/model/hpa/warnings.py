@@ -64,15 +64,12 @@ def strategy_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
 
 
 def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
-    """Return our annotations whose value is not known; the operator scales nothing until they are corrected."""
+    """Return our annotations whose value is not known, or which contradict each other: nothing is scaled by them."""
     annotations = (data.get("metadata") or {}).get("annotations") or {}
     found = [(MODE_ANNOTATION, mode_problem(str(annotations.get(MODE_ANNOTATION) or "")))]
-    if group_of(str(data.get("apiVersion"))) == NATIVE_GROUP:
-        found += [
-            (name, selection_strategy.strategy_problem(str(annotations[name])))
-            for name in selection_strategy.ANNOTATIONS
-            if annotations.get(name)
-        ]
+    set_ones = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
+    if set_ones and group_of(str(data.get("apiVersion"))) == NATIVE_GROUP:
+        found.append((set_ones[0], selection_strategy.problem_of(data)))
     return [
         HPAWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
         for name, problem in found

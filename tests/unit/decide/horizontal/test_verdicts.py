@@ -90,6 +90,7 @@ STANDING_STILL = {
     Verdict.DOWN_WINDOW: observe(hpa(QUEUE), 4, series(100), memory=remembering((4, 60))),
     Verdict.UP_WINDOW: by_queue(700, behavior=slow_up(window=300), memory=remembering((4, 60))),
     Verdict.AT_MAXIMUM: by_queue(900, high=4),
+    Verdict.SURGE: by_queue(430, high=4, scale=scale(4, seen=5)),
     Verdict.AT_MINIMUM: by_queue(100, low=4),
     Verdict.UP_RATE: by_queue(
         900, behavior=slow_up(), memory=remembering((4, 60), up=(ScaleEvent(1, T - 60),))
@@ -250,8 +251,16 @@ class TestForeignPods:
         assert told.pods_foreign == {"scrape-1": "it belongs to Job/scrape"}
         assert told.next_step == (
             "set selectionStrategy to OwnerReference, because 1 counted pod is not the target's own; "
-            "the metrics then ask for 1; or raise maxReplicas"
+            "the metrics then ask for 1"
         )
+
+    def test_a_maximum_that_the_own_pods_exceed_too_is_still_named(self):
+        owners = {REPLICA_SET.uid: self.OWNED, JOB.uid: Owner(uid=JOB.uid)}
+        busy = samples({"web-1": 90, "scrape-1": 900})
+        told = explained(
+            observe(hpa(cpu(50), high=1), 1, busy, pods=self.BOTH, owners=owners, gates=EVERY_GATE)
+        )
+        assert told.next_step.endswith("the metrics then ask for 2; or raise maxReplicas")
 
     def test_without_owners_the_number_is_all_that_is_known(self):
         told = explained(self.seen({}))
@@ -263,6 +272,51 @@ class TestForeignPods:
     def test_with_the_gate_off_the_gate_is_part_of_the_advice(self):
         told = explained(self.seen({}, FeatureGates()))
         assert told.next_step.startswith("turn on the operator's feature gate HPASelectionStrategy, and set")
+
+
+class TestSurge:
+    """A rollout has more pods than replicas for a while; that alone is no reason for a larger maximum."""
+
+    FIVE = pods(5)
+
+    @pytest.mark.parametrize(
+        ("metric", "reading", "is_surge"),
+        [
+            pytest.param(cpu(50), usage_of(FIVE, 43), True, id="4 pods would take it within the tolerance"),
+            pytest.param(cpu(50), usage_of(FIVE, 60), False, id="every pod is above the target"),
+            pytest.param(QUEUE, series(430), True, id="a total that 4 replicas take within the tolerance"),
+            pytest.param(QUEUE, series(445), False, id="a total that needs 5 replicas"),
+            pytest.param(external(value(100)), series(85), True, id="a value below its target"),
+            pytest.param(external(value(100)), series(120), False, id="a value above its target"),
+        ],
+    )
+    def test_at_the_maximum_only_what_the_replicas_cannot_take_asks_for_a_larger_one(
+        self, metric, reading, is_surge
+    ):
+        seen = observe(hpa(metric, high=4), 4, reading, scale=scale(4, seen=5), pods=self.FIVE)
+        told = explained(seen)
+        assert (told.current, told.desired) == (4, 4)
+        if is_surge:
+            assert told.verdict == Verdict.SURGE
+            assert told.next_step == "the rollout must end, so that the target has as many pods as replicas"
+        else:
+            assert told.verdict == Verdict.AT_MAXIMUM
+            assert told.next_step == "raise maxReplicas"
+
+    def test_one_metric_that_the_replicas_cannot_take_is_enough(self):
+        readings = usage_of(self.FIVE, 43), series(445)
+        seen = observe(hpa(cpu(50), QUEUE, high=4), 4, *readings, scale=scale(4, seen=5), pods=self.FIVE)
+        assert explained(seen).verdict == Verdict.AT_MAXIMUM
+
+    def test_the_end_of_the_rollout_brings_what_was_said(self):
+        after = observe(hpa(cpu(50), high=4), 4, usage_of(pods(4), 43 * 5 // 4), pods=pods(4))
+        assert explained(after).verdict == Verdict.WITHIN_TOLERANCE
+
+    def test_a_foreign_pod_is_no_surge(self):
+        seen = observe(hpa(cpu(50), high=4), 4, usage_of(self.FIVE, 43), pods=self.FIVE)
+        told = explained(seen)
+        assert told.verdict == Verdict.AT_MAXIMUM
+        assert told.summary.endswith("maxReplicas; the selector counts 1 pod more than the target has")
 
 
 class TestFieldsWithoutEffect:

@@ -72,6 +72,13 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     """The undivided number behind an average, in thousandths, where the metric is one number."""
     gaps: Gaps | None = None
 
+    @property
+    def measured_pods(self) -> int:
+        """Return how many pods the ratio was multiplied by."""
+        if self.filled_ratio is None or self.gaps is None:
+            return self.pods
+        return self.gaps.up_pods if self.filled_ratio > 1.0 else self.gaps.down_pods
+
 
 class Failure(Wire, tag="failure", tag_field="result"):
     """Why one metric cannot be used."""
