@@ -74,6 +74,53 @@ def test_no_object_is_there_twice(everything):
     assert len(keys) == len(set(keys))
 
 
+def shared_names(*installations):
+    """Return what two installations both have outside of their own namespaces."""
+    first, second = (
+        {
+            (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+            for one in installation
+            if one["kind"] not in {"CustomResourceDefinition", "APIService"}
+        }
+        for installation in installations
+    )
+    return first & second
+
+
+@pytest.mark.parametrize("values", [(), EVERYTHING, (*EVERYTHING, "watchNamespaces=shop,search")])
+def test_two_installations_share_no_object(values):
+    """The second one took over the cluster roles and bindings of the first, whose programs then had no rights.
+
+    Definitions are of the whole cluster, and the name of an APIService is that of its group: only one server can hold it.
+    """
+    ours, theirs = (manifests(set_values(values, namespace=name)) for name in ("trimtab", "autoscaling"))
+    assert shared_names(ours, theirs) == set()
+
+
+def test_an_installation_in_namespace_trimtab_keeps_its_names(everything):
+    """A binding's role cannot be changed, so that a new name would be a new object beside the old one."""
+    programs = ("horizontal", "recommender", "updater", "admission", "adapter", "dashboard")
+    wanted = {f"trimtab-{name}" for name in (*programs, "view", "edit", "kube-state-metrics")}
+    wanted |= {f"trimtab-{name}-cluster" for name in programs if name != "horizontal"}
+    assert {one["metadata"]["name"] for one in of_kind(everything, "ClusterRole")} == wanted
+    assert {one["metadata"]["name"] for one in of_kind(everything, "ClusterRoleBinding")} == wanted - {
+        "trimtab-view",
+        "trimtab-edit",
+    }
+    policies = of_kind(everything, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    assert {one["metadata"]["name"] for one in policies} == {"trimtab-updater-pods"}
+
+
+@pytest.mark.parametrize("watched", [(), ("watchNamespaces=shop",)], ids=["everywhere", "in one namespace"])
+def test_every_reference_is_to_an_object_of_the_same_installation(watched):
+    objects = manifests(set_values([*EVERYTHING, *watched], namespace="autoscaling"))
+    named = {(one["kind"], one["metadata"]["name"]) for one in objects}
+    for binding in of_kind(objects, "RoleBinding", "ClusterRoleBinding"):
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in named
+    for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
+        assert ("ValidatingAdmissionPolicy", binding["spec"]["policyName"]) in named
+
+
 def test_each_program_has_an_account_of_its_own(default):
     names = {one["metadata"]["name"] for one in of_kind(default, "ServiceAccount")}
     assert names == {"horizontal", "recommender", "updater", "admission", "adapter", "dashboard"}
