@@ -37,6 +37,7 @@ LISTS = {
     "podAnnotations": {"note": 'it\'s: "quoted" {{ and }} odd'},
     "scalable": [{"group": "argoproj.io", "resource": "rollouts"}],
     "featureGates": {"HPAScaleToZero": False},
+    "vertical": {"ignoredNamespaces": ["batch", "lab"], "includeKubeSystem": True},
     "networkPolicy": {"apiServerCidrs": ["10.0.0.1/32", "10.0.0.2/32"], "apiServerPorts": [6443]},
 }
 

@@ -410,6 +410,46 @@ def is_named(one, kind, name):
     return one["kind"] == kind and one["metadata"]["name"] == name
 
 
+def flags_of(objects, program):
+    deployment = next(one for one in of_kind(objects, "Deployment") if one["metadata"]["name"] == program)
+    given = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    return {flag.partition("=")[0]: flag.partition("=")[2] for flag in given}
+
+
+SIZING = ("trimtab-recommender", "trimtab-updater", "trimtab-admission")
+
+
+def test_excluded_namespaces_are_the_same_to_every_program_that_sizes_pods(default):
+    """They could be set by extraArgs only, one program at a time, and the recommender was not told our own namespace."""
+    values = ["vertical.includeKubeSystem=true", "vertical.ignoredNamespaces=batch,lab"]
+    objects = manifests(set_values(values, namespace="autoscaling"))
+    for program in SIZING:
+        given = flags_of(objects, program)
+        assert given["--namespace"] == "autoscaling"
+        assert given["--ignored-vpa-object-namespaces"] == "batch,lab"
+        assert "--include-kube-system" in given
+        assert not {"--include-kube-system", "--ignored-vpa-object-namespaces"} & set(
+            flags_of(default, program)
+        )
+    assert not {"--include-kube-system", "--ignored-vpa-object-namespaces"} & set(
+        flags_of(objects, "trimtab-horizontal")
+    )
+
+
+def test_pods_of_kube_system_may_be_changed_where_it_is_watched():
+    """With watchNamespaces rights are given there only, kube-system included."""
+    values = ["watchNamespaces=kube-system,trimtab", "vertical.includeKubeSystem=true"]
+    found = manifests(set_values([*EVERYTHING, *values]))
+    keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in found]
+    assert len(keys) == len(set(keys)), "the roles that we have there anyway keep their names"
+    bound = {
+        one["roleRef"]["name"]
+        for one in of_kind(found, "RoleBinding")
+        if one["metadata"]["namespace"] == "kube-system" and one["roleRef"]["kind"] == "ClusterRole"
+    }
+    assert set(SIZING) <= bound
+
+
 UNUSED = {
     "trimtab-dashboard": {("get", "horizontalpodautoscalers")},
     "trimtab-adapter": {("get", "configmaps")},

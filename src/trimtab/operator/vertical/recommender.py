@@ -109,6 +109,7 @@ class Recommender:
         self._events = tools.events
         self._metrics = tools.metrics
         self._settings = settings
+        self._unchanged = settings.unchanged_namespaces
         self._recommending = recommending or RecommenderSettings()
         self._aggregation = aggregation
         self._post = post or PostProcessing()
@@ -391,7 +392,7 @@ class Recommender:
     def _unchanging(self, state: VPAState) -> Unusable | None:
         """Return why a VPA that wants to change pods only recommends."""
         namespace = state.vpa.metadata.namespace
-        if state.update_mode == UpdateMode.OFF or namespace not in self._settings.unchanged_namespaces:
+        if state.update_mode == UpdateMode.OFF or namespace not in self._unchanged:
             return None
         return excluded_namespace(state.vpa, self._settings.namespace)
 
