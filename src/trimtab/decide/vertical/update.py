@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trimtab.decide.vertical.actions import Action, Outcome, UpdateEvent, Verdict
+from trimtab.decide.vertical.budget import is_boosted
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, controlling_vpa, new_conflicts
 from trimtab.decide.vertical.controllers import ControllerKey
-from trimtab.decide.vertical.ledger import WAITING, phase_of
 from trimtab.decide.vertical.loop_state import LoopContext, LoopState
 from trimtab.decide.vertical.observation import NamespaceRanges, Observation
 from trimtab.decide.vertical.progress import tell_progress
 from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.resize_request import take_back
+from trimtab.decide.vertical.returns import is_waiting_request
 from trimtab.decide.vertical.unboost import unboost
 from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.vpa_update import Step, VPAUpdate
@@ -100,9 +101,9 @@ def _run(context: LoopContext, loop: LoopState) -> Step:
 
 def _take_back_loose(pod: Pod, loop: LoopState) -> Step:
     """Take back a request of ours that waits on a pod which no VPA controls any more."""
-    note = read_note(pod)
-    if not note.is_asked_of(pod) or phase_of(pod, loop.context.now) not in WAITING:
+    if is_boosted(pod) or not is_waiting_request(pod, loop.context.now):
         return
+    note = read_note(pod)
     namespace, _, name = note.vpa.partition("/")
     asking = VerticalPodAutoscaler(metadata=ObjectMeta(name=name, namespace=namespace))
     yield from take_back(pod, asking, f"VPA {note.vpa} does not control it any more", loop)
