@@ -646,6 +646,7 @@ ANNOTATIONS: tuple[Row, ...] = (
             "trimtab.dev/admitted",
             "trimtab.dev/held-back",
             "trimtab.dev/memory-windows",
+            "trimtab.dev/replacement-refused",
             "trimtab.dev/resize",
             "trimtab.dev/original-resources",
         ),

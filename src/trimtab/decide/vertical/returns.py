@@ -13,6 +13,7 @@ from trimtab.decide.vertical.budget import is_boosted, is_resizing
 from trimtab.decide.vertical.ledger import WAITING, phase_of
 from trimtab.decide.vertical.limits_in_use import as_requested
 from trimtab.decide.vertical.priority import update_priority
+from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
 from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.resize_request import take_back
 from trimtab.model.pod import Pod
@@ -55,8 +56,10 @@ def _waits(pod: Pod, update: "VPAUpdate") -> bool:
 
 
 def is_left_behind(pod: Pod) -> bool:
-    """Return whether the pod has a boost or a waiting request, which end also where no VPA is left."""
-    return is_boosted(pod) or (NOTE_ANNOTATION in pod.metadata.annotations and is_resizing(pod))
+    """Return whether the pod has a boost, a waiting request or a note, which end also where no VPA is left."""
+    if is_boosted(pod) or REFUSAL_ANNOTATION in pod.metadata.annotations:
+        return True
+    return NOTE_ANNOTATION in pod.metadata.annotations and is_resizing(pod)
 
 
 def is_waiting_request(pod: Pod, now: datetime) -> bool:

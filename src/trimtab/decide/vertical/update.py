@@ -6,8 +6,8 @@ is told the outcome by `send`, and returns the result. It does no I/O itself, an
 for the same actions.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.decide.vertical.actions import Action, Outcome, UpdateEvent, Verdict
@@ -43,6 +43,10 @@ class UpdateResult:
     """Creators of which a pod with a role waits until another pod is up again."""
     again_at: datetime | None = None
     """When something is due before the next loop; None if nothing is."""
+    to_evict: frozenset[str] = frozenset()
+    """Pods that should be evicted, by `namespace/name`, whether they could be or not."""
+    inadmissible: Mapping[str, str] = field(default_factory=dict)
+    """Pods that stay because their replacement would break a rule of the API server, and which rule."""
 
 
 UpdateLoop = Generator[Action, Outcome, UpdateResult]
@@ -70,6 +74,8 @@ def update_loop(
         tuple(loop.verdicts.values()),
         frozenset(loop.short_of_budget),
         loop.again_at,
+        frozenset(loop.to_evict),
+        loop.inadmissible,
     )
 
 

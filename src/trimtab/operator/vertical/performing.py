@@ -16,7 +16,7 @@ from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.actions import Action, Evict, Outcome, Resize
 from trimtab.model.pod import Pod
-from trimtab.operator.vertical.replacement import Obstacle, ReplacementCheck
+from trimtab.operator.vertical.replacement import REFUSED, Obstacle, ReplacementCheck
 
 log = logging.getLogger(__name__)
 _NODE_CAPACITY = "NodeCapacity"
@@ -78,6 +78,8 @@ class Performer:
     """Why admission was not proved to work, if an eviction had to wait for that."""
     obstacles: list[tuple[Evict, Obstacle]] = field(default_factory=list)
     """Evictions that were not asked for, and why their pods would not come back."""
+    replacements: dict[str, str] = field(default_factory=dict)
+    """What the server said to each replacement that it was asked about, by pod; empty if it admits it."""
     lost: dict[str, datetime] = field(default_factory=dict)
     """When no answer came to a write that was sent, by pod uid."""
     _is_asked: bool = False
@@ -127,6 +129,8 @@ class Performer:
         found = await self.replacement.obstacle(action.pod, action.vpa)
         if found is not None:
             self.obstacles.append((action, found))
+        is_refused = found is not None and found.reason == REFUSED
+        self.replacements[action.pod.metadata.key] = found.message if found and is_refused else ""
         return found
 
     async def _resize(self, action: Resize) -> tuple[Outcome, str]:

@@ -30,6 +30,7 @@ from trimtab.decide.vertical.loop_state import BACKING_OFF
 from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost, next_read
 from trimtab.decide.vertical.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
+from trimtab.decide.vertical.refusals import refusal_notes
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model.pod import Pod
 from trimtab.model.selector import LabelSelector, Selector, SelectorError
@@ -38,6 +39,7 @@ from trimtab.operator.vertical.brake_settings import BrakeFlags
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.performing import Performer, Proof, RateLimit, read_live
 from trimtab.operator.vertical.references import pod_reference, vpa_reference
+from trimtab.operator.vertical.refusal_notes import write_refusal_notes
 from trimtab.operator.vertical.replacement import Obstacle, ReplacementCheck
 from trimtab.operator.vertical.settings import VerticalSettings
 from trimtab.operator.vertical.telemetry import StepTimer, UpdaterMetrics
@@ -221,6 +223,8 @@ class Updater:
         )
         found = await _carry_out(loop, performer, timer)
         self._take(found, performer)
+        if self._view.compat.sizes_are_admissible and not self._client.is_dry_run:
+            await self._note_refusals(found, performer)
         timer.step("EvictPods")
         timer.total()
         return found.record
@@ -262,6 +266,14 @@ class Updater:
         self._verdicts = {**self._verdicts, **self._kept}
         sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
         count_loop(self._metrics, sizes, performer.done, self._mode)
+
+    async def _note_refusals(self, found: RecordedResult, performer: Performer) -> None:
+        """Leave on pods why they stay, for the recommender, which writes the conditions of VPAs."""
+        check = performer.replacement
+        to_evict = found.result.to_evict if check is not None and check.creates else frozenset()
+        asked = {**found.result.inadmissible, **performer.replacements}
+        notes = refusal_notes(found.record.observation.pods, asked, to_evict)
+        await write_refusal_notes(self._client, notes)
 
     def _keep(self, action: Evict, obstacle: Obstacle) -> None:
         """Say on the VPA, and in the pod's verdict, why a pod is not evicted."""
