@@ -183,6 +183,26 @@ VERTICAL = {
         "Evicted pods came back unchanged; evictions pause.",
         "Is another webhook undoing the change?",
     ),
+    "NoNodeFits": Reason(
+        "condition NoNodeFits; " + _WARNING,
+        "No node could hold a pod of the recommended size, or has room for the replacement of a pod, which stays.",
+        "The message names the largest size that would fit; see --cap-to-largest-node and --node-fit.",
+    ),
+    "ReplacementRefused": Reason(
+        "condition ReplacementRefused; " + _WARNING,
+        "Pods stay as they are, because the API server would not admit their replacements.",
+        "The message names the policy, quota or LimitRange. The condition goes when a replacement is admitted.",
+    ),
+    "ReplacementUnchanged": Reason(
+        _WARNING,
+        "A pod stays, because its replacement would have the size that it has.",
+        "Does the webhook answer for this namespace, or does another one undo the change?",
+    ),
+    "FreeRoomUnknown": Reason(
+        _WARNING,
+        "A pod stays, because its replacement requests more and the pods of other namespaces are not watched.",
+        "Set --node-fit=allocatable if there is room.",
+    ),
     "EvictedPod": Reason(_NORMAL, "A pod of the VPA was evicted to get its new size."),
     "EvictedByVPA": Reason(_NORMAL, "The same, on the pod."),
     "InPlaceResizeRequested": Reason(_NORMAL, "A resize of the pod was requested, or taken back."),

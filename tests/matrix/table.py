@@ -427,9 +427,10 @@ FLAGS: tuple[Row, ...] = (
     ),
     Row(
         ("--include-kube-system", "--namespace"),
-        "updater admission roles",
-        "the recommender recommends there, too, and says that nothing is changed",
+        "recommender updater admission roles",
+        "it is about VPAs and their pods only",
         {
+            "recommender": f"{EXCLUDED}::test_in_our_own_namespace_a_vpa_recommends_says_that_it_changes_nothing_and_evicts_nobody",
             "updater": f"{NAMESPACES}::test_updater_and_admission_leave_the_same_namespaces_alone",
             "admission": f"{NAMESPACES}::test_updater_and_admission_leave_the_same_namespaces_alone",
             "explain": f"{SIZES}::test_a_pod_of_an_ignored_namespace_is_left_alone",
@@ -655,6 +656,7 @@ ANNOTATIONS: tuple[Row, ...] = (
             "trimtab.dev/admitted",
             "trimtab.dev/held-back",
             "trimtab.dev/memory-windows",
+            "trimtab.dev/replacement-refused",
             "trimtab.dev/resize",
             "trimtab.dev/original-resources",
         ),
@@ -704,6 +706,14 @@ VALUES: dict[str, tuple[str, str]] = {
     "horizontal.shards": ("horizontal", _SAME),
     "horizontal.customMetrics": ("horizontal dashboard", _SAME),
     "horizontal.externalMetrics": ("horizontal dashboard", _SAME),
+    "vertical.includeKubeSystem": (
+        "recommender updater admission",
+        "the dashboard follows the settings on the operator's Lease",
+    ),
+    "vertical.ignoredNamespaces": (
+        "recommender updater admission",
+        "the dashboard follows the settings on the operator's Lease",
+    ),
     "vertical.recommender.shards": ("recommender", _SAME),
     "vertical.recommender.name": ("recommender", _SAME),
     "vertical.updater.minReplicas": ("updater", "the dashboard follows the settings on the operator's Lease"),

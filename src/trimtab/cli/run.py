@@ -17,6 +17,7 @@ from trimtab.operator import garbage
 from trimtab.operator.flags import Flag
 from trimtab.operator.setting_bounds import refuse_absurd_values
 from trimtab.operator.settings import Settings, declared, with_values
+from trimtab.operator.vertical.webhook_tls import refuse_unusable_tls
 
 if TYPE_CHECKING:
     from trimtab.clock import Clock
@@ -159,7 +160,11 @@ def _run(**values: Any) -> None:
 
 
 def run_settings(settings: Settings) -> None:
-    """Run an operator until stopped; raise CommandError if its port cannot be used."""
+    """Run an operator until stopped; raise CommandError if its webhook or its port cannot be served."""
+    try:
+        refuse_unusable_tls(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     try:
         start(settings)
     except OSError as error:

@@ -7,6 +7,7 @@ from trimtab.install.names import (
     ENABLED,
     STATUS_LEASE_NAMESPACE,
     UPDATER,
+    installed,
     ours,
     selector,
     thing,
@@ -36,46 +37,46 @@ def roles() -> list[Tree]:
 
 
 def _roles_of(component: str, rights: Rights) -> Iterator[Tree]:
-    name = f"trimtab-{component}"
+    name = installed(component)
     yield _cluster_role(name, rights.namespaces)
-    yield If(_EVERYWHERE, _cluster_binding(name, name, component))
-    yield Each("watchNamespaces", _binding(name, "ClusterRole", component, Item()))
+    yield If(_EVERYWHERE, _cluster_binding(name, component))
+    # Not the name of the ClusterRole: one that is bound in our own namespace must not meet our own Role's binding.
+    bound = installed(f"{component}-in-namespace")
+    yield Each("watchNamespaces", _binding(bound, "ClusterRole", name, component, Item()))
     if rights.cluster:
-        whole = f"{name}-cluster"
+        whole = installed(f"{component}-cluster")
         yield _cluster_role(whole, rights.cluster)
-        yield _cluster_binding(whole, whole, component)
-    places = (
-        (name, NAMESPACE, rights.home),
+        yield _cluster_binding(whole, component)
+    places: tuple[tuple[Tree, Tree, tuple[Tree, ...]], ...] = (
+        (f"trimtab-{component}", NAMESPACE, rights.home),
         (name, "kube-system", rights.system),
-        (f"{name}-status", STATUS_LEASE_NAMESPACE, rights.status),
+        (installed(f"{component}-status"), STATUS_LEASE_NAMESPACE, rights.status),
     )
     for role_name, where, rules in places:
         if rules:
             role = ours(f"{_RBAC}/v1", "Role", role_name, component, namespace=where, rules=list(rules))
-            for tree in (role, _binding(role_name, "Role", component, where)):
+            for tree in (role, _binding(role_name, "Role", role_name, component, where)):
                 # A role whose only rule is conditional goes with it: an empty role is a question to every reader.
                 yield If(rules[0].condition, tree) if len(rules) == 1 and isinstance(rules[0], If) else tree
 
 
-def _cluster_role(name: str, rules: tuple[Tree, ...]) -> Tree:
+def _cluster_role(name: Tree, rules: tuple[Tree, ...]) -> Tree:
     return thing(f"{_RBAC}/v1", "ClusterRole", name, rules=list(rules))
 
 
-def _cluster_binding(name: str, role: str, component: str) -> Tree:
-    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}
+def _cluster_binding(name: Tree, component: str) -> Tree:
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
     return thing(f"{_RBAC}/v1", "ClusterRoleBinding", name, roleRef=reference, subjects=[_subject(component)])
 
 
-def _binding(name: str, kind: str, component: str, namespace: Tree) -> Tree:
-    # A ClusterRole bound in our own namespace must not meet the name of our own Role's binding.
-    bound = f"{name}-in-namespace" if kind == "ClusterRole" else name
+def _binding(name: Tree, kind: str, role: Tree, component: str, namespace: Tree) -> Tree:
     return ours(
         f"{_RBAC}/v1",
         "RoleBinding",
-        bound,
+        name,
         component,
         namespace=namespace,
-        roleRef={"apiGroup": _RBAC, "kind": kind, "name": name},
+        roleRef={"apiGroup": _RBAC, "kind": kind, "name": role},
         subjects=[_subject(component)],
     )
 
@@ -87,8 +88,8 @@ def _subject(component: str) -> Tree:
 def _roles_of_people() -> list[Tree]:
     found = []
     for name, rules, joins in (
-        ("trimtab-view", PEOPLE_READ, ("view", "edit", "admin")),
-        ("trimtab-edit", PEOPLE_WRITE, ("edit", "admin")),
+        (installed("view"), PEOPLE_READ, ("view", "edit", "admin")),
+        (installed("edit"), PEOPLE_WRITE, ("edit", "admin")),
     ):
         role = _cluster_role(name, rules)
         role["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{join}": "true" for join in joins}
@@ -118,7 +119,7 @@ def policies() -> list[Tree]:
     RBAC knows verbs and resources, not fields: `patch pods` alone would allow another image, and `create pods`, which
     dry runs need, any pod at all.
     """
-    name = "trimtab-updater-pods"
+    name = installed("updater-pods")
     registration = "admissionregistration.k8s.io/v1"
     account = Text("request.userInfo.username == 'system:serviceaccount:", NAMESPACE, f":{UPDATER}'")
     pods = {

@@ -53,6 +53,11 @@ def selector(component: str) -> dict[str, str]:
     return {**_APP, "app.kubernetes.io/component": component}
 
 
+def installed(name: str) -> Text:
+    """Return the name of an object outside of our namespace: two installations must not share one (decision 0186)."""
+    return Text(NAMESPACE, f"-{name}")
+
+
 def thing(api_version: str, kind: str, name: Tree, **rest: Tree) -> dict[str, Any]:
     """Return an object of the whole cluster."""
     return {
@@ -64,7 +69,7 @@ def thing(api_version: str, kind: str, name: Tree, **rest: Tree) -> dict[str, An
 
 
 def ours(
-    api_version: str, kind: str, name: str, component: str = "", *, namespace: Tree = NAMESPACE, **rest: Tree
+    api_version: str, kind: str, name: Tree, component: str = "", *, namespace: Tree = NAMESPACE, **rest: Tree
 ) -> dict[str, Any]:
     """Return an object of our namespace, or of another."""
     labels = selector(component) if component else dict(_APP)

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import yaml
 
-from trimtab.install.names import ours, thing
+from trimtab.install.names import installed, ours, thing
 from trimtab.install.tree import If, Tree, Val
 from trimtab.model.vpa.types import UpdateMode
 
 Json = dict[str, Any]
 
-NAME: Final = "trimtab-kube-state-metrics"
+NAME: Final = installed("kube-state-metrics")
 CONFIG_KEY: Final = "config.yaml"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _HPA: Final = "horizontalpodautoscaler"

@@ -138,6 +138,17 @@ SETTINGS: tuple[Setting, ...] = (
     *_extras("horizontal", "the horizontal autoscaler"),
     Setting("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
     Setting(
+        "vertical.includeKubeSystem",
+        False,
+        "Let VPAs in kube-system change pods; without it they recommend only. With `watchNamespaces` name kube-system there, "
+        "too. On with `compat`.",
+    ),
+    Setting(
+        "vertical.ignoredNamespaces",
+        [],
+        "Namespaces whose VPAs and pods recommender, updater and admission leave alone.",
+    ),
+    Setting(
         "vertical.recommender.shards",
         0,
         "Share the VPAs out among the copies of the recommender, 2 to 16 shards; set `replicas`, too. 0: one works.",

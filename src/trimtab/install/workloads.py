@@ -54,6 +54,17 @@ def _runs(components: str, *more: Tree) -> tuple[Tree, ...]:
 _LEADS: Final = Text("--leader-elect-resource-namespace=", NAMESPACE)
 
 
+_SIZES_PODS: Final = (
+    Text("--namespace=", NAMESPACE),
+    If(Val("vertical.includeKubeSystem"), "--include-kube-system"),
+    If(
+        Val("vertical.ignoredNamespaces"),
+        Text("--ignored-vpa-object-namespaces=", Joined("vertical.ignoredNamespaces")),
+    ),
+)
+"""Where no pod is changed; the same list for recommender, updater and admission (decision 0181)."""
+
+
 def _webhook_files() -> tuple[Tree, ...]:
     files = {"tls-cert-file": "tls.crt", "tls-private-key-file": "tls.key", "client-ca-file": "ca.crt"}
     return tuple(
@@ -93,6 +104,7 @@ PROGRAMS: Final = (
         _runs(
             "recommender",
             _LEADS,
+            *_SIZES_PODS,
             If(
                 Val("vertical.recommender.name"),
                 Text("--recommender-name=", Val("vertical.recommender.name")),
@@ -106,7 +118,7 @@ PROGRAMS: Final = (
         _runs(
             "updater,roles",
             _LEADS,
-            Text("--namespace=", NAMESPACE),
+            *_SIZES_PODS,
             Text("--min-replicas=", Val("vertical.updater.minReplicas")),
             Text("--max-evictions-per-minute=", Val("vertical.updater.maxEvictionsPerMinute")),
             If(_CHECK, Text("--admission-check=", _CHECK)),
@@ -122,7 +134,7 @@ PROGRAMS: Final = (
         _runs(
             "admission",
             "--no-leader-elect",
-            Text("--namespace=", NAMESPACE),
+            *_SIZES_PODS,
             f"--webhook-service={names.WEBHOOK_SERVICE}",
             "--webhook-address=::",
             f"--webhook-port={names.WEBHOOK_PORT}",

@@ -37,6 +37,7 @@ LISTS = {
     "podAnnotations": {"note": 'it\'s: "quoted" {{ and }} odd'},
     "scalable": [{"group": "argoproj.io", "resource": "rollouts"}],
     "featureGates": {"HPAScaleToZero": False},
+    "vertical": {"ignoredNamespaces": ["batch", "lab"], "includeKubeSystem": True},
     "networkPolicy": {"apiServerCidrs": ["10.0.0.1/32", "10.0.0.2/32"], "apiServerPorts": [6443]},
 }
 
@@ -90,3 +91,16 @@ def test_an_adapter_that_cannot_be_verified_is_refused():
     done = helm(*TEMPLATE, "--set", "adapter.enabled=true")
     assert done.returncode == 1
     assert "adapter.enabled needs adapter.caBundle" in done.stderr
+
+
+def test_two_releases_share_no_object_of_the_cluster():
+    """The second release could not be installed: helm refuses objects that belong to another one."""
+    of_cluster = []
+    for release in ("one", "two"):
+        done = helm("template", release, str(CHART), "-n", release, "--kube-version=1.36.0")
+        assert done.returncode == 0, done.stderr
+        objects = [one for one in yaml.safe_load_all(done.stdout) if one]
+        foreign = [key(one) for one in objects if one["metadata"].get("namespace") != release]
+        of_cluster.append({one for one in foreign if one[0] != "CustomResourceDefinition"})
+    assert all(of_cluster)
+    assert of_cluster[0] & of_cluster[1] == set()

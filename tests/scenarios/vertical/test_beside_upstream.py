@@ -27,9 +27,11 @@ from trimtab.lab.certificates import make_certificate
 from trimtab.lab.metrics_server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
+from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.certificates import KeyPair
 from trimtab.operator.vertical.admission.serving import TlsServer
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.webhook_tls import tls_context
 
 WORKLOADS, STEPS = 200, 3
 SERVICE = "vpa-comparison-metrics"
@@ -150,7 +152,7 @@ def test_200_vpas_get_the_same_targets_and_each_reads_the_others_checkpoints(rea
         await fill(stage)
         usage = Usage(stage.namespace, stage.clock.now() - timedelta(minutes=STEPS))
         certificate = make_certificate(["localhost", "127.0.0.1"], stage.clock.now())
-        server = TlsServer(usage, "127.0.0.1", 0)  # type: ignore[arg-type]
+        server = TlsServer(usage, "127.0.0.1", 0, tls_context(Settings()))  # type: ignore[arg-type]
         server.use(KeyPair(certificate.certificate_pem, certificate.key_pem))
         async with server:
             await register(stage, server.port)

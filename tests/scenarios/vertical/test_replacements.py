@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import (
     FOLLOWER,
@@ -80,6 +81,153 @@ def test_rv_h2_a_pod_whose_template_is_refused_by_now_is_not_evicted(play):
             assert FOLLOWER_TARGET in [await stage.memory(f"db-{place}") for place in range(3)]
 
     play(scenario)
+
+
+async def refusal(stage: Stage) -> dict[str, str]:
+    """Return the condition ReplacementRefused of the VPA."""
+    conditions = (await stage.read_vpa("base")).get("status", {}).get("conditions", [])
+    return next((one for one in conditions if one["type"] == "ReplacementRefused"), {})
+
+
+async def annotated(stage: Stage) -> list[str]:
+    """Return the pods that say that their replacement was refused."""
+    pods = (await stage.client.list(PODS, Selection(stage.namespace))).items
+    return sorted(pod.name for pod in pods if "trimtab.dev/replacement-refused" in pod.metadata.annotations)
+
+
+async def _bounds_forbid(stage: Stage, actor: Actor) -> None:
+    await stage.client.create(LIMIT_RANGES, bounds(max={"memory": "20Mi"}), stage.namespace)
+
+
+async def _bounds_allow(stage: Stage, actor: Actor) -> None:
+    await stage.client.delete(LIMIT_RANGES, "bounds", stage.namespace)
+
+
+async def _policy_forbids(stage: Stage, actor: Actor) -> None:
+    """Refuse new pods, as a policy of others does that no rule of ours knows."""
+    path = f"/namespaces/{stage.namespace}/pods"
+    actor.line.answer = lambda request: (
+        status(403, "Forbidden") if request.method == "POST" and request.path.endswith(path) else None
+    )
+
+
+async def _policy_allows(stage: Stage, actor: Actor) -> None:
+    actor.line.answer = lambda _: None
+
+
+async def _mode_is_initial(stage: Stage, actor: Actor) -> None:
+    body = {"spec": {"updatePolicy": {"updateMode": "Initial"}}}
+    await stage.client.patch(VPAS, "base", stage.namespace, body)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "words"),
+    [
+        pytest.param(
+            _bounds_forbid, _bounds_allow, "maximum memory usage per Pod is 20Mi", id="a LimitRange"
+        ),
+        pytest.param(_policy_forbids, _policy_allows, "403", id="a policy"),
+        pytest.param(_policy_forbids, _mode_is_initial, "403", id="a policy, until nothing is evicted"),
+    ],
+)
+def test_a_vpa_whose_pods_stay_says_why_until_the_cause_is_gone(play, begin, end, words):
+    """Only an event told it, which is gone after an hour."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            assert await refusal(stage) == {}
+            await begin(stage, actor)
+            await stage.caught_up(actor)
+            await stage.update(actor, 2)
+            await stage.recommend(actor)
+            told = await refusal(stage)
+            assert (told["status"], told["reason"]) == ("True", "ReplacementRefused")
+            assert "the replacement of pod db-0 would be refused" in told["message"]
+            assert words in told["message"]
+            assert "the same goes for db-1, db-2" in told["message"]
+            lines = await explained(stage, actor)
+            assert [line for line in lines if "ReplacementRefused: " in line and words in line]
+            await stage.caught_up(actor)
+            page = await vertical_of(actor.site.view).page(f"vpa/{stage.namespace}/base")
+            assert page is not None
+            assert (page.row.state, page.row.summary) == ("problem", told["message"])
+            assert "ReplacementRefused" in [one.type for one in page.conditions]
+            await stage.update(actor)
+            await stage.recommend(actor)
+            assert await refusal(stage) == told, "nothing changed"
+            await end(stage, actor)
+            await stage.update(actor, 3)
+            await stage.recommend(actor)
+            assert await refusal(stage) == {}
+            assert await annotated(stage) == []
+
+    play(scenario)
+
+
+async def explained(stage: Stage, actor: Actor) -> list[str]:
+    """Return what `explain vpa` prints."""
+    explainer = Explainer(
+        stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=actor.site.settings
+    )
+    try:
+        return list((await explainer.vpa("base")).lines)
+    finally:
+        await explainer.close()
+
+
+def test_the_reason_survives_a_restart_of_the_updater(play_lab):
+    """A fresh updater evicts nothing for a minute, and does not know what was refused."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            await _policy_forbids(stage, actor)
+            await stage.update(actor, 2)
+            before = await annotated(stage)
+            assert before == ["db-0", "db-1", "db-2"]
+        async with stage.running(**PROVED) as fresh:
+            await stage.caught_up(fresh)
+            await stage.update(fresh, after=1)
+            assert await annotated(stage) == before
+
+    play_lab(scenario)
+
+
+def test_the_reason_goes_with_the_last_vpa(play_lab):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            await _policy_forbids(stage, actor)
+            await stage.update(actor, 2)
+            assert await annotated(stage)
+            await stage.client.delete(VPAS, "base", stage.namespace)
+            await stage.update(actor)
+            assert await annotated(stage) == []
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"compat": "vpa-1.8"}, {"dry_run": True}], ids=["as upstream", "in a dry run"]
+)
+def test_no_such_condition_is_written(play_lab, settings):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(**PROVED) as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            await stage.client.create(LIMIT_RANGES, bounds(max={"memory": "20Mi"}), stage.namespace)
+        async with stage.running(**PROVED, **settings) as actor:
+            await stage.caught_up(actor)
+            await stage.update(actor, 2)
+            assert await annotated(stage) == []
+            note = {"metadata": {"annotations": {"trimtab.dev/replacement-refused": "as it was"}}}
+            (one, *_) = (await stage.client.list(PODS, Selection(stage.namespace))).items
+            await stage.client.patch(PODS, one.name, stage.namespace, note)
+            await stage.caught_up(actor)
+            await stage.recommend(actor)
+            assert await refusal(stage) == {}
+
+    play_lab(scenario)
 
 
 @pytest.mark.real

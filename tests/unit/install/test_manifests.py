@@ -75,6 +75,53 @@ def test_no_object_is_there_twice(everything):
     assert len(keys) == len(set(keys))
 
 
+def shared_names(*installations):
+    """Return what two installations both have outside of their own namespaces."""
+    first, second = (
+        {
+            (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+            for one in installation
+            if one["kind"] not in {"CustomResourceDefinition", "APIService"}
+        }
+        for installation in installations
+    )
+    return first & second
+
+
+@pytest.mark.parametrize("values", [(), EVERYTHING, (*EVERYTHING, "watchNamespaces=shop,search")])
+def test_two_installations_share_no_object(values):
+    """The second one took over the cluster roles and bindings of the first, whose programs then had no rights.
+
+    Definitions are of the whole cluster, and the name of an APIService is that of its group: only one server can hold it.
+    """
+    ours, theirs = (manifests(set_values(values, namespace=name)) for name in ("trimtab", "autoscaling"))
+    assert shared_names(ours, theirs) == set()
+
+
+def test_an_installation_in_namespace_trimtab_keeps_its_names(everything):
+    """A binding's role cannot be changed, so that a new name would be a new object beside the old one."""
+    programs = ("horizontal", "recommender", "updater", "admission", "adapter", "dashboard")
+    wanted = {f"trimtab-{name}" for name in (*programs, "view", "edit", "kube-state-metrics")}
+    wanted |= {f"trimtab-{name}-cluster" for name in programs if name != "horizontal"}
+    assert {one["metadata"]["name"] for one in of_kind(everything, "ClusterRole")} == wanted
+    assert {one["metadata"]["name"] for one in of_kind(everything, "ClusterRoleBinding")} == wanted - {
+        "trimtab-view",
+        "trimtab-edit",
+    }
+    policies = of_kind(everything, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    assert {one["metadata"]["name"] for one in policies} == {"trimtab-updater-pods"}
+
+
+@pytest.mark.parametrize("watched", [(), ("watchNamespaces=shop",)], ids=["everywhere", "in one namespace"])
+def test_every_reference_is_to_an_object_of_the_same_installation(watched):
+    objects = manifests(set_values([*EVERYTHING, *watched], namespace="autoscaling"))
+    named = {(one["kind"], one["metadata"]["name"]) for one in objects}
+    for binding in of_kind(objects, "RoleBinding", "ClusterRoleBinding"):
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in named
+    for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
+        assert ("ValidatingAdmissionPolicy", binding["spec"]["policyName"]) in named
+
+
 def test_each_program_has_an_account_of_its_own(default):
     names = {one["metadata"]["name"] for one in of_kind(default, "ServiceAccount")}
     assert names == {"horizontal", "recommender", "updater", "admission", "adapter", "dashboard"}
@@ -368,6 +415,46 @@ def test_everybody_may_read_the_leases_with_the_settings_and_nothing_else(everyt
 
 def is_named(one, kind, name):
     return one["kind"] == kind and one["metadata"]["name"] == name
+
+
+def flags_of(objects, program):
+    deployment = next(one for one in of_kind(objects, "Deployment") if one["metadata"]["name"] == program)
+    given = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    return {flag.partition("=")[0]: flag.partition("=")[2] for flag in given}
+
+
+SIZING = ("trimtab-recommender", "trimtab-updater", "trimtab-admission")
+
+
+def test_excluded_namespaces_are_the_same_to_every_program_that_sizes_pods(default):
+    """They could be set by extraArgs only, one program at a time, and the recommender was not told our own namespace."""
+    values = ["vertical.includeKubeSystem=true", "vertical.ignoredNamespaces=batch,lab"]
+    objects = manifests(set_values(values, namespace="autoscaling"))
+    for program in SIZING:
+        given = flags_of(objects, program)
+        assert given["--namespace"] == "autoscaling"
+        assert given["--ignored-vpa-object-namespaces"] == "batch,lab"
+        assert "--include-kube-system" in given
+        assert not {"--include-kube-system", "--ignored-vpa-object-namespaces"} & set(
+            flags_of(default, program)
+        )
+    assert not {"--include-kube-system", "--ignored-vpa-object-namespaces"} & set(
+        flags_of(objects, "trimtab-horizontal")
+    )
+
+
+def test_pods_of_kube_system_may_be_changed_where_it_is_watched():
+    """With watchNamespaces rights are given there only, kube-system included."""
+    values = ["watchNamespaces=kube-system,trimtab", "vertical.includeKubeSystem=true"]
+    found = manifests(set_values([*EVERYTHING, *values]))
+    keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in found]
+    assert len(keys) == len(set(keys)), "the roles that we have there anyway keep their names"
+    bound = {
+        one["roleRef"]["name"]
+        for one in of_kind(found, "RoleBinding")
+        if one["metadata"]["namespace"] == "kube-system" and one["roleRef"]["kind"] == "ClusterRole"
+    }
+    assert set(SIZING) <= bound
 
 
 UNUSED = {

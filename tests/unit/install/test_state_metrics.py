@@ -5,9 +5,10 @@ import yaml
 
 from tools.chart import STATE_METRICS
 from trimtab.install import manifests, set_values
-from trimtab.install.state_metrics import CONFIG_KEY, NAME, config, config_text
+from trimtab.install.state_metrics import CONFIG_KEY, config, config_text
 from trimtab.model.crds import all_crds
 
+NAME = "trimtab-kube-state-metrics"
 RESOURCES = config()["spec"]["resources"]
 SCHEMAS = {
     crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -47,6 +47,10 @@ class Requested(Wire):
     """How far the resize was when an event last said so."""
     is_seen: bool = False
     """Whether the pod was seen with what was requested."""
+    lost_at: datetime | None = None
+    """When its answer was lost; absent as soon as the pod shows that it was carried out."""
+    is_read: bool = False
+    """Whether the pod was read since, and did not show it yet."""
 
 
 def is_ready(pod: Pod) -> bool:
@@ -153,5 +157,6 @@ def still_open(
         is_seen = requested.kind is not Kind.EVICTION and has_resources(pod, requested.resources)
         if not is_seen and (requested.is_seen or now - requested.at >= IN_PROGRESS_TIMEOUT):
             continue  # another writer changed the pod since, or the request came to nothing
-        found[uid] = msgspec.structs.replace(requested, is_seen=is_seen)
+        lost_at = None if is_seen else requested.lost_at
+        found[uid] = msgspec.structs.replace(requested, is_seen=is_seen, lost_at=lost_at)
     return found

@@ -77,6 +77,10 @@ class LoopState:
         """Pods that are up and undisturbed, so that changing them costs budget."""
         self.short_of_budget: set[ControllerKey] = set()
         """Creators whose pods with a role wait for the budget."""
+        self.to_evict: set[str] = set()
+        """Pods that should be evicted, whether they can be now or not."""
+        self.inadmissible: dict[str, str] = {}
+        """Pods whose replacement would break a rule of the API server that is known here, and which."""
         self.again_at: datetime | None = None
         self.infeasible = {uid: found for uid, found in before.infeasible.items() if uid in uids}
         self.brake = still_relevant(before.brake, uids, creators, context.now)

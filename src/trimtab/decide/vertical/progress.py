@@ -50,7 +50,10 @@ def _tell(pod: Pod, requested: Requested, state: LoopState) -> None:
         return
     if phase in WAITING and requested.told != phase:
         reason = DEFERRED_REASON if phase is Resizing.DEFERRED else REFUSED_REASON
-        state.tell(
-            POD, key, reason, f"The resize that VPA {requested.vpa} requested waits: {kubelet_message(pod)}"
+        what = (
+            f"The resize that VPA {requested.vpa} requested"
+            if requested.vpa
+            else "The end of its startup boost"
         )
+        state.tell(POD, key, reason, f"{what} waits: {kubelet_message(pod)}")
     state.requested[uid] = msgspec.structs.replace(requested, told=phase.value if phase in WAITING else "")

@@ -20,7 +20,7 @@ from trimtab.decide.vertical.recommend import (
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model.resources import ResourceList
-from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
+from trimtab.model.vpa.types import VerticalPodAutoscalerStatus, VPAConditionType
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,6 @@ def _finish(
             None,
         )
     vpa.recommend(recommendation, now_ns)
-    vpa.set_no_node_fits(unplaceable.message if unplaceable else "", now_ns)
+    vpa.set_obstacle(VPAConditionType.NO_NODE_FITS, unplaceable.message if unplaceable else "", now_ns)
     status = vpa.status()
     return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, cuts)

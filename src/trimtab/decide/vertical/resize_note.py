@@ -31,6 +31,8 @@ class ResizeNote(Wire):
     """How often in a row the kubelet refused to lower a memory limit."""
     refused_at: datetime | None = None
     """When it refused last; absent while a lower limit is requested again."""
+    ends_boost: bool = False
+    """Whether it ends a startup boost. Taking it back would give the boost for good, since its note is gone by then."""
 
     def is_asked_of(self, pod: Pod) -> bool:
         """Return whether the pod's spec is what was requested; another writer may have changed it since."""

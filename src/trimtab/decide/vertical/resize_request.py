@@ -34,17 +34,24 @@ class Wish:
     refusals: int = 0
     is_refused: bool = False
     """Whether the kubelet has just refused to lower a memory limit."""
+    ends_boost: bool = False
+
+    @property
+    def asker(self) -> str:
+        """Return the `namespace/name` of the VPA that asks; empty if that is none."""
+        return self.vpa.key if self.vpa.metadata.name else ""
 
 
 def request_resize(wish: Wish, state: LoopState) -> Asking:
     """Request one resize, with a note on the pod, and say so; returns the outcome."""
     now, pod, plan = state.context.now, wish.pod, wish.plan
     note = ResizeNote(
-        vpa=wish.vpa.key,
+        vpa=wish.asker,
         at=_noted_at(pod, now),
         resources=plan.resources,
         refusals=wish.refusals,
         refused_at=now if wish.is_refused else None,
+        ends_boost=wish.ends_boost,
     )
     noted = replace(plan, originals={**plan.originals, NOTE_ANNOTATION: wire.encode(note).decode()})
     outcome = yield Resize(pod, wish.vpa, noted, wish.reason)
@@ -85,4 +92,4 @@ def take_back(
 
 def requested_by(wish: Wish, state: LoopState) -> Requested:
     """Return what the next loops must know of a request."""
-    return Requested(kind=wish.kind, at=state.context.now, vpa=wish.vpa.key, resources=wish.plan.resources)
+    return Requested(kind=wish.kind, at=state.context.now, vpa=wish.asker, resources=wish.plan.resources)

@@ -5,14 +5,16 @@ could still carry it out at any moment.
 """
 
 from collections.abc import Generator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from trimtab.decide.vertical.actions import Action, Outcome
-from trimtab.decide.vertical.budget import is_boosted
+from trimtab.decide.vertical.budget import is_boosted, is_resizing
 from trimtab.decide.vertical.ledger import WAITING, phase_of
 from trimtab.decide.vertical.limits_in_use import as_requested
 from trimtab.decide.vertical.priority import update_priority
-from trimtab.decide.vertical.resize_note import read_note
+from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
+from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.resize_request import take_back
 from trimtab.model.pod import Pod
 
@@ -50,4 +52,17 @@ def take_back_unwanted(update: "VPAUpdate") -> Generator[Action, Outcome, frozen
 def _waits(pod: Pod, update: "VPAUpdate") -> bool:
     if not update.context.compat.disruptions_last_until_ready or is_boosted(pod):
         return False
-    return read_note(pod).is_asked_of(pod) and phase_of(pod, update.context.now) in WAITING
+    return is_waiting_request(pod, update.context.now)
+
+
+def is_left_behind(pod: Pod) -> bool:
+    """Return whether the pod has a boost, a waiting request or a note, which end also where no VPA is left."""
+    if is_boosted(pod) or REFUSAL_ANNOTATION in pod.metadata.annotations:
+        return True
+    return NOTE_ANNOTATION in pod.metadata.annotations and is_resizing(pod)
+
+
+def is_waiting_request(pod: Pod, now: datetime) -> bool:
+    """Return whether a request of ours waits on the pod, other than the end of a boost."""
+    note = read_note(pod)
+    return not note.ends_boost and note.is_asked_of(pod) and phase_of(pod, now) in WAITING

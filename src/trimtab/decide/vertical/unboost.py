@@ -3,16 +3,19 @@
 A boosted pod is left out of all other updates: its requests are outside of the recommended range on purpose, and its
 replacement would be boosted again. So its boost ends here, whatever the VPA's mode is: its CPU goes to what is recommended,
 or back to what it was without a recommendation and in mode Off. Nothing else of the pod changes.
+
+A boost whose VPA is gone, or does not match the pod any more, ends as soon as the pod is Ready. Upstream leaves it for good.
 """
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Final
 
 from trimtab.decide.vertical.actions import Action, Outcome, Resize
 from trimtab.decide.vertical.boost import BoostError, expired_boosts, next_end, resources_before_boost
 from trimtab.decide.vertical.budget import is_boosted, is_resizing
-from trimtab.decide.vertical.control import Claim, boosting_vpa
-from trimtab.decide.vertical.controllers import creator_of
+from trimtab.decide.vertical.control import Claim, VPAIndex, boosting_vpa
+from trimtab.decide.vertical.controllers import Owners, creator_of, owner_of, topmost_controller
 from trimtab.decide.vertical.currency import is_recommendation_current
 from trimtab.decide.vertical.inplace import Resizing, restarts_containers
 from trimtab.decide.vertical.ledger import phase_of
@@ -21,11 +24,39 @@ from trimtab.decide.vertical.progress import DONE_MESSAGE, DONE_REASON
 from trimtab.decide.vertical.resize import ResizePlan, plan_resize, size_running_pod
 from trimtab.decide.vertical.resize_request import DEEDS, Wish, request_resize, requested_by
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
+from trimtab.model.meta import ObjectMeta
 from trimtab.model.pod import Pod
 from trimtab.model.resources import CPU
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 BOOSTED: Final = "its CPU is boosted while it starts"
 OVER: Final = "its startup boost is over"
+LEFT_OVER: Final = "no VPA boosts its start any more"
+
+
+@dataclass(frozen=True)
+class Boost:
+    """A boosted pod, and the VPA that ends its boost; None if no VPA has to do with the pod any more."""
+
+    pod: Pod
+    claim: Claim | None
+
+    @property
+    def vpa(self) -> VerticalPodAutoscaler:
+        """Return the VPA; in its place one that recommends nothing and boosts nothing."""
+        if self.claim is not None:
+            return self.claim.vpa
+        return VerticalPodAutoscaler(metadata=ObjectMeta(namespace=self.pod.metadata.namespace))
+
+    @property
+    def key(self) -> str | None:
+        """Return the VPA's `namespace/name`."""
+        return self.claim.key if self.claim else None
+
+    @property
+    def reason(self) -> str:
+        """Return why the boost ends."""
+        return OVER if self.claim else LEFT_OVER
 
 
 def is_spared(claim: Claim, context: LoopContext) -> bool:
@@ -50,19 +81,33 @@ def unboost(context: LoopContext, loop: LoopState) -> Generator[Action, Outcome,
     ignored = frozenset(context.settings.ignored_namespaces)
     for pod in boosted:
         claim = boosting_vpa(pod, index, owners, observation.nodes).claim
-        if pod.metadata.namespace in ignored or not (claim and is_spared(claim, context)):
+        if pod.metadata.namespace in ignored or not _may_end(pod, claim, context, index, owners):
             continue
-        why = _waits_for(pod, claim, context, loop)
+        boost = Boost(pod, claim)
+        why = _waits_for(boost, context, loop)
         if why:
-            loop.leave(pod, claim.key, why)
+            loop.leave(pod, boost.key, why)
         else:
-            yield from _take_back(pod, claim, context, loop)
+            yield from _take_back(boost, context, loop)
 
 
-def _waits_for(pod: Pod, claim: Claim, context: LoopContext, loop: LoopState) -> str:
+def _may_end(pod: Pod, claim: Claim | None, context: LoopContext, index: VPAIndex, owners: Owners) -> bool:
+    """Return whether the boost is for us to end; not while its VPA may be there and is only not found."""
+    if claim is not None:
+        return is_spared(claim, context)
+    if not context.compat.disruptions_last_until_ready:
+        return False
+    target = topmost_controller(pod, owners)
+    if target is None:
+        return owner_of(pod) is None  # an owner that is not known may be a target
+    return all(each.selector is not None for each in index.claims_on(target))
+
+
+def _waits_for(boost: Boost, context: LoopContext, loop: LoopState) -> str:
     """Return why a boost is not taken back now; empty if it is."""
-    if pod.status.phase == "Pending" or not expired_boosts(pod, claim.vpa, context.now):
-        loop.look_again(next_end(pod, claim.vpa, context.now))
+    pod = boost.pod
+    if pod.status.phase == "Pending" or not expired_boosts(pod, boost.vpa, context.now):
+        loop.look_again(next_end(pod, boost.vpa, context.now))
         return BOOSTED
     if not context.compat.disruptions_last_until_ready:
         return "a resize is under way" if is_resizing(pod) else ""
@@ -73,53 +118,55 @@ def _waits_for(pod: Pod, claim: Claim, context: LoopContext, loop: LoopState) ->
     return loop.hindrance(pod, creator_of(pod), restarts=True, is_urgent=False)
 
 
-def _take_back(
-    pod: Pod, claim: Claim, context: LoopContext, loop: LoopState
-) -> Generator[Action, Outcome, None]:
-    plan = _plan(pod, claim, context)
+def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator[Action, Outcome, None]:
+    pod, plan = boost.pod, _plan(boost, context)
     # A pod that has its size already may still carry the note, if that could not be taken away.
     is_due = plan.operations or (plan.annotations and context.compat.disruptions_last_until_ready)
     if plan.refusal or not is_due:
-        loop.leave(pod, claim.key, plan.refusal or "what it had before its startup boost is not known")
+        loop.leave(pod, boost.key, plan.refusal or "what it had before its startup boost is not known")
         return
     if context.compat.disruptions_last_until_ready:
-        outcome = yield from _request(pod, claim, plan, loop)
+        outcome = yield from _request(boost, plan, loop)
     else:
-        outcome = yield Resize(pod, claim.vpa, plan, OVER)
+        outcome = yield Resize(pod, boost.vpa, plan, boost.reason)
         if outcome is Outcome.DONE:
             loop.tell(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
     # If it failed the next loop tries again: a boost is no reason to evict.
-    loop.note(pod, claim.key, DEEDS.get(outcome, "resize failed"), OVER)
+    loop.note(pod, boost.key, DEEDS.get(outcome, "resize failed"), boost.reason)
 
 
-def _request(
-    pod: Pod, claim: Claim, plan: ResizePlan, loop: LoopState
-) -> Generator[Action, Outcome, Outcome]:
+def _request(boost: Boost, plan: ResizePlan, loop: LoopState) -> Generator[Action, Outcome, Outcome]:
     if not plan.operations:
-        return (yield Resize(pod, claim.vpa, plan, OVER))
-    wish = Wish(pod, claim.vpa, plan, OVER)
+        return (yield Resize(boost.pod, boost.vpa, plan, boost.reason))
+    wish = Wish(boost.pod, boost.vpa, plan, boost.reason, ends_boost=True)
     outcome = yield from request_resize(wish, loop)
-    creator = creator_of(pod)
+    creator = creator_of(boost.pod)
     if outcome.is_charged and creator is not None:
-        loop.resized(pod, creator, requested_by(wish, loop))
+        loop.resized(boost.pod, creator, requested_by(wish, loop))
     return outcome
 
 
-def _plan(pod: Pod, claim: Claim, context: LoopContext) -> ResizePlan:
-    ranges = context.ranges.of(pod.metadata.namespace)
-    sizing = size_running_pod(pod, claim.vpa, ranges, context.compat)
-    over = expired_boosts(pod, claim.vpa, context.now)
-    is_current = not context.compat.needs_current_recommendation or is_recommendation_current(claim)
+def _plan(boost: Boost, context: LoopContext) -> ResizePlan:
+    pod, vpa = boost.pod, boost.vpa
+    sizing = size_running_pod(pod, vpa, context.ranges.of(pod.metadata.namespace), context.compat)
+    over = expired_boosts(pod, vpa, context.now)
     try:
         sizes = [
-            _unboosted(pod, container.name, sizes if is_current else NOTHING)
+            _unboosted(pod, container.name, sizes if _is_recommended(boost, context) else NOTHING)
             if container.name in over
             else NOTHING
             for container, sizes in zip(pod.spec.containers, sizing.containers, strict=True)
         ]
-        return plan_resize(pod, claim.vpa, sizes, context.now, context.compat)
+        return plan_resize(pod, vpa, sizes, context.now, context.compat)
     except BoostError:
         return ResizePlan()
+
+
+def _is_recommended(boost: Boost, context: LoopContext) -> bool:
+    """Return whether the VPA's recommendation is for this pod."""
+    if boost.claim is None:
+        return False
+    return not context.compat.needs_current_recommendation or is_recommendation_current(boost.claim)
 
 
 def _unboosted(pod: Pod, container: str, recommended: ContainerResources) -> ContainerResources:

@@ -6,20 +6,21 @@ is told the outcome by `send`, and returns the result. It does no I/O itself, an
 for the same actions.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.decide.vertical.actions import Action, Outcome, UpdateEvent, Verdict
+from trimtab.decide.vertical.budget import is_boosted
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, controlling_vpa, new_conflicts
 from trimtab.decide.vertical.controllers import ControllerKey
-from trimtab.decide.vertical.ledger import WAITING, phase_of
 from trimtab.decide.vertical.loop_state import LoopContext, LoopState
 from trimtab.decide.vertical.observation import NamespaceRanges, Observation
 from trimtab.decide.vertical.progress import tell_progress
 from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.resize_request import take_back
+from trimtab.decide.vertical.returns import is_waiting_request
 from trimtab.decide.vertical.unboost import unboost
 from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.vpa_update import Step, VPAUpdate
@@ -42,6 +43,10 @@ class UpdateResult:
     """Creators of which a pod with a role waits until another pod is up again."""
     again_at: datetime | None = None
     """When something is due before the next loop; None if nothing is."""
+    to_evict: frozenset[str] = frozenset()
+    """Pods that should be evicted, by `namespace/name`, whether they could be or not."""
+    inadmissible: Mapping[str, str] = field(default_factory=dict)
+    """Pods that stay because their replacement would break a rule of the API server, and which rule."""
 
 
 UpdateLoop = Generator[Action, Outcome, UpdateResult]
@@ -69,6 +74,8 @@ def update_loop(
         tuple(loop.verdicts.values()),
         frozenset(loop.short_of_budget),
         loop.again_at,
+        frozenset(loop.to_evict),
+        loop.inadmissible,
     )
 
 
@@ -100,9 +107,9 @@ def _run(context: LoopContext, loop: LoopState) -> Step:
 
 def _take_back_loose(pod: Pod, loop: LoopState) -> Step:
     """Take back a request of ours that waits on a pod which no VPA controls any more."""
-    note = read_note(pod)
-    if not note.is_asked_of(pod) or phase_of(pod, loop.context.now) not in WAITING:
+    if is_boosted(pod) or not is_waiting_request(pod, loop.context.now):
         return
+    note = read_note(pod)
     namespace, _, name = note.vpa.partition("/")
     asking = VerticalPodAutoscaler(metadata=ObjectMeta(name=name, namespace=namespace))
     yield from take_back(pod, asking, f"VPA {note.vpa} does not control it any more", loop)

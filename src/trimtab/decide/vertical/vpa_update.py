@@ -142,6 +142,9 @@ class VPAUpdate:
         sizing = self.sizing(pod)
         if sizing.refusal:
             self.leave(pod, sizing.refusal)
+            if self.mode != UpdateMode.IN_PLACE:  # that mode replaces no pod
+                message = f"the replacement of pod {pod.name} would be refused: {sizing.refusal}"
+                self.state.inadmissible[pod.metadata.key] = message
             return None
         capped = sizing.recommendation
         earlier = self.infeasible_for(pod) if self.mode == UpdateMode.IN_PLACE else None
@@ -242,6 +245,7 @@ class VPAUpdate:
         """Evict pods as far as budget and brakes allow."""
         for candidate in candidates:
             pod = candidate.pod
+            self.state.to_evict.add(pod.metadata.key)
             if not self._may_evict(pod, is_urgent=candidate.is_urgent):
                 self.leave(pod, self._why_not_evicted(candidate))
             elif braked := self.state.braked(pod, self.members.creators[pod.metadata.key]):

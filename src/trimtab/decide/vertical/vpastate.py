@@ -128,14 +128,12 @@ class VPAState:
             VPAConditionType.RECOMMENDATION_PROVIDED, self.has_recommendation, reason, message, now_ns
         )
 
-    def set_no_node_fits(self, message: str, now_ns: int) -> None:
-        """Say that no node could hold a pod of the recommended size; an empty message takes that back."""
+    def set_obstacle(self, kind: VPAConditionType, message: str, now_ns: int) -> None:
+        """Say what keeps pods from getting their size; an empty message takes that back."""
         if message:
-            self.set_condition(
-                VPAConditionType.NO_NODE_FITS, True, VPAConditionType.NO_NODE_FITS, message, now_ns
-            )
+            self.set_condition(kind, True, kind, message, now_ns)
         else:
-            self.conditions.pop(VPAConditionType.NO_NODE_FITS, None)
+            self.conditions.pop(kind, None)
 
     def set_condition(self, kind: str, is_true: bool, reason: str, message: str, now_ns: int) -> None:
         """Set a condition; its transition time moves only when its status does."""

@@ -55,6 +55,8 @@ class VPAConditionType(StrEnum):
     CONFIG_UNSUPPORTED = "ConfigUnsupported"
     NO_NODE_FITS = "NoNodeFits"
     """No node could hold a pod of the recommended size; ours, upstream has none such."""
+    REPLACEMENT_REFUSED = "ReplacementRefused"
+    """Pods stay as they are because the API server would not admit their replacements; ours as well."""
 
 
 class EvictionRequirement(Wire):

@@ -4,7 +4,7 @@ Recommender, updater, admission and `explain` all look through this, so they can
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from trimtab.decide.vertical.control import Claim, VPAIndex, index_vpas
 from trimtab.decide.vertical.controllers import ControllerKey, Owners, creator_of
 from trimtab.decide.vertical.intake import Capacity
 from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
+from trimtab.decide.vertical.returns import is_left_behind
 from trimtab.decide.vertical.scope import NodeLabels
 from trimtab.model.gates import FeatureGates
 from trimtab.model.limitrange import LimitRange
@@ -163,14 +164,14 @@ class ClusterView:
         """Return what every node has; no container can use more."""
         return {node.metadata.name: found for node in self.nodes if (found := _capacity(node)) is not None}
 
-    async def standings(self) -> Standings:
-        """Resolve all VPAs, their targets and scopes."""
+    async def standings(self, namespaces: Collection[str] = ()) -> Standings:
+        """Resolve all VPAs, their targets and scopes, and the owners of pods in their namespaces and in these."""
         vpas = [
             Targeted(vpa, await self.controllers.selector_of(vpa))
             for vpa in sorted(self.vpas, key=lambda one: one.key)
         ]
-        namespaces = {one.vpa.metadata.namespace for one in vpas}
-        await self.controllers.resolve(pod for pod in self.pods if pod.metadata.namespace in namespaces)
+        known = {*namespaces, *(one.vpa.metadata.namespace for one in vpas)}
+        await self.controllers.resolve(pod for pod in self.pods if pod.metadata.namespace in known)
         return Standings(tuple(vpas), self.index(vpas), self.controllers.owners(), self.node_labels())
 
     def index(self, vpas: Iterable[Targeted]) -> VPAIndex:
@@ -183,9 +184,10 @@ class ClusterView:
         )
 
     async def observation(self, *, serves_resize: bool) -> Observation:
-        """Return the cluster as an update loop sees it: the namespaces that have VPAs."""
-        standings = await self.standings()
-        namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
+        """Return the cluster as an update loop sees it: the namespaces that have VPAs, or pods that VPAs left behind."""
+        left_behind = self._left_behind()
+        standings = await self.standings(left_behind)
+        namespaces = {*left_behind, *(one.vpa.metadata.namespace for one in standings.vpas)}
         pods = tuple(pod for pod in self.pods if pod.metadata.namespace in namespaces)
         return Observation(
             vpas=tuple(
@@ -199,6 +201,12 @@ class ClusterView:
             limit_ranges=tuple(self.limit_ranges),
             serves_resize=serves_resize,
         )
+
+    def _left_behind(self) -> set[str]:
+        """Return namespaces of pods that wait for something to be taken back; whole ones, for the sake of budgets."""
+        if not self.compat.disruptions_last_until_ready:
+            return set()
+        return {pod.metadata.namespace for pod in self.pods if is_left_behind(pod)}
 
     def _observed_controllers(self, pods: Iterable[Pod]) -> dict[str, ObservedController]:
         found: dict[str, ObservedController] = {}

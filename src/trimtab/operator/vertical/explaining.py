@@ -32,7 +32,11 @@ from trimtab.operator.vertical.settings import VerticalSettings
 PATIENCE_SECONDS = 5.0
 """How long a list may fail before the explanation is given up: a server may be busy for a moment."""
 _POLL_SECONDS = 0.05
-_UNMET = (VPAConditionType.NO_NODE_FITS, VPAConditionType.CONFIG_UNSUPPORTED)
+_UNMET = (
+    VPAConditionType.NO_NODE_FITS,
+    VPAConditionType.REPLACEMENT_REFUSED,
+    VPAConditionType.CONFIG_UNSUPPORTED,
+)
 """Conditions that say why a recommendation does not reach its pods."""
 
 

@@ -7,6 +7,7 @@ the same pod whose outcome is not known (evicting it then might undo what just s
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -14,7 +15,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.actions import Action, Evict, Outcome, Resize
-from trimtab.operator.vertical.replacement import Obstacle, ReplacementCheck
+from trimtab.model.pod import Pod
+from trimtab.operator.vertical.replacement import REFUSED, Obstacle, ReplacementCheck
 
 log = logging.getLogger(__name__)
 _NODE_CAPACITY = "NodeCapacity"
@@ -76,6 +78,10 @@ class Performer:
     """Why admission was not proved to work, if an eviction had to wait for that."""
     obstacles: list[tuple[Evict, Obstacle]] = field(default_factory=list)
     """Evictions that were not asked for, and why their pods would not come back."""
+    replacements: dict[str, str] = field(default_factory=dict)
+    """What the server said to each replacement that it was asked about, by pod; empty if it admits it."""
+    lost: dict[str, datetime] = field(default_factory=dict)
+    """When no answer came to a write that was sent, by pod uid."""
     _is_asked: bool = False
     _unsure: set[str] = field(default_factory=set)
 
@@ -123,6 +129,8 @@ class Performer:
         found = await self.replacement.obstacle(action.pod, action.vpa)
         if found is not None:
             self.obstacles.append((action, found))
+        is_refused = found is not None and found.reason == REFUSED
+        self.replacements[action.pod.metadata.key] = found.message if found and is_refused else ""
         return found
 
     async def _resize(self, action: Resize) -> tuple[Outcome, str]:
@@ -195,7 +203,16 @@ class Performer:
     def _unanswered(self, action: Action, error: errors.ClusterError) -> tuple[Outcome, str]:
         """Return the outcome of a write that was sent, and of which nobody knows what became of it."""
         self._unsure.add(action.pod.metadata.uid)
+        self.lost[action.pod.metadata.uid] = self.client.clock.now()
         return Outcome.UNKNOWN, str(error)
+
+
+async def read_live(client: Client, pod: Pod) -> Pod | None:
+    """Return a pod as the server has it now; None if it does not exist any more."""
+    try:
+        return await client.get(PODS, pod.name, pod.metadata.namespace)
+    except errors.NotFound:
+        return None
 
 
 def _facts(action: Action) -> dict[str, str]:

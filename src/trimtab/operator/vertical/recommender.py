@@ -27,6 +27,7 @@ from trimtab.decide.vertical.oom import OOM
 from trimtab.decide.vertical.quality import Expectations, expectations_of
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.refusals import refusals_by_vpa
 from trimtab.decide.vertical.samples import Usage
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, TrackedContainer
 from trimtab.decide.vertical.vpastate import VPAState
@@ -109,6 +110,7 @@ class Recommender:
         self._events = tools.events
         self._metrics = tools.metrics
         self._settings = settings
+        self._unchanged = settings.unchanged_namespaces
         self._recommending = recommending or RecommenderSettings()
         self._aggregation = aggregation
         self._post = post or PostProcessing()
@@ -365,11 +367,12 @@ class Recommender:
         changes: list[StatusChange] = []
         rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
         post = replace(self._post, rooms=rooms)
+        refused = self._refused_replacements(standings)
         for model in self._models.all():
             usable = [model.vpas[key] for key in followed.usable if key in model.vpas]
             for one in recommend_vpas(model, usable, self._recommending, post, now_ns):
                 found[one.vpa] = one
-                if change := self._change(model.vpas[one.vpa], now_ns):
+                if change := self._change(model.vpas[one.vpa], refused.get(one.vpa, ""), now_ns):
                     changes.append(change)
         self._recommendations = found
         for vpa in (targeted.vpa for targeted in standings.vpas):
@@ -380,8 +383,14 @@ class Recommender:
                 changes.append(change)
         return changes
 
-    def _change(self, state: VPAState, now_ns: int) -> StatusChange | None:
-        change = change_of(state, self._view.compat, self._unchanging(state), now_ns)
+    def _refused_replacements(self, standings: Standings) -> dict[str, str]:
+        """Return why pods of VPAs stay, by VPA, as the updater noted on the pods; upstream has no such condition."""
+        if not self._view.compat.sizes_are_admissible:
+            return {}
+        return refusals_by_vpa(self._view.pods, standings.index, standings.owners, standings.nodes)
+
+    def _change(self, state: VPAState, refused: str, now_ns: int) -> StatusChange | None:
+        change = change_of(state, self._view.compat, self._unchanging(state), now_ns, refused=refused)
         created = state.vpa.metadata.creation_timestamp
         is_first = state.vpa.status.recommendation is None and state.has_recommendation
         if change is not None and is_first and created is not None and not self._is_dry_run:
@@ -391,7 +400,7 @@ class Recommender:
     def _unchanging(self, state: VPAState) -> Unusable | None:
         """Return why a VPA that wants to change pods only recommends."""
         namespace = state.vpa.metadata.namespace
-        if state.update_mode == UpdateMode.OFF or namespace not in self._settings.unchanged_namespaces:
+        if state.update_mode == UpdateMode.OFF or namespace not in self._unchanged:
             return None
         return excluded_namespace(state.vpa, self._settings.namespace)
 

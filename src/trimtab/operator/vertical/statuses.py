@@ -34,12 +34,19 @@ class StatusChange:
 
 
 def change_of(
-    state: VPAState, compat: Compat = DEFAULT, unchanging: Unusable | None = None, now_ns: int = 0
+    state: VPAState,
+    compat: Compat = DEFAULT,
+    unchanging: Unusable | None = None,
+    now_ns: int = 0,
+    *,
+    refused: str = "",
 ) -> StatusChange | None:
     """Return the status of a VPA that was recommended for, if it differs from the stored one by more than a little.
 
-    `unchanging` says why no pod is changed by what is recommended.
+    `unchanging` says why no pod is changed by what is recommended, `refused` why pods stay whose replacements would not
+    be admitted.
     """
+    state.set_obstacle(VPAConditionType.REPLACEMENT_REFUSED, refused, now_ns)
     for kind in (VPAConditionType.CONFIG_DEPRECATED, VPAConditionType.FETCHING_HISTORY):
         state.conditions.pop(kind, None)
     if unchanging is None:
@@ -70,6 +77,7 @@ def inert_change(vpa: VerticalPodAutoscaler, why: Unusable, now_ns: int) -> Stat
     state = VPAState(vpa, NOTHING)
     state.update(vpa, per_vpa=False)
     state.set_condition(UNSUPPORTED, True, why.reason, why.message, now_ns)
+    state.conditions.pop(VPAConditionType.REPLACEMENT_REFUSED, None)
     return _with_kept_recommendation(state)
 
 

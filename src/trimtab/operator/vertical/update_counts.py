@@ -24,6 +24,9 @@ def count_loop(
     evictable, resizable, evicted, resized = Tally[str](), Tally[str](), set[str](), set[str]()
     for performed in done:
         vpa, is_eviction = performed.action.vpa.key, isinstance(performed.action, Evict)
+        if not performed.action.vpa.metadata.name:  # a boost that no VPA gives any more
+            _count_outcome(metrics, performed, size_log2(0), "")
+            continue
         (evictable if is_eviction else resizable)[vpa] += 1
         if performed.outcome is Outcome.DONE:
             (evicted if is_eviction else resized).add(vpa)

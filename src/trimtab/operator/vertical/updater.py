@@ -27,16 +27,19 @@ from trimtab.decide.vertical.controllers import ControllerKey, creator_of
 from trimtab.decide.vertical.inplace import Resizing, resizing
 from trimtab.decide.vertical.ledger import is_available
 from trimtab.decide.vertical.loop_state import BACKING_OFF
+from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost, next_read
 from trimtab.decide.vertical.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
+from trimtab.decide.vertical.refusals import refusal_notes
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model.pod import Pod
 from trimtab.model.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.brake_settings import BrakeFlags
 from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.operator.vertical.performing import Performer, Proof, RateLimit
+from trimtab.operator.vertical.performing import Performer, Proof, RateLimit, read_live
 from trimtab.operator.vertical.references import pod_reference, vpa_reference
+from trimtab.operator.vertical.refusal_notes import write_refusal_notes
 from trimtab.operator.vertical.replacement import Obstacle, ReplacementCheck
 from trimtab.operator.vertical.settings import VerticalSettings
 from trimtab.operator.vertical.telemetry import StepTimer, UpdaterMetrics
@@ -172,9 +175,10 @@ class Updater:
     def _pause(self) -> float:
         """Return the seconds until the next loop, which something that is due brings forward."""
         interval = self._settings.updater_interval.total_seconds()
-        if self._again_at is None:
+        due = [moment for moment in (self._again_at, next_read(self._state)) if moment is not None]
+        if not due:
             return interval
-        return min(interval, (self._again_at - self._clock.now()).total_seconds() + SHORTEST_PAUSE)
+        return min(interval, (min(due) - self._clock.now()).total_seconds() + SHORTEST_PAUSE)
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -207,6 +211,7 @@ class Updater:
         timer = StepTimer(self._clock, self._metrics.steps)
         serves_resize = await self._serves_resize()
         timer.step("ListVPAs")
+        await self._read_lost()
         observation = await self._view.observation(serves_resize=serves_resize)
         timer.step("ListPods")
         until = self._clock.monotonic() + self._settings.updater_interval.total_seconds()
@@ -218,13 +223,29 @@ class Updater:
         )
         found = await _carry_out(loop, performer, timer)
         self._take(found, performer)
+        if self._view.compat.sizes_are_admissible and not self._client.is_dry_run:
+            await self._note_refusals(found, performer)
         timer.step("EvictPods")
         timer.total()
         return found.record
 
+    async def _read_lost(self) -> None:
+        """Read the pods of lost answers from the server: the cache may be behind what was carried out."""
+        now = self._clock.now()
+        uids = lost_requests(self._state, now)
+        if not uids:
+            return
+        read = {}
+        for pod in [pod for pod in self._view.pods if pod.metadata.uid in uids]:
+            try:
+                read[pod.metadata.uid] = await read_live(self._client, pod)
+            except errors.ClusterError as error:
+                log.warning("pod %s, whose answer was lost, cannot be read: %s", pod.metadata.key, error)
+        self._state = judge_lost(self._state, read, now)
+
     def _take(self, found: RecordedResult, performer: Performer) -> None:
         if not self._client.is_dry_run:  # what was not done must not be remembered as done
-            self._state = found.result.state
+            self._state = mark_lost(found.result.state, performer.lost)
         self._record = found.record
         self._short_of_budget = found.result.short_of_budget
         self._again_at = found.result.again_at
@@ -245,6 +266,14 @@ class Updater:
         self._verdicts = {**self._verdicts, **self._kept}
         sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
         count_loop(self._metrics, sizes, performer.done, self._mode)
+
+    async def _note_refusals(self, found: RecordedResult, performer: Performer) -> None:
+        """Leave on pods why they stay, for the recommender, which writes the conditions of VPAs."""
+        check = performer.replacement
+        to_evict = found.result.to_evict if check is not None and check.creates else frozenset()
+        asked = {**found.result.inadmissible, **performer.replacements}
+        notes = refusal_notes(found.record.observation.pods, asked, to_evict)
+        await write_refusal_notes(self._client, notes)
 
     def _keep(self, action: Evict, obstacle: Obstacle) -> None:
         """Say on the VPA, and in the pod's verdict, why a pod is not evicted."""

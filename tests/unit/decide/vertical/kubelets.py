@@ -22,6 +22,7 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from trimtab.decide.vertical.actions import Action, Evict, Outcome
 from trimtab.decide.vertical.brake import NO_BRAKES
+from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost
 from trimtab.decide.vertical.update import update_loop
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
 from trimtab.model import wire
@@ -29,7 +30,9 @@ from trimtab.model.pod import Pod
 
 TICK = timedelta(seconds=10)
 LOST_ANSWERS = 0.1
-"""The share of requests whose answer never arrives, whether they were carried out or not."""
+"""The share of requests whose answer never arrives, whether they are carried out at once, later or not at all."""
+LATEST = 34
+"""The seconds after which an API server carries no write out any more."""
 SCOPES = [scope("leader", pods=LEADER)]
 SIZES = ["1Gi", "2Gi", "4Gi", "8Gi"]
 Raw = dict[str, Any]
@@ -82,6 +85,8 @@ class Cluster:
     is_generous: bool = False
     """Whether every resize is granted at once, so that things come to rest."""
     log: list[str] = field(default_factory=list)
+    late: list[tuple[datetime, Action]] = field(default_factory=list)
+    """Requests whose answer was lost, and when they are carried out."""
 
     def __post_init__(self) -> None:
         for place in range(self.work.replicas):
@@ -106,6 +111,10 @@ class Cluster:
     def tick(self) -> None:
         """Let about ten seconds pass for controller and kubelets."""
         self.now += TICK + timedelta(milliseconds=self.work.dice.randint(-400, 400))
+        due = [action for moment, action in self.late if moment <= self.now]
+        self.late = [(moment, action) for moment, action in self.late if moment > self.now]
+        for action in due:
+            self._carry_out(action)
         for name in [f"db-{place}" for place in range(self.work.replicas)]:
             pod = self.pods.get(name)
             if pod is None:
@@ -236,36 +245,49 @@ class Cluster:
 
     def perform(self, action: Action) -> Outcome:
         """Play API server."""
+        dice = self.work.dice
+        if not self._is_there(action):
+            return Outcome.FAILED
+        if not isinstance(action, Evict) and dice.random() < 0.05 and not self.is_generous:
+            return dice.choice([Outcome.FAILED, Outcome.INFEASIBLE, Outcome.LATER])
+        if not isinstance(action, Evict):
+            self.pods[action.pod.name]["metadata"]["annotations"].update(action.plan.originals)
+        if dice.random() >= LOST_ANSWERS or self.is_generous:
+            self._carry_out(action)
+            return Outcome.DONE
+        self.log.append("lost answer")
+        fate = dice.choice(["at once", "later", "never"])
+        if fate == "at once":
+            self._carry_out(action)
+        elif fate == "later":
+            self.log.append("carried out late")
+            self.late.append((self.now + timedelta(seconds=dice.randint(1, LATEST)), action))
+        return Outcome.UNKNOWN
+
+    def _is_there(self, action: Action) -> bool:
+        """Return whether the pod is the one that is meant, and is not being deleted."""
         pod = self.pods.get(action.pod.name)
         if pod is None or pod["metadata"]["uid"] != action.pod.metadata.uid:
-            return Outcome.FAILED
-        outcome, dice = Outcome.DONE, self.work.dice
-        if dice.random() < LOST_ANSWERS and not self.is_generous:
-            self.log.append("lost answer")
-            outcome = Outcome.UNKNOWN
+            return False
+        return not (isinstance(action, Evict) and pod["metadata"].get("deletionTimestamp"))
+
+    def _carry_out(self, action: Action) -> None:
+        if not self._is_there(action):
+            return
+        pod = self.pods[action.pod.name]
         if isinstance(action, Evict):
-            if pod["metadata"].get("deletionTimestamp"):
-                return Outcome.FAILED
-            if outcome is Outcome.UNKNOWN and dice.random() < 0.5:
-                return outcome  # not done
             pod["metadata"]["deletionTimestamp"] = self.now.isoformat()
             self._set_ready(pod, False)
             self._sleep(pod, 60)
             self.log.append("evict")
-            return outcome
-        if dice.random() < 0.05 and not self.is_generous:
-            return dice.choice([Outcome.FAILED, Outcome.INFEASIBLE, Outcome.LATER])
-        notes = pod["metadata"]["annotations"]
-        notes.update(action.plan.originals)
-        if outcome is Outcome.UNKNOWN and dice.random() < 0.5:
-            return outcome  # not done, but the note is there
+            return
         pod["metadata"]["generation"] = pod["metadata"].get("generation", 1) + 1
         for operation in action.operations:
             _add(pod, operation["path"], operation["value"])
-        notes.update({key: value for key, value in action.plan.annotations.items() if value is not None})
+        kept = {key: value for key, value in action.plan.annotations.items() if value is not None}
+        pod["metadata"]["annotations"].update(kept)
         self._sleep(pod, 20)
         self.log.append("resize")
-        return outcome
 
 
 @dataclass
@@ -275,6 +297,8 @@ class Updater:
     cluster: Cluster
     state: UpdaterState = field(default_factory=UpdaterState)
     seen: tuple[Pod, ...] = ()
+    reads_lost: bool = True
+    """Whether it reads the pods of lost answers, as the server has them."""
 
     def loop(self, *, crash_after: int | None = None, is_late: bool = False) -> None:
         cluster, work = self.cluster, self.cluster.work
@@ -296,24 +320,41 @@ class Updater:
             replicas=work.replicas,
         )
         settings = UpdaterSettings(eviction_tolerance=work.tolerance, brake=NO_BRAKES)
+        self._read_lost()
+        lost: dict[str, datetime] = {}
         loop = update_loop(observed, self.state, cluster.now, settings, ALL_GATES)
         done = 0
         try:
             action = next(loop)
             while True:
                 outcome = cluster.perform(action)
+                if outcome is Outcome.UNKNOWN:
+                    lost[action.pod.metadata.uid] = cluster.now
                 done += 1
                 if done == crash_after:
                     self.crash()
                     return
                 action = loop.send(outcome)
         except StopIteration as end:
-            self.state = end.value.state
+            self.state = mark_lost(end.value.state, lost)
+
+    def _read_lost(self) -> None:
+        cluster = self.cluster
+        if self.reads_lost and (uids := lost_requests(self.state, cluster.now)):
+            found = {pod.metadata.uid: pod for pod in cluster.snapshot()}
+            self.state = judge_lost(self.state, {uid: found.get(uid) for uid in uids}, cluster.now)
+
+    def longest_loss(self) -> timedelta:
+        """Return for how long the oldest lost answer has held its place."""
+        moments = [each.lost_at for each in self.state.requested.values() if each.lost_at is not None]
+        return max((self.cluster.now - moment for moment in moments), default=timedelta())
 
     def crash(self) -> None:
         """Die and start again, with nothing but what the cluster holds."""
         self.cluster.log.append("crash")
         self.state, self.seen = UpdaterState(), ()
+        # A fresh process begins when the requests of its predecessor are at their end.
+        self.cluster.late = []
 
 
 def _condition(pod: Raw, kind: str) -> str:

@@ -6,11 +6,13 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.decide.vertical.kubelets import SIZES, TICK, Cluster, Updater, Workload
+from trimtab.decide.vertical.lost_answers import LAST_APPLIED
 
 SEEDS = 40
 HOURS = 6
 SETTLING_HOURS = 8
 LOOP = timedelta(minutes=1)
+LONGEST_LOSS = LAST_APPLIED + LOOP + 2 * TICK
 
 
 def play(seed: int) -> Cluster:
@@ -29,6 +31,7 @@ def play(seed: int) -> Cluster:
         if tick % int(LOOP / TICK) == 0 or dice.random() < 0.05:
             crash_after = dice.randint(1, 2) if dice.random() < 0.05 else None
             updater.loop(crash_after=crash_after, is_late=dice.random() < 0.2)
+            assert updater.longest_loss() <= LONGEST_LOSS, "a lost answer holds its place for good"
         assert cluster.ready() >= work.floor, f"{cluster.ready()} of {work.replicas} Ready at {cluster.now}"
     return cluster
 
@@ -47,6 +50,7 @@ def test_what_is_played_holds_all_that_should_be_played():
     assert told["evict"] > 50
     assert told["crash"] > 50
     assert told["lost answer"] > 25
+    assert told["carried out late"] > 5
 
 
 @pytest.mark.parametrize("seed", range(0, SEEDS, 3))

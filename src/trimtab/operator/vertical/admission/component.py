@@ -23,11 +23,12 @@ from trimtab.operator.vertical.admission.keeping import (
 from trimtab.operator.vertical.admission.knowledge import Knowledge
 from trimtab.operator.vertical.admission.registration import Registration
 from trimtab.operator.vertical.admission.reviews import Reviewer
-from trimtab.operator.vertical.admission.serving import TlsServer, tls_context
+from trimtab.operator.vertical.admission.serving import TlsServer
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.estimation import quantity_of
 from trimtab.operator.vertical.telemetry import AdmissionMetrics
 from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAMESPACE
+from trimtab.operator.vertical.webhook_tls import tls_context
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS = 10.0
@@ -58,6 +59,7 @@ class Admission:
         self._metrics = metrics
         self._instance = instance
         self._certificates = certificates or _certificates(clock, client, settings)
+        self._tls = tls_context(settings)
         self._registration = Registration(client, settings)
         self._lease_interval = settings.status_lease_update_interval.total_seconds()
         if self._lease_interval <= 0:
@@ -82,8 +84,7 @@ class Admission:
         serving.pair.check(self._clock.now())
         await self._view.wait_synced()
         settings = self._settings
-        context = tls_context(settings.min_tls_version, settings.tls_ciphers)
-        server = TlsServer(self.app, settings.webhook_address, settings.webhook_port, context)
+        server = TlsServer(self.app, settings.webhook_address, settings.webhook_port, self._tls)
         server.use(serving.pair)
         async with server:
             self.port = server.port
