@@ -116,10 +116,18 @@ _READ_AGAIN = (
 )
 """After a write that met a conflict."""
 
+_TEMPLATES = (
+    _rule("", ("pods", "replicationcontrollers"), "get"),
+    _rule("apps", ("replicasets", "statefulsets", "daemonsets"), "get"),
+    _rule("batch", ("jobs",), "get"),
+)
+"""For the replacement of a pod, which is made from its controller's template."""
 _HORIZONTAL_VIEW = (
-    _rule("", ("pods", "replicationcontrollers"), *_FOLLOW),
-    _rule("apps", (*_APPS, "daemonsets"), *_FOLLOW),
-    _rule("batch", ("jobs",), *_FOLLOW),
+    _rule("", ("pods",), *_FOLLOW),
+    # An owner that the watch does not show is read: it may be newer than the watch, or gone.
+    _rule("", ("replicationcontrollers",), "get", *_FOLLOW),
+    _rule("apps", (*_APPS, "daemonsets"), "get", *_FOLLOW),
+    _rule("batch", ("jobs",), "get", *_FOLLOW),
     _rule("batch", ("cronjobs",), "get"),
     _OWNERS,
     _rule(*_OWN_HPAS, *_FOLLOW),
@@ -197,11 +205,8 @@ RIGHTS: Final[dict[str, Rights]] = {
             _rule("", ("pods/resize",), "patch"),
             # For role labels and the note of a resize; the ValidatingAdmissionPolicy refuses anything else.
             _rule("", ("pods",), "patch"),
-            # The replacement of a pod is made from its controller's template, and created in a dry run. The same policy
-            # refuses to create a pod in earnest.
-            _rule("", ("pods", "replicationcontrollers"), "get"),
-            _rule("apps", ("replicasets", "statefulsets", "daemonsets"), "get"),
-            _rule("batch", ("jobs",), "get"),
+            *_TEMPLATES,
+            # The replacement is created in a dry run. The same policy refuses to create a pod in earnest.
             If(names.PROVES_REPLACEMENTS, _rule("", ("pods",), "create")),
             _rule("coordination.k8s.io", ("leases",), *_FOLLOW),
             _TELL,
@@ -252,6 +257,8 @@ RIGHTS: Final[dict[str, Rights]] = {
             _rule(VPA_GROUP, ("verticalpodautoscalercheckpoints",), "list"),
             _rule("", ("events",), "list"),
             _NATIVE_VIEW,
+            # It foresees whether some node has room for a replacement.
+            *_TEMPLATES,
         ),
         cluster=(_NODES, *_REVIEWS),
         # The operator's settings are annotations of its Leases.
