@@ -12,10 +12,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, decide_again
-from trimtab.cluster.epoch import MOST_CLOCKS, ClockReading, Epoch, clock_name
+from trimtab.cluster.epoch import MOST_CLOCKS, ClockReading, Epoch, OwnClock, clock_name
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
 from trimtab.model import wire
@@ -26,6 +27,9 @@ log = logging.getLogger(__name__)
 _UNTYPED = LEASES.untyped()
 RELEASED_BY = "autoscaling.trimtab.dev/released-by"
 """The annotation of a released Lease that says whose clock its last renewTime is by."""
+
+CLOCK_SET = "autoscaling.trimtab.dev/clock-set"
+"""The annotation of a Lease that says by how many seconds the clock of its renewTime was set while its process ran."""
 
 _JITTER = 1.2
 _RELEASE_SECONDS = 2.0
@@ -85,6 +89,7 @@ class LeaderElector:
         self._seen: Json = {}
         self._seen_at = 0.0
         self._looked_at: float | None = None
+        self._own_clock = OwnClock(identity, self._clock.now().timestamp(), self._clock.monotonic())
         self._last_clock = ""
         self._clocks: dict[str, ClockReading] = {}
         self._renewals: deque[str] = deque(maxlen=8)
@@ -140,16 +145,13 @@ class LeaderElector:
         self._observe(await self._client.get(_UNTYPED, self._name, self._namespace))
         if not self._is_ours():
             return
-        nobody = {
-            "holderIdentity": "",
-            "leaseDurationSeconds": 1,
-            "renewTime": format_micro_time(self._clock.now()),
-        }
-        meta = self._seen.get("metadata", {})
-        annotations = {**meta.get("annotations", {}), RELEASED_BY: self._identity}
+        now = self._clock.now()
+        nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": format_micro_time(now)}
+        metadata = self._signed(self._seen.get("metadata", {}), now)
+        annotations = {**metadata.get("annotations", {}), RELEASED_BY: self._identity}
         body = {
             **self._seen,
-            "metadata": {**meta, "annotations": annotations},
+            "metadata": {**metadata, "annotations": annotations},
             "spec": {**self._seen.get("spec", {}), **nobody},
         }
         await self._client.update(_UNTYPED, self._name, self._namespace, body)
@@ -205,19 +207,19 @@ class LeaderElector:
         return await self._write(current)
 
     def _next_epoch(self, renewed: float | None) -> Epoch:
-        own = clock_name(self._identity)
-        return Epoch(self._last_clock, renewed, dict(self._clocks), own)
+        return Epoch(self._last_clock, renewed, dict(self._clocks), self._own_clock)
 
     async def _create(self) -> bool:
         # Someone deleted the lease of a leader who may not know yet: give it the time to notice.
         if self._is_held_by_another():
             return False
         self._seen = {}
+        now = self._clock.now()
         body = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": self._signed({"name": self._name, "namespace": self._namespace}),
-            "spec": self._record(),
+            "metadata": self._signed({"name": self._name, "namespace": self._namespace}, now),
+            "spec": self._record(now),
         }
         self.epoch = self._next_epoch(None)
         self._observe(await self._client.create(_UNTYPED, body, self._namespace))
@@ -225,22 +227,27 @@ class LeaderElector:
 
     async def _write(self, current: Json) -> bool:
         """Renew or take over; the resourceVersion goes along, so that of two candidates one gets through."""
+        now = self._clock.now()
         body = {
             **current,
-            "metadata": self._signed(current.get("metadata", {})),
-            "spec": {**current.get("spec", {}), **self._record()},
+            "metadata": self._signed(current.get("metadata", {}), now),
+            "spec": {**current.get("spec", {}), **self._record(now)},
         }
         self._observe(await self._client.update(_UNTYPED, self._name, self._namespace, body))
         return True
 
-    def _signed(self, metadata: Json) -> Json:
+    def _signed(self, metadata: Json, moment: datetime) -> Json:
         """Return the metadata with what the holder says of itself; it changes hands together with the lease."""
-        if not self._annotations:
-            return metadata
-        return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self._annotations}}
+        annotations = {**(metadata.get("annotations") or {}), **self._annotations}
+        annotations.pop(CLOCK_SET, None)
+        if seconds := self._own_clock.seconds_set(moment.timestamp(), self._clock.monotonic()):
+            annotations[CLOCK_SET] = f"{seconds:.3f}"
+        if annotations or metadata.get("annotations"):
+            return {**metadata, "annotations": annotations}
+        return metadata
 
-    def _record(self) -> Json:
-        now = format_micro_time(self._clock.now())
+    def _record(self, moment: datetime) -> Json:
+        now = format_micro_time(moment)
         self._renewals.append(now)
         record: Json = {
             "holderIdentity": self._identity,
@@ -268,13 +275,14 @@ class LeaderElector:
         """Take in what a renewal, or the release by the last holder, shows of that holder's clock."""
         found = wire.convert(lease, Lease)
         holder = found.spec.holder_identity or found.metadata.annotations.get(RELEASED_BY, "")
-        self._last_clock = clock_name(holder)
+        name, seconds_set = clock_name(holder), _seconds_set(found)
+        self._last_clock = clock_name(holder, seconds_set)
         said = _renewed(lease)
         if said is None:
             return
-        reading = ClockReading.of_renewal(said, self._looked_at, now)
-        known = self._clocks.pop(self._last_clock, None)
-        self._clocks[self._last_clock] = reading if known is None else known.and_then(reading)
+        reading = ClockReading.of_renewal(said - seconds_set, self._looked_at, now)
+        known = self._clocks.pop(name, None)
+        self._clocks[name] = reading if known is None else known.and_then(reading)
         while len(self._clocks) > MOST_CLOCKS:
             del self._clocks[next(iter(self._clocks))]
 
@@ -297,6 +305,13 @@ class LeaderElector:
             )
             if self._on_change is not None:
                 self._on_change(self.is_leader)
+
+
+def _seconds_set(lease: Lease) -> float:
+    try:
+        return float(lease.metadata.annotations.get(CLOCK_SET, 0))
+    except ValueError:
+        return 0.0
 
 
 def _renewed(lease: Json) -> float | None:

@@ -28,6 +28,7 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, Line, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.client import Client
+from trimtab.cluster.epoch import split_clock_name
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.leader import LeaderElector, LeaseTimes
 from trimtab.cluster.transport import Request, Response
@@ -180,7 +181,7 @@ class World:
     def leads(self, elector: LeaderElector) -> None:
         """Note who leads from now on, and whether it knows the last leader's clock."""
         epoch = elector.epoch
-        known = epoch.clocks.get(epoch.holder)
+        known = epoch.clocks.get(split_clock_name(epoch.holder)[0])
         is_blind = epoch.renewed is not None and (known is None or known.high - known.low > SLACK)
         if is_blind and self.clocks_differed:
             self.blind.append(self.stage.clock.monotonic())

@@ -11,6 +11,9 @@ FOUND_SOMETHING = {
     20: "a release was taken for the release of another copy",
     43: "an epoch began with the replicas of a lagging watch",
     48: "a clock was judged by two looks that lay two minutes apart",
+    230: "what a leader took over unchanged stayed dated by a clock that the next one had never seen",
+    354: "the leader's clock was set, and it crashed before it had stored anything by the new time",
+    953: "the same as 230, and the clock of the next leader had been set",
 }
 """Seeds of schedules that once broke a promise, and why."""
 

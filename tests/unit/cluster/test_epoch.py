@@ -4,7 +4,14 @@ from math import inf
 
 import pytest
 
-from trimtab.cluster.epoch import RENEWAL_SECONDS, ClockReading, Epoch, clock_name
+from trimtab.cluster.epoch import (
+    RENEWAL_SECONDS,
+    ClockReading,
+    Epoch,
+    OwnClock,
+    clock_name,
+    split_clock_name,
+)
 
 OURS = 1_000_000.0
 """Our wall clock is ahead of our monotonic one by this much in all cases."""
@@ -80,3 +87,34 @@ def test_what_another_clock_dated_is_moved_by_that_clock_alone():
     assert epoch.skew(clock_name("right"), OURS + 30, 30.0) == 0.0
     assert epoch.skew(clock_name("ahead"), OURS + 30, 30.0) == pytest.approx(-100, abs=2)
     assert epoch.skew(clock_name("never seen"), OURS + 30, 30.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        pytest.param(clock_name("a"), (clock_name("a"), 0.0), id="a clock that was never set"),
+        pytest.param(clock_name("a", 100.0), (clock_name("a"), 100.0), id="one that was set forward"),
+        pytest.param(clock_name("a", -0.5), (clock_name("a"), -0.5), id="one that was set back"),
+        pytest.param("a+b", ("a+b", 0.0), id="what cannot be read is a name"),
+        pytest.param("", ("", 0.0), id="a memory without a clock"),
+    ],
+)
+def test_the_name_of_a_clock_says_by_how_much_it_was_set(name, parts):
+    assert split_clock_name(name) == parts
+
+
+def test_a_clock_that_drifts_keeps_its_name_and_one_that_is_set_gets_another():
+    clock = OwnClock("a", OURS, 0.0)
+    assert clock.name(OURS + 60.9, 60.0) == clock_name("a")
+    assert clock.name(OURS + 170.0, 70.0) == clock_name("a", 100.0)
+    assert clock.name(OURS + 180.5, 80.0) == clock_name("a", 100.0)
+    assert clock.name(OURS + 90.0, 90.0) == clock_name("a")
+
+
+def test_what_was_dated_before_a_clock_was_set_is_not_read_by_the_time_after():
+    """It was: the Lease showed the clock after it was set, and the memory had been stored before."""
+    name = clock_name("set")
+    epoch = Epoch(clock_name("set", 100.0), OURS + 120, {name: ClockReading.of_renewal(OURS + 20, 18, 22)})
+    assert epoch.skew(name, OURS + 30, 30.0) == 0.0
+    assert epoch.skew(clock_name("set", 100.0), OURS + 30, 30.0) == pytest.approx(-100, abs=2)
+    assert epoch.last_alive(OURS + 30, 30.0) == pytest.approx(OURS + 20, abs=2)

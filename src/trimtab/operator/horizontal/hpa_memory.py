@@ -8,14 +8,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.cluster.epoch import Epoch
+from trimtab.cluster.epoch import SET_SECONDS, Epoch
 from trimtab.decide.horizontal import Memory
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.memory import EMPTY, retimed
 from trimtab.decide.horizontal.resume import caught_up, resumed, taken_over
-
-CLOCK_JUMP_SECONDS = 1.0
-"""A wall clock that gains or loses more than this between two decisions was set; less is its usual drift."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,10 +50,11 @@ class HpaMemory:
             skew = epoch.skew(stored.clock, now, monotonic)
             self._reaches_to = epoch.last_alive(now, monotonic)
             dated = taken_over(stored, self._reaches_to, skew)
-            self.own = msgspec.structs.replace(dated, clock=epoch.own)
+            self.own = msgspec.structs.replace(dated, clock=epoch.own_clock(now, monotonic))
             self.epoch, self.is_confirmed, self._clock_offset = epoch, not epoch.is_elected, None
             self._is_untried = True
-            self.must_store = skew != 0.0
+            # Whoever takes over from us knows our clock, and perhaps no clock of those before us.
+            self.must_store = skew != 0.0 or (self.own.clock != stored.clock and _has_moments(self.own))
         if self._reaches_to is None or current is None:
             return is_new
         self.own = caught_up(self.own, current, self._reaches_to)
@@ -91,11 +89,18 @@ class HpaMemory:
         offset = now - monotonic
         jump = 0.0 if self._clock_offset is None else offset - self._clock_offset
         self._clock_offset = offset
-        if abs(jump) <= CLOCK_JUMP_SECONDS:
+        if abs(jump) <= SET_SECONDS:
             return False
-        self.own = retimed(self.own, lambda at: at + jump)
+        own = retimed(self.own, lambda at: at + jump)
+        clock = self.own.clock if self.epoch is None else self.epoch.own_clock(now, monotonic)
+        self.own = msgspec.structs.replace(own, clock=clock)
         self.must_store = True
         return True
+
+
+def _has_moments(memory: Memory) -> bool:
+    """Return whether a window or a rate may depend on a moment: not so while one recommendation is all there is."""
+    return len(memory.recommendations or ()) > 1 or bool(memory.scale_up or memory.scale_down)
 
 
 def loads(text: str) -> Memory:

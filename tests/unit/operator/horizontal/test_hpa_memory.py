@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.epoch import ClockReading, Epoch, clock_name
+from trimtab.cluster.epoch import ClockReading, Epoch, OwnClock, clock_name
 from trimtab.decide.horizontal.memory import LastGood, Memory, Recommendation, ScaleEvent, dumps
 from trimtab.operator.horizontal.hpa_memory import HpaMemory, loads
 
@@ -46,9 +46,9 @@ def test_nothing_is_remembered_after_the_moment_of_the_decision(stored, renewed,
         low = NOW - MONOTONIC + clock[0]
         readings = {HOLDER: ClockReading(low, low + clock[1])}
     memory = HpaMemory(stored=dumps(stored).decode())
-    memory.begin(Epoch(HOLDER, renewed, readings, "us"), current, NOW, MONOTONIC)
+    memory.begin(Epoch(HOLDER, renewed, readings, OwnClock("us", NOW, MONOTONIC)), current, NOW, MONOTONIC)
     assert max(moments(memory.own), default=NOW) <= NOW
-    assert memory.own.clock == "us"
+    assert memory.own.clock == clock_name("us")
 
 
 def test_an_epoch_begins_once_with_what_is_stored():
