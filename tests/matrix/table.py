@@ -639,6 +639,14 @@ ANNOTATIONS: tuple[Row, ...] = (
         },
     ),
     Row(
+        ("autoscaling.trimtab.dev/clock-set",),
+        "",
+        "the holder of a Lease says by how much its clock was set, for whoever takes over its memory",
+        {
+            "horizontal": "tests/faults/horizontal/test_hand_overs.py::test_windows_rates_and_zeros_hold_through_every_hand_over"
+        },
+    ),
+    Row(
         ("autoscaling.trimtab.dev/settings", "autoscaling.trimtab.dev/released-by"),
         "",
         "the holder of a Lease writes them",
