@@ -39,6 +39,8 @@ PERIOD = 15.0
 TIMES = LeaseTimes(duration=15, renew_deadline=10, retry=4)
 TROUBLED, CALM = 900.0, 700.0
 """Seconds with troubles, and seconds without any after them, in which everything must come right."""
+WITH_RISES = 1000
+"""Schedules from this seed on have windows that hold growth; those before it found what they found without."""
 LATE = 60.0
 SLACK = 20.0
 """Seconds by which a window may seem shorter: two looks at the Lease, a renewal under way, and a sync."""
@@ -53,6 +55,8 @@ class Workload:
     window: int
     rate: tuple[int, int]
     """At most so many more pods in so many seconds."""
+    rise: int = 0
+    """The window that holds growth, in seconds."""
     load: int = 0
     sizes: list[tuple[float, int, int]] = field(default_factory=list)
     """When the size was changed, from what, and to what."""
@@ -65,7 +69,10 @@ class Workload:
         pods, seconds = self.rate
         return {
             "scaleDown": {"stabilizationWindowSeconds": self.window},
-            "scaleUp": {"policies": [{"type": "Pods", "value": pods, "periodSeconds": seconds}]},
+            "scaleUp": {
+                "stabilizationWindowSeconds": self.rise,
+                "policies": [{"type": "Pods", "value": pods, "periodSeconds": seconds}],
+            },
         }
 
     def violations(self, blind: list[float]) -> Iterator[str]:
@@ -82,7 +89,18 @@ class Workload:
                             f"recommended (window {self.window} s)"
                         )
             else:
+                yield from self._too_early(at, before, after, earlier)
                 yield from self._too_fast(at, before, after, earlier)
+
+    def _too_early(
+        self, at: float, before: int, after: int, earlier: list[tuple[float, int, int]]
+    ) -> Iterator[str]:
+        for when, was, size in earlier:
+            if before > 0 and size < was and size < after and when > at - self.rise + SLACK:
+                yield (
+                    f"{self.name}: {before} -> {after} at {at:.0f}, {at - when:.0f} s after {size} was "
+                    f"recommended (window {self.rise} s)"
+                )
 
     def _too_fast(
         self, at: float, before: int, after: int, earlier: list[tuple[float, int, int]]
@@ -158,6 +176,7 @@ class World:
         self.blind: list[float] = []
         """When a copy took over that had never seen the last leader's clock, and cannot tell age from skew."""
         self.is_calm = False
+        self.has_rises = seed >= WITH_RISES
         self.workloads = [self._workload(number) for number in range(hpas)]
         self.clocks_differed = False
         ahead = [self.random.choice([0.0, 0.0, 0.0, -100.0, -30.0, 30.0, 100.0]) for _ in range(3)]
@@ -173,6 +192,7 @@ class World:
             lowest=random.choice([0, 0, 1]),
             window=random.choice([60, 120, 300]),
             rate=random.choice([(2, 120), (5, 60), (40, 15)]),
+            rise=(0, 60, 180)[number % 3] if self.has_rises else 0,
         )
 
     def note(self, text: str) -> None:

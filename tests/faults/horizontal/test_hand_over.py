@@ -11,6 +11,7 @@ import pytest
 
 from tests.faults.horizontal.copies import PERIOD, Copy, holder, is_about_leases, leads, moved, running
 from tests.faults.horizontal.scene import becomes, held, load
+from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, status
 from trimtab.cluster.transport import Request
@@ -303,3 +304,52 @@ def test_a_step_in_doubt_keeps_its_moment_through_a_conflict(lab):
             assert await stage.replicas("web") == 7
 
     lab(scenario)
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_window_that_holds_growth_is_not_begun_again(lab, end):
+    """It was, by each fail-over: the current replicas were taken for what the metrics had asked for."""
+
+    async def scenario(stage: Stage) -> None:
+        await held(stage, behavior={"scaleUp": {"stabilizationWindowSeconds": int(WINDOW)}})
+        first, second = Copy(stage, "first"), Copy(stage, "the second")
+        first.start()
+        was = await leads(stage)
+        async with running(second):
+            await stage.clock.sleep(WINDOW + 100)
+            load(stage, 900)
+            rose = stage.clock.monotonic()
+            await stage.clock.sleep(WINDOW - 60)
+            await (first.kill() if end == "kill" else first.stop())
+            await moved(stage, was)
+            took = await seconds_at(stage, 5, rose, 2 * WINDOW)
+            assert WINDOW - 2 * PERIOD <= took <= WINDOW + 2 * PERIOD
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize("is_native", [False, True], ids=["our own kind", "native"])
+def test_a_replaced_object_forgets_no_rate(is_native):
+    """`kubectl replace` drops the annotation that carries a native HPA's memory; it was not stored again."""
+
+    async def scenario(stage: Stage) -> None:
+        await held(stage, behavior=RATE)
+        first = Copy(stage, "first")
+        first.start()
+        was = await leads(stage)
+        async with running(Copy(stage, "the second")):
+            await stage.clock.sleep(100)
+            load(stage, 5000)
+            await becomes(stage, 7, within=40)
+            grew = stage.clock.monotonic()
+            await stage.clock.sleep(60)
+            known = await stage.read_hpa("web")
+            bare = {key: known["metadata"][key] for key in ("name", "namespace", "resourceVersion")}
+            body = {**{key: known[key] for key in ("apiVersion", "kind", "spec")}, "metadata": bare}
+            await stage.client.update(stage.resource.untyped(), "web", stage.namespace, body)
+            await stage.clock.sleep(60)
+            await first.kill()
+            await moved(stage, was)
+            assert await seconds_at(stage, 7, grew, 2000) >= 600 - PERIOD
+
+    play_on_lab(scenario, native=is_native)

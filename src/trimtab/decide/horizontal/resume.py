@@ -35,7 +35,8 @@ def caught_up(memory: Memory, current: int, last_alive: float) -> Memory:
 def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
     """Extend the latest recommendation to `last_alive`, unless a scale-down was being held back.
 
-    If the latest one was lower than the current replicas, its window runs on from the stored moments.
+    If the latest one was lower than the current replicas, its window runs on from the stored moments. If it was higher,
+    growth was being held back: the current replicas were not recommended, and would begin that window again.
     """
     known = memory.recommendations
     if not known:
@@ -44,7 +45,7 @@ def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
     latest = max(reversed(known), key=lambda one: one.at)
     if latest.replicas < current or last_alive <= latest.at:
         return memory
-    longer = remember(known, current, last_alive, LONGEST_WINDOW)
+    longer = remember(known, latest.replicas, last_alive, LONGEST_WINDOW)
     return msgspec.structs.replace(memory, recommendations=longer)
 
 

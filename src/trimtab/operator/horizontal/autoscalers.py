@@ -170,7 +170,8 @@ class Autoscalers:
             return
         if seen.metadata.resource_version == known.hpa.metadata.resource_version:
             return  # the echo of our own write, whose answer we have taken in already
-        known.memory.stored = stored_memory(seen)
+        if known.memory.is_replaced(stored_memory(seen)):
+            known.steady = None
         before = known.hpa
         known.hpa = self._known(known, seen)
         if before.spec is not known.hpa.spec:

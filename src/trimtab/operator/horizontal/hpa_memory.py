@@ -61,6 +61,15 @@ class HpaMemory:
         self._reaches_to = None
         return True
 
+    def is_replaced(self, stored: str) -> bool:
+        """Take in what the object carries now; return whether that is not what was last known to be stored.
+
+        `kubectl replace` drops the annotation of a native HPA. Then `own` has to be stored again.
+        """
+        is_new = stored != self.stored
+        self.stored, self.must_store = stored, self.must_store or is_new
+        return is_new
+
     def contradicts(self, epoch: Epoch, current: int) -> bool:
         """Return whether an epoch would begin with replicas that are not those the last leader left behind."""
         return self.epoch is not epoch and loads(self.stored).replicas not in (None, current)
