@@ -1,6 +1,7 @@
 """Whose template a replacement is made from."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from trimtab.model import wire
 from trimtab.model.pod import Pod
 from trimtab.operator.vertical.templates import Templates
 
-RAW = {
+RAW: dict[str, Any] = {
     "metadata": {
         "name": "db-0",
         "namespace": "shop",
@@ -52,6 +53,6 @@ def test_a_kind_of_another_group_is_not_the_one_of_kubernetes(api_version, kind,
     """The Job of Volcano has no `spec.template`: the loop ended at it."""
     owner = {"apiVersion": api_version, "kind": kind, "name": "db", "uid": "u", "controller": True}
     pod = wire.convert({**RAW, "metadata": {**RAW["metadata"], "ownerReferences": [owner]}}, Pod)
-    cluster = Cluster(spec)
+    cluster: Any = Cluster(spec)
     made = asyncio.run(Templates(cluster, cluster).replacement(pod))
     assert made["spec"]["containers"][0]["image"] == image
