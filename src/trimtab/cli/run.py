@@ -1,6 +1,7 @@
 """`trimtab run`: the operator, in a cluster or beside one."""
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from dataclasses import Field
@@ -41,6 +42,17 @@ class Duration(click.ParamType[timedelta]):
         if span < timedelta():
             self.fail(f"{value!r} is negative", param, ctx)
         return span
+
+
+class Number(click.types.FloatParamType):
+    """A number that can be calculated with: `nan` and `inf` are read by Python, and meant by nobody."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the text."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 class Names(click.ParamType[tuple[str, ...]]):
@@ -107,6 +119,8 @@ def _ungrouped(field: Field[Any], flag: Flag) -> _Setting:
     kind: click.ParamType[Any] | type = type(default)
     if isinstance(default, timedelta):
         kind = Duration()
+    elif isinstance(default, float):
+        kind = Number()
     elif isinstance(default, tuple):
         kind = Names()
     named = [flag.name, *flag.aliases, field.name]

@@ -167,7 +167,7 @@ class Client:
         )
         return decode_answer(act, answer.body, resource.struct)
 
-    async def patch(
+    async def patch(  # noqa: PLR0913 - one parameter per option of the request
         self,
         resource: Resource[T],
         name: str,
@@ -177,12 +177,14 @@ class Client:
         how: PatchType = PatchType.MERGE,
         preconditions: Preconditions = NO_PRECONDITIONS,
         subresource: str | None = None,
+        is_dry_run: bool = False,
     ) -> T:
         """Change part of an object; the preconditions go into the patch itself."""
         what = f"{subresource} of " if subresource else ""
         act = f"patching {what}{resource.describe(namespace, name)}"
         query = [("fieldManager", FIELD_MANAGER)]
         query += [("force", "true")] if how is PatchType.APPLY else []
+        query += [("dryRun", "All")] if is_dry_run else []
         path = resource.path(namespace, name, subresource)
         request = _request(
             "PATCH", path, preconditions.within(body, how), query=query, content_type=how.value

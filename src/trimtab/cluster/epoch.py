@@ -14,7 +14,7 @@ that was stored after it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import inf
+from math import inf, isfinite
 
 RENEWAL_SECONDS = 5.0
 """How long after its date a renewal may reach the server; longer ones are given up by their sender."""
@@ -42,9 +42,10 @@ def split_clock_name(name: str) -> tuple[str, float]:
     if sign < 0:
         return name, 0.0
     try:
-        return name[:sign], float(name[sign:])
+        seconds = float(name[sign:])
     except ValueError:
         return name, 0.0
+    return (name[:sign], seconds) if isfinite(seconds) else (name, 0.0)
 
 
 class OwnClock:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, decide_again
@@ -309,9 +310,10 @@ class LeaderElector:
 
 def _seconds_set(lease: Lease) -> float:
     try:
-        return float(lease.metadata.annotations.get(CLOCK_SET, 0))
+        seconds = float(lease.metadata.annotations.get(CLOCK_SET, 0))
     except ValueError:
         return 0.0
+    return seconds if isfinite(seconds) else 0.0
 
 
 def _renewed(lease: Json) -> float | None:

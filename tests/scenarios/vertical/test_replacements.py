@@ -1,5 +1,6 @@
 """Nothing is evicted that would not come back: RV-H2, F2, and what a quota or a missing webhook makes of it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from trimtab.cluster.client import Selection
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS
+from trimtab.cluster.transport import Request, Response
 from trimtab.dashboard import InTheCluster, vertical_of
 from trimtab.dashboard.followed import FollowedSettings
 from trimtab.decide.vertical.explain import PodExplanation
@@ -259,6 +261,88 @@ def test_a_replacement_has_to_meet_the_quota_in_the_place_of_its_pod(real_cluste
                 assert "exceeded quota: narrow" in _verdict(stage, actor)
 
     play_on_real(real_cluster, scenario)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("room", "is_evicted"),
+    [
+        pytest.param("1230Mi", True, id="a quota that has room in the place of the pod"),
+        pytest.param("1200Mi", False, id="a quota that has none"),
+    ],
+)
+def test_every_quota_has_to_be_met_and_the_server_names_the_first_only(real_cluster, room, is_evicted):
+    """As `object-counts` and `compute-resources` in the documentation of Kubernetes: the first is full of pods."""
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(replacement_check="dry-run") as actor, stage.admitting(actor):
+            await three_replicas(stage, actor)
+            for name, hard, used in (
+                ("object-counts", {"pods": "3"}, {"pods": "3"}),
+                ("compute-resources", {"requests.memory": room}, {"requests.memory": "150Mi"}),
+            ):
+                body = {"metadata": {"name": name}, "spec": {"hard": hard}}
+                await stage.client.create(QUOTAS, body, stage.namespace)
+                status = {"status": {"hard": hard, "used": used}}
+                await stage.client.patch(QUOTAS, name, stage.namespace, status, subresource="status")
+            await stage.update(actor)
+            assert bool(actor.wrote("/eviction")) is is_evicted, _verdict(stage, actor)
+            if not is_evicted:
+                assert "exceeded quota: compute-resources" in _verdict(stage, actor)
+
+    play_on_real(real_cluster, scenario)
+
+
+def _exceeded(quota: str, amounts: str) -> Response:
+    text = f'pods "db-0" is forbidden: exceeded quota: {quota}, {amounts}'
+    body = {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": text}
+    return Response(403, {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+FULL_OF_PODS = _exceeded("object-counts", "requested: pods=1, used: pods=3, limited: pods=3")
+FULL = "requested: requests.memory=1Mi, used: requests.memory=3, limited: requests.memory=3"
+LARGE, SMALL = "4Gi", "50Mi"
+
+
+@pytest.mark.parametrize(
+    ("resize", "memory", "words"),
+    [
+        pytest.param(None, SMALL, "", id="a resize is admitted, so all quotas have room"),
+        pytest.param(
+            _exceeded("compute", FULL), SMALL, "exceeded quota: compute,", id="another quota has none"
+        ),
+        pytest.param(status(404, "NotFound"), SMALL, "may be refused", id="a server that cannot resize"),
+        pytest.param(status(403, "Forbidden"), SMALL, "may be refused", id="a resize that is not allowed"),
+        pytest.param(
+            status(403, "Forbidden"), LARGE, "", id="a replacement that is no larger needs no proof"
+        ),
+    ],
+)
+def test_a_larger_replacement_is_held_unless_all_quotas_are_known_to_have_room(
+    play_lab, resize, memory, words
+):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(replacement_check="dry-run") as actor, stage.admitting(actor):
+            await stage.statefulset("db", 3, requests={"cpu": "2", "memory": memory})
+            most = {"containerName": "*", "maxAllowed": {"cpu": "2", "memory": "1Gi"}}
+            await stage.vpa("base", "db", mode="Recreate", resourcePolicy={"containerPolicies": [most]})
+            stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+            await stage.recommend(actor, 2)
+            await stage.caught_up(actor)
+
+            def answer(request: Request) -> Response | None:
+                if request.method == "POST" and request.path.endswith(f"/{stage.namespace}/pods"):
+                    return FULL_OF_PODS
+                return resize if request.path.endswith("/resize") else None
+
+            actor.line.answer = answer
+            await stage.update(actor)
+            assert bool(actor.wrote("/eviction")) is not bool(words), _verdict(stage, actor)
+            assert words in _verdict(stage, actor)
+            for size in [await stage.memory(f"db-{place}") for place in (1, 2)]:
+                assert size == memory, "a dry run changes nothing"
+
+    play_lab(scenario)
 
 
 def test_f2_a_pod_whose_replacement_fits_on_no_node_is_not_evicted(play):

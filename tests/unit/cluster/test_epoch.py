@@ -96,6 +96,7 @@ def test_what_another_clock_dated_is_moved_by_that_clock_alone():
         pytest.param(clock_name("a", 100.0), (clock_name("a"), 100.0), id="one that was set forward"),
         pytest.param(clock_name("a", -0.5), (clock_name("a"), -0.5), id="one that was set back"),
         pytest.param("a+b", ("a+b", 0.0), id="what cannot be read is a name"),
+        pytest.param("a+inf", ("a+inf", 0.0), id="nor is what no clock can be set by"),
         pytest.param("", ("", 0.0), id="a memory without a clock"),
     ],
 )

@@ -28,7 +28,7 @@ class BrakeSettings(Wire):
     max_share_per_minute: float | None = 0.1
     """Of the cluster's live pods; at least one, so that a small cluster moves too."""
     max_missing_per_controller: int | None = 1
-    """A controller that already lacks this many pods loses no other one to us."""
+    """A controller that already lacks this many pods loses none that is Ready to us."""
     fruitless_limit: int | None = 3
     """After so many evictions in a row whose replacement came back unchanged, stop."""
     fruitless_pause_seconds: int = 3600

@@ -146,7 +146,9 @@ def membership(
         if creator not in countable:
             continue
         if len(group) < required:
-            if not (minimum_is_waived or any(map(is_boosted, group))):
+            # Upstream ends boosts among all other updates, and so waives the minimum for the siblings of a boosted pod.
+            is_passed = not compat.disruptions_last_until_ready and any(map(is_boosted, group))
+            if not (minimum_is_waived or is_passed):
                 continue
             if minimum_is_waived:
                 below.add(creator)

@@ -145,7 +145,8 @@ class LoopState:
         if paused_until is not None and now < paused_until:
             return f"evicting pods of {creator} changed nothing lately; next try at {paused_until:%H:%M:%S}"
         group, most = self.groups.get(creator), brakes.max_missing_per_controller
-        if most is not None and group is not None and pod.status.phase != "Pending":
+        # A pod that is down takes nothing from its controller when it goes; two of them must not hold each other back.
+        if most is not None and group is not None and is_ready(pod):
             missing = group.missing - (not self.is_up(pod))
             if missing >= most:
                 return f"{creator} already lacks {missing} of its pods"

@@ -7,6 +7,7 @@ kubelet refused to lower a memory limit that was in use.
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
 
@@ -19,17 +20,21 @@ NOTE_ANNOTATION = "trimtab.dev/resize"
 FIRST_RETRY = timedelta(minutes=5)
 LAST_RETRY = timedelta(hours=1)
 
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time that can be compared with ours. Anybody may write the annotation; a note with another one is illegible."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
 
 class ResizeNote(Wire):
     """The last resize that was requested of a pod."""
 
     vpa: str = ""
-    at: datetime | None = None
+    at: Moment | None = None
     resources: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     """What each container was to have."""
-    refusals: int = 0
+    refusals: Count = 0
     """How often in a row the kubelet refused to lower a memory limit."""
-    refused_at: datetime | None = None
+    refused_at: Moment | None = None
     """When it refused last; absent while a lower limit is requested again."""
     ends_boost: bool = False
     """Whether it ends a startup boost. Taking it back would give the boost for good, since its note is gone by then."""

@@ -109,7 +109,7 @@ def decode_windows(text: str, saved_at: datetime | None) -> Windows | str:
     """Read the annotation of a history with this time; a text that says what is wrong with it if it is not one."""
     try:
         found = msgspec.json.decode(text, type=_Saved)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return f"annotation {WINDOWS_ANNOTATION} cannot be read: {error}"
     for pod, window in found.windows.items():
         if not all(0 <= amount < 2**63 for amount in window):

@@ -32,7 +32,7 @@ class BrakeFlags(EstimationSettings):
     max_missing_pods: int = setting(
         1,
         "--max-missing-pods",
-        "A controller that lacks this many pods loses no other pod to an eviction; 0 means no bound.",
+        "A controller that lacks this many pods loses no Ready pod to an eviction; 0 means no bound.",
         group=_GROUP,
         why="A workload that is short of a pod already should get it back first.",
     )

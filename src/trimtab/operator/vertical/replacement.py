@@ -12,14 +12,16 @@ from typing import Final
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.nodefit import PlacedPod, PlacedSpec, no_node_fits, rooms_of
 from trimtab.decide.vertical.observation import NamespaceRanges
-from trimtab.decide.vertical.podrules import SIZED, reserved
+from trimtab.decide.vertical.podrules import SIZED, pod_totals, reserved
 from trimtab.decide.vertical.proportional import units_of
-from trimtab.decide.vertical.resize import size_running_pod
+from trimtab.decide.vertical.resize import plan_resize, size_running_pod
+from trimtab.decide.vertical.sizes import NOTHING
 from trimtab.model import wire
 from trimtab.model.pod import Pod, PodSpec
 from trimtab.model.quantity import Quantity, QuantityError
@@ -72,7 +74,7 @@ class ReplacementCheck:
                     PODS.untyped(), wanted, pod.metadata.namespace, query=_DRY_RUN
                 )
             except errors.ApiError as error:
-                if found := self._refused(pod, wanted, error):
+                if found := await self._refused(pod, wanted, vpa, error):
                     return found
             else:
                 if self.client.is_dry_run:
@@ -89,16 +91,20 @@ class ReplacementCheck:
         ranges = NamespaceRanges(tuple(self.view.limit_ranges)).of(pod.metadata.namespace)
         sizing = size_running_pod(pod, vpa, ranges, self.view.compat)
         given = {
-            container.name: sizes.requests
+            container.name: sizes
             for container, sizes in zip(pod.spec.containers, sizing.containers, strict=True)
         }
         for container in wanted["spec"]["containers"]:
             resources = container.setdefault("resources", {})
-            sizes = {name: str(amount) for name, amount in given.get(container["name"], {}).items()}
-            resources["requests"] = {**(resources.get("requests") or {}), **sizes}
+            sizes = given.get(container["name"], NOTHING)
+            for part, amounts in (("requests", sizes.requests), ("limits", sizes.limits)):
+                texts = {name: str(amount) for name, amount in amounts.items()}
+                resources[part] = {**(resources.get(part) or {}), **texts}
         return wanted
 
-    def _refused(self, pod: Pod, wanted: Json, error: errors.ApiError) -> Obstacle | None:
+    async def _refused(
+        self, pod: Pod, wanted: Json, vpa: VerticalPodAutoscaler, error: errors.ApiError
+    ) -> Obstacle | None:
         """Return the obstacle that a refused dry run means; None if it means nothing for an eviction."""
         text = str(error)
         if isinstance(error, errors.Forbidden) and _MISSING_RIGHT in text:
@@ -107,10 +113,53 @@ class ReplacementCheck:
             )
             return None
         if isinstance(error, errors.Forbidden) and _is_quota_met(text, pod):
-            return None
+            return await self._unmet_quota(pod, wanted, vpa, error)
         if error.code >= 500 or isinstance(error, errors.TooManyRequests | errors.NotFound):
             raise error
         return Obstacle(REFUSED, f"the replacement of pod {pod.name} would be refused: {error}")
+
+    async def _unmet_quota(
+        self, pod: Pod, wanted: Json, vpa: VerticalPodAutoscaler, error: errors.Forbidden
+    ) -> Obstacle | None:
+        """Return why a quota beside the one that was named may refuse the replacement; the server names the first only.
+
+        What is not larger than the pod takes the pod's place. For more than that every quota is asked by a dry run of a
+        resize: it counts what the pod would have beyond what it has, as if its replacement stood in its place.
+        """
+        sized = wire.convert(self._sized(wanted, pod, vpa), PlacedPod).spec
+        if _is_no_larger(sized, pod.spec):
+            return None
+        try:
+            resized = await self._resized(pod, vpa)
+        except errors.ApiError as other:
+            if other.code >= 500 or isinstance(other, errors.TooManyRequests):
+                raise
+            if isinstance(other, errors.Forbidden) and _QUOTA.search(str(other)):
+                return Obstacle(REFUSED, f"the replacement of pod {pod.name} would be refused: {other}")
+            resized = pod
+        if _is_no_larger(sized, resized.spec):
+            return None
+        message = (
+            f"the replacement of pod {pod.name} may be refused: it asks for more than the pod, and whether all quotas have "
+            f"room for that cannot be told; the first one is met only in the place of the pod: {error}"
+        )
+        return Obstacle(REFUSED, message)
+
+    async def _resized(self, pod: Pod, vpa: VerticalPodAutoscaler) -> Pod:
+        """Return the pod as a resize in place to the size of its replacement would leave it."""
+        ranges = NamespaceRanges(tuple(self.view.limit_ranges)).of(pod.metadata.namespace)
+        sizing = size_running_pod(pod, vpa, ranges, self.view.compat)
+        plan = plan_resize(pod, vpa, sizing.containers, self.client.clock.now(), self.view.compat)
+        return await self.client.patch(
+            PODS,
+            pod.name,
+            pod.metadata.namespace,
+            list(plan.operations),
+            how=PatchType.JSON,
+            preconditions=Preconditions(uid=pod.metadata.uid),
+            subresource="resize",
+            is_dry_run=True,
+        )
 
     def _unplaceable(self, pod: Pod, wanted: Json) -> Obstacle | None:
         if self.node_fit == "none":
@@ -206,10 +255,20 @@ def _amounts(text: str) -> dict[str, Quantity]:
 
 def _freed(pod: Pod) -> Mapping[str, Quantity]:
     """Return what a quota counts for a pod that goes."""
-    freed = {"pods": Quantity.from_int(1), "count/pods": Quantity.from_int(1)}
-    for name, amount in reserved(pod.spec).items():
-        freed[name] = freed[f"requests.{name}"] = amount
-    for container in pod.spec.containers:
-        for name, amount in container.resources.limits.items():
-            freed[f"limits.{name}"] = freed.get(f"limits.{name}", Quantity.zero) + amount
-    return freed
+    one = Quantity.from_int(1)
+    return {"pods": one, "count/pods": one, **reserved(pod.spec), **_counted(pod.spec)}
+
+
+def _counted(spec: PodSpec) -> dict[str, Quantity]:
+    """Return the requests and limits that quotas count for a pod."""
+    requests = {f"requests.{name}": amount for name, amount in reserved(spec).items()}
+    limits = {
+        f"limits.{name}": amount + spec.overhead.get(name, Quantity.zero)
+        for name, amount in pod_totals(spec).limits.items()
+    }
+    return {**requests, **limits}
+
+
+def _is_no_larger(spec: PodSpec, other: PodSpec) -> bool:
+    most = _counted(other)
+    return all(amount <= most.get(name, Quantity.zero) for name, amount in _counted(spec).items())

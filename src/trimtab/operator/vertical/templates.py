@@ -14,7 +14,16 @@ from trimtab.decide.vertical.patches import HELD_BACK_ANNOTATION, IN_PLACE_ANNOT
 from trimtab.model import wire
 from trimtab.model.pod import Pod
 
-_WITH_TEMPLATE: Final = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
+_WITH_TEMPLATE: Final = frozenset(
+    {
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("batch", "Job"),
+        ("", "ReplicationController"),
+    }
+)
+"""By group and kind: other groups have kinds of the same names (batch.volcano.sh/Job), whose templates differ."""
 _CONTROLLERS_LABELS: Final = ("controller-revision-hash", "pod-template-hash", "pod-template-generation")
 _OWN_ANNOTATIONS: Final = (
     ORIGINALS_ANNOTATION,
@@ -49,7 +58,7 @@ class Templates:
     async def _controller(self, pod: Pod) -> Json | None:
         """Return the controller if it has a pod template that is known."""
         owner = owner_of(pod)
-        if owner is None or owner.kind not in _WITH_TEMPLATE:
+        if owner is None or (owner.group, owner.kind) not in _WITH_TEMPLATE:
             return None
         if owner.uid not in self._known:
             try:

@@ -271,3 +271,19 @@ def test_the_end_of_a_left_over_boost_takes_no_memory_back():
     (action,) = api.actions
     assert isinstance(action, Resize)
     assert [each["path"].rpartition("/resources/")[2] for each in action.operations] == ["requests/cpu"]
+
+
+@pytest.mark.parametrize("mode", ["Recreate", "InPlace", "InPlaceOrRecreate"])
+@pytest.mark.parametrize(
+    ("compat", "is_changed"),
+    [pytest.param(DEFAULT, False, id="default"), pytest.param(VPA_1_8, True, id="as upstream")],
+)
+def test_a_boosted_pod_does_not_waive_the_minimum_of_replicas_for_its_siblings(mode, compat, is_changed):
+    """The end of a boost does not ask for the minimum, so nothing needs the waiver."""
+    owner = vpa("base", recommended("4Gi", cpu="200m"), mode=mode, policies=POLICIES, min_replicas=5)
+    seen = msgspec.structs.replace(
+        world([owner], [boosted("db-0"), *(pod(f"db-{place}") for place in (1, 2, 3))]), serves_resize=True
+    )
+    asked, _ = run(seen, gates=GATES, compat=compat, settings=UPSTREAM_SETTINGS)
+    assert any(name != "db-0" for _, name in asked) is is_changed
+    assert ("resize", "db-0") in asked, "its boost is over"

@@ -55,6 +55,40 @@ def test_f57_no_more_than_one_at_a_time_per_controller():
     assert len({name.rpartition("-")[0] for name in evictions(asked)}) == len(evictions(asked)) == 5
 
 
+def down(name, since=timedelta(days=1)):
+    """Make a pod that is killed for memory again and again."""
+    killed = {
+        "reason": "OOMKilled",
+        "startedAt": (NOW - timedelta(seconds=40)).isoformat(),
+        "finishedAt": (NOW - timedelta(seconds=20)).isoformat(),
+    }
+    status = {"name": "app", "restartCount": 9, "lastState": {"terminated": killed}}
+    not_ready = {"type": "Ready", "status": "False", "lastTransitionTime": (NOW - since).isoformat()}
+    return pod(name, conditions=[not_ready], statuses=[status])
+
+
+ONE_MISSING = UpdaterSettings(brake=BrakeSettings(max_evictions_per_minute=None, max_share_per_minute=None))
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 10])
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_pods_that_are_down_do_not_hold_back_each_others_rescue(replicas, count):
+    """Evicting what is down takes nothing away; without it two pods that run out of memory were never given more."""
+    pods = [(down if place < count else pod)(f"db-{place}") for place in range(replicas)]
+    seen = world([vpa("base", recommended("4Gi"))], pods)
+    asked, _ = run(seen, settings=ONE_MISSING)
+    assert evictions(asked) == [f"db-{place}" for place in range(min(count, replicas))]
+
+
+def test_a_pod_that_is_ready_is_held_back_while_another_is_down():
+    seen = world(
+        [vpa("base", recommended("4Gi"))], [down("db-0"), *(pod(f"db-{place}") for place in (1, 2, 3))]
+    )
+    asked, result = run(seen, settings=ONE_MISSING)
+    assert evictions(asked) == ["db-0"]
+    assert why(result, "db-1") == "StatefulSet/shop/db already lacks 1 of its pods"
+
+
 @pytest.mark.parametrize(
     ("workloads", "want"),
     [

@@ -1,16 +1,31 @@
 """However odd the objects in the cluster are, a loop ends and says something about every live pod."""
 
+import json
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.decide.vertical.policy_builders import ALL_GATES, NOW, Recorder, run
+from tests.unit.decide.vertical.policy_builders import (
+    ALL_GATES,
+    NOW,
+    Recorder,
+    pod,
+    recommended,
+    run,
+    vpa,
+    world,
+)
 from trimtab.decide.vertical.actions import Outcome
 from trimtab.decide.vertical.brake import NO_BRAKES
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.explain import explain_pod, pod_lines
 from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
+from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
+from trimtab.decide.vertical.patches import IN_PLACE_ANNOTATION
+from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
+from trimtab.decide.vertical.resize_note import NO_NOTE, NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.updater_state import UpdaterSettings
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
@@ -45,10 +60,41 @@ CONDITIONS = shape(
 ENDED = shape(
     terminated=shape(reason=st.sampled_from(["OOMKilled", "Error"]), startedAt=TIMES, finishedAt=TIMES)
 )
+NOTE_TIMES = TIMES | st.sampled_from(
+    ["2026-01-15T11:59:00", "2026-01-15", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", 5, ""]
+)
+NOTES = shape(
+    vpa=st.sampled_from(["shop/a", "", "/", "a"]),
+    at=NOTE_TIMES,
+    refusedAt=NOTE_TIMES,
+    refusals=NUMBERS | st.sampled_from([2**63, 2**64, 10**400, 1.5, True]),
+    resources=st.dictionaries(NAMES, RESOURCES, max_size=2),
+    endsBoost=st.booleans(),
+)
+CHANGES = st.dictionaries(NAMES, shape(before=RESOURCES, after=RESOURCES), max_size=2)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | AMOUNTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+TEXTS = (
+    st.sampled_from(["", "app", "app, side", "App;", "{}", '{"requests":{"cpu":"1"}}', "[" * 100_000])
+    | st.one_of(NOTES, CHANGES, RESOURCES, JSON).map(json.dumps)
+    | st.text(max_size=20)
+)
 ANNOTATIONS = st.dictionaries(
-    st.sampled_from(["vpaObservedContainers", "vpaCpuStartupBoost/app"]),
-    st.sampled_from(["", "app", "app, side", "App;", "{}", '{"requests":{"cpu":"1"}}']),
-    max_size=2,
+    st.sampled_from(
+        [
+            "vpaObservedContainers",
+            "vpaCpuStartupBoost/app",
+            NOTE_ANNOTATION,
+            ORIGINALS_ANNOTATION,
+            IN_PLACE_ANNOTATION,
+            REFUSAL_ANNOTATION,
+        ]
+    ),
+    TEXTS,
+    max_size=4,
 )
 OWNED = st.fixed_dictionaries(
     {
@@ -175,8 +221,26 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
     for compat in (DEFAULT, VPA_1_8):
         api = Recorder(db_0=outcome, db_1=outcome)
         _, result = run(seen, gates=gates, compat=compat, api=api, settings=BOLD)
-        assert {verdict.pod for verdict in result.verdicts} == {pod.metadata.key for pod in seen.pods}
+        assert {verdict.pod for verdict in result.verdicts} == {one.metadata.key for one in seen.pods}
         _, again = run(seen, result.state, gates=ALL_GATES, compat=compat)
         assert len(again.verdicts) == len(result.verdicts)
-        for pod in seen.pods:
-            assert pod_lines(explain_pod(pod, seen.index(gates, compat), seen.owners(), {}, compat=compat))
+        for one in seen.pods:
+            assert pod_lines(explain_pod(one, seen.index(gates, compat), seen.owners(), {}, compat=compat))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"at": "2026-01-15T11:59:00"}, id="a time without a zone"),
+        pytest.param({"refusedAt": "2026-01-15T11:59:00"}, id="a refusal without a zone"),
+        pytest.param({"refusals": 2**64 - 1}, id="more refusals than can be written again"),
+        pytest.param({"refusals": -1}, id="fewer refusals than none"),
+    ],
+)
+def test_a_note_that_cannot_be_used_is_none_and_other_pods_go_on(fields):
+    """Anybody who may annotate a pod could stop the updater for the whole cluster."""
+    note = {"vpa": "shop/base", "at": NOW.isoformat(), "resources": {}, **fields}
+    odd = pod("db-0", annotations={NOTE_ANNOTATION: json.dumps(note)})
+    assert read_note(odd) == NO_NOTE
+    seen = world([vpa("base", recommended("4Gi"))], [odd, pod("db-1"), pod("db-2")])
+    assert run(seen)[0] == [("evict", "db-0")]

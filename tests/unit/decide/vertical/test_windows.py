@@ -127,6 +127,7 @@ def test_windows_of_a_history_that_somebody_else_saved_since_are_left_alone():
     ("text", "why"),
     [
         pytest.param("windows", "cannot be read", id="no JSON"),
+        pytest.param("[" * 100_000, "cannot be read", id="nested without end"),
         pytest.param('{"at":1,"windows":{"db-0":["1"]}}', "cannot be read", id="no windows"),
         pytest.param('{"at":1,"windows":{"db-0":[1,-5,0]}}', "pod db-0 holds an impossible", id="below zero"),
         pytest.param(

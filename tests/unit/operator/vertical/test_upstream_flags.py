@@ -189,3 +189,11 @@ def test_every_setting_is_read_somewhere():
         if isinstance(node, ast.Attribute)
     }
     assert {field.name for field, _ in declared()} <= read
+
+
+@pytest.mark.parametrize("command", [run, updater], ids=["trimtab run", "vpa-updater"])
+@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf"])
+def test_what_cannot_be_calculated_with_is_refused_by_every_program(command, value):
+    """Upstream's programs have no bounds of ours, and the first loop would end at it."""
+    with pytest.raises(click.BadParameter, match="is not a number"):
+        command.make_context("program", [f"--eviction-tolerance={value}"])
