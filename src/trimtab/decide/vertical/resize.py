@@ -1,6 +1,6 @@
 """The JSON patch for a pod's `resize` subresource, and the notes that go with it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -59,7 +59,19 @@ def plan_resize(
     compat: Compat = DEFAULT,
 ) -> ResizePlan:
     """Return the patch and the notes of a resize; containers that are boosted right now are left alone."""
-    wanted = _wanted(pod, vpa, resources, now)
+    return plan_sizes(pod, _wanted(pod, vpa, resources, now), expired_boosts(pod, vpa, now), compat)
+
+
+def plan_sizes(
+    pod: Pod,
+    wanted: Sequence[ContainerResources | None],
+    unboosted: Iterable[str] = (),
+    compat: Compat = DEFAULT,
+) -> ResizePlan:
+    """Return the patch and the notes that give each container what is wanted, None for those left alone.
+
+    The startup boosts of the containers `unboosted` end with it.
+    """
     operations: list[Operation] = []
     resized: dict[str, ContainerResources] = {}
     for index, container in enumerate(pod.spec.containers):
@@ -82,7 +94,7 @@ def plan_resize(
         {
             **({} if is_noted else {IN_PLACE_ANNOTATION: "true"}),
             # Without its note a container is sized as any other.
-            **{BOOST_PREFIX + name: None for name in sorted(expired_boosts(pod, vpa, now))},
+            **{BOOST_PREFIX + name: None for name in sorted(unboosted)},
         },
         refusal,
         {

@@ -21,13 +21,13 @@ from trimtab.decide.vertical.inplace import Resizing, restarts_containers
 from trimtab.decide.vertical.ledger import phase_of
 from trimtab.decide.vertical.loop_state import POD, LoopContext, LoopState
 from trimtab.decide.vertical.progress import DONE_MESSAGE, DONE_REASON
-from trimtab.decide.vertical.resize import ResizePlan, plan_resize, size_running_pod
+from trimtab.decide.vertical.resize import ResizePlan, plan_sizes, size_running_pod
 from trimtab.decide.vertical.resize_request import DEEDS, Wish, request_resize, requested_by
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.pod import Pod
 from trimtab.model.resources import CPU
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 BOOSTED: Final = "its CPU is boosted while it starts"
 OVER: Final = "its startup boost is over"
@@ -132,7 +132,10 @@ def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator
         if outcome is Outcome.DONE:
             loop.tell(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
     # If it failed the next loop tries again: a boost is no reason to evict.
-    loop.note(pod, boost.key, DEEDS.get(outcome, "resize failed"), boost.reason)
+    if plan.operations or not outcome.is_charged:
+        loop.note(pod, boost.key, DEEDS.get(outcome, "resize failed"), boost.reason)
+    else:
+        loop.leave(pod, boost.key, f"{boost.reason}; its size stays as it is")
 
 
 def _request(boost: Boost, plan: ResizePlan, loop: LoopState) -> Generator[Action, Outcome, Outcome]:
@@ -154,17 +157,17 @@ def _plan(boost: Boost, context: LoopContext) -> ResizePlan:
         sizes = [
             _unboosted(pod, container.name, sizes if _is_recommended(boost, context) else NOTHING)
             if container.name in over
-            else NOTHING
+            else None
             for container, sizes in zip(pod.spec.containers, sizing.containers, strict=True)
         ]
-        return plan_resize(pod, vpa, sizes, context.now, context.compat)
+        return plan_sizes(pod, sizes, over, context.compat)
     except BoostError:
         return ResizePlan()
 
 
 def _is_recommended(boost: Boost, context: LoopContext) -> bool:
-    """Return whether the VPA's recommendation is for this pod."""
-    if boost.claim is None:
+    """Return whether the VPA's recommendation is for this pod, and applied."""
+    if boost.claim is None or boost.claim.mode == UpdateMode.OFF:
         return False
     return not context.compat.needs_current_recommendation or is_recommendation_current(boost.claim)
 

@@ -1,0 +1,143 @@
+"""A boosted pod is the pod that it would be without its boost, but for its CPU, and but for a while."""
+
+import itertools
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.decide.vertical.policy_builders import (
+    NOW,
+    Recorder,
+    index,
+    raw_pod,
+    recommended,
+    run,
+    vpa,
+    world,
+)
+from trimtab.decide.vertical.actions import Resize
+from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
+from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS
+from trimtab.lab.patches.json_patch import apply as apply_json_patch
+from trimtab.model import wire
+from trimtab.model.gates import FeatureGates
+from trimtab.model.pod import Pod
+
+GATES = FeatureGates(cpu_startup_boost=True, in_place=True)
+MODES = ["Off", "Initial", "Recreate", "Auto", "InPlace", "InPlaceOrRecreate"]
+NOTE = "vpaCpuStartupBoost/app"
+SHAPES = [
+    {"requests": {"cpu": "100m", "memory": "256Mi"}},
+    {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "256Mi"}},
+    {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "100m", "memory": "256Mi"}},
+    {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "2", "memory": "1Gi"}},
+    {"requests": {"cpu": "100m"}},
+    {"requests": {"memory": "256Mi"}, "limits": {"memory": "256Mi"}},
+    {},
+]
+BOOSTS = [{"type": "Factor", "factor": 5}, {"type": "Quantity", "quantity": "500m"}]
+POLICIES = [
+    {},
+    {"controlledResources": ["memory"]},
+    {"controlledResources": ["cpu"]},
+    {"controlledValues": "RequestsOnly"},
+]
+
+
+def boosting(mode, boost, policy=None, target=("300m", "2Gi"), **more):
+    """A VPA that boosts container `app`, and recommends what it controls; nothing without a target."""
+    policy = {"containerName": "app", **(policy or {}), "startupBoost": {"cpu": boost}}
+    controlled = policy.get("controlledResources", ["cpu", "memory"])
+    cpu, memory = target or (None, None)
+    found = recommended(memory if "memory" in controlled else None, cpu=cpu if "cpu" in controlled else None)
+    return vpa("base", found if target else None, mode=mode, policies=[policy], min_replicas=1, **more)
+
+
+def written(resources):
+    """A pod under creation, as its user wrote it."""
+    raw = raw_pod("db-0")
+    del raw["status"], raw["spec"]["affinity"]
+    raw["spec"]["containers"][0]["resources"] = resources
+    return raw
+
+
+def admitted(raw, owner, gates=GATES, **known):
+    """Return the pod as our webhook leaves it."""
+    seen = world([owner])
+    context = AdmissionContext(index(seen, gates), seen.owners(), gates=gates, **known)
+    return apply_json_patch(raw, list(admit_pod(raw, "shop", context).operations))
+
+
+def ready(raw):
+    """Return the pod when it has been ready for an hour, with what it asks for."""
+    since = (NOW - timedelta(hours=1)).isoformat()
+    (container,) = raw["spec"]["containers"]
+    status = {
+        "phase": "Running",
+        "startTime": since,
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
+        "containerStatuses": [{"name": "app", "resources": container["resources"]}],
+    }
+    return {**raw, "status": status}
+
+
+def resources(raw):
+    return wire.convert(raw, Pod).spec.containers[0].resources
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("later", ["the same", "Off", "no VPA"])
+def test_a_pod_whose_boost_has_ended_is_the_pod_that_was_never_boosted(mode, later):
+    """Memory went back to the template in mode Off, and where no CPU was known from before the boost."""
+    boosted = 0
+    for shape, boost, policy, target in itertools.product(SHAPES, BOOSTS, POLICIES, [("300m", "2Gi"), None]):
+        owner = boosting(mode, boost, policy, target)
+        raw = admitted(written(shape), owner)
+        plain = admitted(written(shape), owner, FeatureGates(in_place=True))
+        if NOTE not in raw["metadata"]["annotations"]:
+            continue
+        boosted += 1
+        vpas = {"the same": [owner], "Off": [boosting("Off", boost, policy, target)], "no VPA": []}[later]
+        api = Recorder()
+        run(world(vpas, [wire.convert(ready(raw), Pod)]), gates=GATES, settings=UPSTREAM_SETTINGS, api=api)
+        (action,) = api.actions
+        assert isinstance(action, Resize)
+        assert action.plan.annotations[NOTE] is None
+        assert {one["path"].rpartition("/")[2] for one in action.operations} <= {"cpu"}
+        after = resources(apply_json_patch(raw, list(action.operations)))
+        assert after == resources(plain), (shape, boost, policy, target)
+    assert boosted > 40
+
+
+CLAIMING = {"requests": {"cpu": "100m", "memory": "1Gi"}, "claims": [{"name": "gpu"}]}
+
+
+@pytest.mark.parametrize("boost", BOOSTS, ids=["factor", "quantity"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("shape", "known", "words"),
+    [
+        pytest.param(CLAIMING, {}, "no startup boost: pods with resource claims", id="claims"),
+        pytest.param(SHAPES[5], {}, "no startup boost of app: without a CPU request", id="no CPU request"),
+        pytest.param({}, {}, "no startup boost of app: without a CPU request", id="best effort"),
+        pytest.param(
+            SHAPES[0], {"serves_resize": False}, "no startup boost: this cluster", id="no resize in place"
+        ),
+    ],
+)
+def test_a_boost_that_could_never_be_taken_back_is_not_given(shape, known, words, mode, boost):
+    owner = boosting(mode, boost, {"controlledResources": ["memory"]})
+    raw = admitted(written(shape), owner, **known)
+    assert NOTE not in raw["metadata"]["annotations"]
+    assert words in raw["metadata"]["annotations"]["trimtab.dev/held-back"]
+    assert resources(raw) == resources(admitted(written(shape), owner, FeatureGates(in_place=True)))
+
+
+def test_a_boost_of_old_without_a_cpu_request_before_it_does_not_count_as_resized():
+    raw = written({"requests": {"cpu": "500m", "memory": "1Gi"}})
+    raw["metadata"]["annotations"] = {NOTE: '{"requests":{"memory":"256Mi"}}'}
+    owner = boosting("Off", BOOSTS[1])
+    _, result = run(world([owner], [wire.convert(ready(raw), Pod)]), gates=GATES)
+    (verdict,) = result.verdicts
+    assert verdict.action == "none"
+    assert verdict.reason == "its startup boost is over; its size stays as it is"
