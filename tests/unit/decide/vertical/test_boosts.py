@@ -22,6 +22,7 @@ from trimtab.lab.patches.json_patch import apply as apply_json_patch
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
 from trimtab.model.pod import Pod
+from trimtab.model.resources import ResourceRequirements
 
 GATES = FeatureGates(cpu_startup_boost=True, in_place=True)
 MODES = ["Off", "Initial", "Recreate", "Auto", "InPlace", "InPlaceOrRecreate"]
@@ -141,3 +142,46 @@ def test_a_boost_of_old_without_a_cpu_request_before_it_does_not_count_as_resize
     (verdict,) = result.verdicts
     assert verdict.action == "none"
     assert verdict.reason == "its startup boost is over; its size stays as it is"
+
+
+def set_ephemeral_storage(own):
+    own["requests"]["ephemeral-storage"] = "1Gi"
+
+
+def set_memory(own):
+    own["requests"]["memory"] = "3Gi"
+    if "memory" in own.get("limits", {}):
+        own["limits"]["memory"] = "3Gi"
+
+
+def set_cpu_limit(own):
+    own.setdefault("limits", {})["cpu"] = "7"
+
+
+@pytest.mark.parametrize("other", [set_ephemeral_storage, set_memory, set_cpu_limit])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("target", [("300m", "2Gi"), None], ids=["recommended", "not recommended"])
+@pytest.mark.parametrize("shape", SHAPES[:2], ids=["requests", "limits"])
+def test_a_boost_is_given_once_whatever_another_webhook_sets(shape, target, mode, other):
+    """The API server calls us again after it; the boosted CPU was taken for the user's, and boosted."""
+    owner = boosting(mode, BOOSTS[0], target=target)
+    once = admitted(written(shape), owner)
+    cpu, note = (
+        once["spec"]["containers"][0]["resources"]["requests"]["cpu"],
+        once["metadata"]["annotations"][NOTE],
+    )
+    other(once["spec"]["containers"][0]["resources"])
+    again = admitted(once, owner)
+    assert again["spec"]["containers"][0]["resources"]["requests"]["cpu"] == cpu
+    noted = wire.decode(again["metadata"]["annotations"][NOTE], ResourceRequirements)
+    assert noted.requests["cpu"] == wire.decode(note, ResourceRequirements).requests["cpu"]
+    assert admitted(again, owner) == again, "and no further"
+
+
+def test_what_another_webhook_sets_of_the_same_resource_is_the_users():
+    owner = boosting("Off", BOOSTS[0])
+    once = admitted(written(SHAPES[3]), owner)
+    assert once["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+    once["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+    again = admitted(once, owner)
+    assert again["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "15"
