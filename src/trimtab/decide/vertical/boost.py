@@ -1,8 +1,11 @@
 """CPU startup boost: more CPU while a container starts, taken back some time after the pod is ready."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+import msgspec
 
 from trimtab.decide.vertical.budget import BOOST_PREFIX
 from trimtab.decide.vertical.compat import DEFAULT, Compat
@@ -150,6 +153,46 @@ def _duration(container: str, vpa: VerticalPodAutoscaler) -> timedelta:
         if candidate is not None and candidate.duration_seconds is not None:
             return seconds_of(candidate.duration_seconds)
     return timedelta()
+
+
+def without_boosts(pod: Pod) -> Pod:
+    """Return the pod with the CPU that it has without its boosts; one that is not known stays."""
+    before = {}
+    for container in pod.spec.containers:
+        with suppress(BoostError):
+            if BOOST_PREFIX + container.name in pod.metadata.annotations:
+                before[container.name] = resources_before_boost(
+                    pod.metadata.annotations, container.name, NOTHING
+                )
+    if not before:
+        return pod
+    containers = tuple(
+        msgspec.structs.replace(one, resources=_unboosted(one.resources, before[one.name]))
+        if one.name in before
+        else one
+        for one in pod.spec.containers
+    )
+    statuses = tuple(
+        msgspec.structs.replace(one, resources=_unboosted(one.resources, before[one.name]))
+        if one.name in before and one.resources is not None
+        else one
+        for one in pod.status.container_statuses
+    )
+    return msgspec.structs.replace(
+        pod,
+        spec=msgspec.structs.replace(pod.spec, containers=containers),
+        status=msgspec.structs.replace(pod.status, container_statuses=statuses),
+    )
+
+
+def _unboosted(own: ResourceRequirements, before: ContainerResources) -> ResourceRequirements:
+    def kept(amounts: ResourceList, former: ResourceList) -> ResourceList:
+        others = {name: amount for name, amount in amounts.items() if name != CPU}
+        return {**others, CPU: former[CPU]} if CPU in former else others
+
+    return msgspec.structs.replace(
+        own, requests=kept(own.requests, before.requests), limits=kept(own.limits, before.limits)
+    )
 
 
 def resources_before_boost(

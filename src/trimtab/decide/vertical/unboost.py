@@ -1,8 +1,9 @@
 """Takes startup boosts back once they are over, in place, in every update mode.
 
 A boosted pod is left out of all other updates: its requests are outside of the recommended range on purpose, and its
-replacement would be boosted again. So its boost ends here, whatever the VPA's mode is: its CPU goes to what is recommended,
-or back to what it was without a recommendation and in mode Off. Nothing else of the pod changes.
+replacement would be boosted again. Only one that is killed for want of memory is not, since it may never be Ready. So its
+boost ends here, whatever the VPA's mode is: its CPU goes to what is recommended, or back to what it was without a
+recommendation and in mode Off. Nothing else of the pod changes.
 
 A boost whose VPA is gone, or does not match the pod any more, ends as soon as the pod is Ready. Upstream leaves it for good.
 """
@@ -81,6 +82,8 @@ def unboost(context: LoopContext, loop: LoopState) -> Generator[Action, Outcome,
     ignored = frozenset(context.settings.ignored_namespaces)
     for pod in boosted:
         claim = boosting_vpa(pod, index, owners, observation.nodes).claim
+        if pod.metadata.key in loop.urgent_boosts:
+            continue
         if pod.metadata.namespace in ignored or not _may_end(pod, claim, context, index, owners):
             continue
         boost = Boost(pod, claim)

@@ -9,6 +9,7 @@ from tests.unit.decide.vertical.policy_builders import (
     NOW,
     Recorder,
     index,
+    pod,
     raw_pod,
     recommended,
     run,
@@ -185,3 +186,54 @@ def test_what_another_webhook_sets_of_the_same_resource_is_the_users():
     once["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
     again = admitted(once, owner)
     assert again["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "15"
+
+
+def killed(raw, name, *, is_ready=False):
+    """Return the pod in a loop of OOM kills."""
+    terminated = {
+        "reason": "OOMKilled",
+        "startedAt": (NOW - timedelta(seconds=40)).isoformat(),
+        "finishedAt": (NOW - timedelta(seconds=20)).isoformat(),
+    }
+    raw = ready({**raw, "metadata": {**raw["metadata"], "name": name, "uid": name}})
+    raw["status"]["containerStatuses"][0] |= {"restartCount": 9, "lastState": {"terminated": terminated}}
+    if not is_ready:
+        raw["status"]["conditions"][0]["status"] = "False"
+    return wire.convert(raw, Pod)
+
+
+@pytest.mark.parametrize("shape", [SHAPES[1], SHAPES[2]], ids=["Burstable", "Guaranteed"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_boosted_pod_in_a_loop_of_kills_is_updated_as_any_other(mode, shape):
+    """It never was Ready, so that its boost never ended, and it was spared all that time."""
+    asked = {}
+    for gates in (GATES, FeatureGates(in_place=True)):
+        first = boosting(mode, {**BOOSTS[0], "durationSeconds": 60}, target=None)
+        raw = admitted(written(shape), first, gates)
+        assert (NOTE in raw["metadata"].get("annotations", {})) is gates.cpu_startup_boost
+        owner = boosting(mode, {**BOOSTS[0], "durationSeconds": 60}, target=("100m", "4Gi"))
+        pods = [killed(raw, "db-0"), killed(raw, "db-1")]
+        pods += [pod(f"db-{place}", cpu="100m", memory="4Gi") for place in range(2, 8)]
+        api = Recorder()
+        _, result = run(world([owner], pods), gates=gates, settings=UPSTREAM_SETTINGS, api=api)
+        asked[gates.cpu_startup_boost] = api.asked
+        for action in api.actions:
+            if isinstance(action, Resize):
+                paths = [one["path"].rpartition("/resources/")[2] for one in action.operations]
+                assert paths == ["requests/memory", "limits/memory"], "the boost goes on"
+                assert NOTE not in action.plan.annotations
+        verdicts = {one.pod: one.reason for one in result.verdicts}
+        if mode not in ("Off", "Initial"):
+            assert verdicts["shop/db-0"] == "it was OOM-killed soon after it started"
+    assert asked[True] == asked[False]
+    assert bool(asked[True]) is (mode not in ("Off", "Initial"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_boost_that_is_over_ends_before_an_urgent_update(mode):
+    owner = boosting(mode, BOOSTS[0], target=("100m", "4Gi"))
+    raw = admitted(written(SHAPES[1]), boosting(mode, BOOSTS[0], target=None))
+    asked, _ = run(
+        world([owner], [killed(raw, "db-0", is_ready=True)]), gates=GATES, settings=UPSTREAM_SETTINGS
+    )
+    assert asked == [("resize", "db-0")]
