@@ -2,6 +2,7 @@
 
 import itertools
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from trimtab.decide.vertical.actions import Resize
 from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
-from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS
+from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS, UpdaterState
 from trimtab.lab.patches.json_patch import apply as apply_json_patch
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
@@ -37,7 +38,7 @@ SHAPES = [
     {"requests": {"memory": "256Mi"}, "limits": {"memory": "256Mi"}},
     {},
 ]
-BOOSTS = [{"type": "Factor", "factor": 5}, {"type": "Quantity", "quantity": "500m"}]
+BOOSTS: list[dict[str, Any]] = [{"type": "Factor", "factor": 5}, {"type": "Quantity", "quantity": "500m"}]
 POLICIES = [
     {},
     {"controlledResources": ["memory"]},
@@ -237,3 +238,38 @@ def test_a_boost_that_is_over_ends_before_an_urgent_update(mode):
         world([owner], [killed(raw, "db-0", is_ready=True)]), gates=GATES, settings=UPSTREAM_SETTINGS
     )
     assert asked == [("resize", "db-0")]
+
+
+@pytest.mark.parametrize("target", ["100m", "300m"], ids=["as the template", "more than the template"])
+def test_pods_that_come_back_unchanged_but_for_their_boost_are_not_evicted_for_ever(target):
+    """The boosted CPU of a replacement differed always, so that no eviction counted as fruitless."""
+    counts = []
+    for gates in (FeatureGates(in_place=True), GATES):
+        owner = boosting("Recreate", {**BOOSTS[0], "durationSeconds": 15}, target=(target, "4Gi"))
+        state, now, evictions, made = UpdaterState(), NOW, 0, {}
+        for name in ("db-0", "db-1"):
+            made[name] = ready(written({"requests": {"cpu": target, "memory": "1Gi"}}))
+        for _ in range(120):
+            now += timedelta(minutes=1)
+            for name, raw in made.items():
+                raw["metadata"]["name"] = name
+            api = Recorder()
+            pods = [wire.convert(raw, Pod) for raw in made.values()]
+            _, result = run(world([owner], pods), state, now=now, gates=gates, api=api)
+            state = result.state
+            for action in api.actions:
+                name = action.pod.name
+                if isinstance(action, Resize):
+                    raw = apply_json_patch(made[name], list(action.operations))
+                    del raw["metadata"]["annotations"][NOTE]
+                else:
+                    evictions += 1
+                    raw = admitted(written(SHAPES[0]), owner, gates)
+                    raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = (
+                        "1Gi"  # by another webhook
+                    )
+                    raw["metadata"] |= {"uid": f"{name}-{evictions}", "creationTimestamp": now.isoformat()}
+                made[name] = ready(raw)
+                made[name]["status"]["conditions"][0]["lastTransitionTime"] = now.isoformat()
+        counts.append(evictions)
+    assert counts[0] == counts[1] < 8
