@@ -189,3 +189,29 @@ def test_every_setting_is_read_somewhere():
         if isinstance(node, ast.Attribute)
     }
     assert {field.name for field, _ in declared()} <= read
+
+
+@pytest.mark.parametrize("command", [run, *COMMANDS.values()], ids=["run", *COMMANDS])
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [(text, True) for text in ("1", "t", "T", "TRUE", "true", "True")]
+    + [(text, False) for text in ("0", "f", "F", "FALSE", "false", "False")],
+)
+def test_booleans_are_taken_as_go_takes_them(command, text, is_on):
+    flags = [option for option in command.params if isinstance(option, click.Option) and option.is_flag]
+    switches = [option for option in flags if option.secondary_opts]
+    assert len(switches) > 5
+    for option in switches:
+        context = command.make_context("trimtab", [f"{option.opts[0]}={text}"])
+        assert context.params[option.name] is is_on, option.name
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "FALSE"])
+def test_flags_that_change_nothing_take_the_same_booleans(text):
+    given = dict.fromkeys(map(field_of, (*TOLERATED, *TRANSLATED)))
+    given |= {field_of("--profiling"): text, field_of("--use-admission-controller-status"): text}
+    assert with_upstream_flags(given) == {"admission_check": "none"}
+
+
+def field_of(flag):
+    return "upstream" + flag.replace("-", "_")
