@@ -13,6 +13,7 @@ import click
 
 from trimtab.cli.errors import CommandError
 from trimtab.cli.upstream import as_pflag, upstream_options, with_upstream_flags
+from trimtab.model.booleans import BOOLEANS
 from trimtab.model.durations import format_duration, parse_duration
 from trimtab.operator import garbage
 from trimtab.operator.flags import Flag
@@ -76,7 +77,7 @@ class _Setting(click.Option):
 
 
 class _Run(click.Command):
-    """Takes switches also as Kubernetes programs do: `--leader-elect=false` is `--no-leader-elect`."""
+    """Takes switches also as Kubernetes programs do: `--leader-elect=false`, or `=0`, is `--no-leader-elect`."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options group by group: eighty in one list are read by nobody."""
@@ -96,9 +97,8 @@ class _Run(click.Command):
             return argument
         for option in self.params:
             if isinstance(option, click.Option) and option.is_flag and name in option.opts:
-                return {"true": option.opts[0], "false": option.secondary_opts[0]}.get(
-                    value.lower(), argument
-                )
+                is_on = BOOLEANS.get(value)
+                return argument if is_on is None else (option.opts if is_on else option.secondary_opts)[0]
         return argument
 
 

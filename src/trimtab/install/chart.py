@@ -16,6 +16,7 @@ from trimtab.install.tree import (
     Condition,
     Each,
     Either,
+    Given,
     If,
     Item,
     Joined,
@@ -197,5 +198,8 @@ def _condition(condition: Condition) -> str:
             return f"and ({_condition(condition.one)}) ({_condition(condition.other)})"
         case Either():
             return f"or ({_condition(condition.one)}) ({_condition(condition.other)})"
+        case Given():
+            value = f"$.Values.{condition.path}"
+            return f'not (or (kindIs "invalid" {value}) (eq (toString {value}) ""))'
         case Val():
             return f"$.Values.{condition.path}"

@@ -8,8 +8,8 @@
     Each("watchNamespaces", tree) one item per entry of a list; `Item()` is the entry
     NAMESPACE                     where it is installed
 
-A condition is a `Val`, `Not(condition)`, `Both(one, other)` or `Either(one, other)`. A value counts as false when it is empty, zero or false,
-in Helm as in Python.
+A condition is a `Val`, `Not(condition)`, `Both(one, other)`, `Either(one, other)` or `Given(path)`. A value counts as
+false when it is empty, zero or false, in Helm as in Python; as given where it is not empty.
 """
 
 from collections.abc import Iterator, Mapping
@@ -93,7 +93,14 @@ class Either:
     other: "Condition"
 
 
-Condition = Val | Not | Both | Either
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A condition that holds where a value is not empty; zero and false are given."""
+
+    path: str
+
+
+Condition = Val | Not | Both | Either | Given
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,8 @@ def holds(condition: Condition, values: Values) -> bool:
             return holds(condition.one, values) and holds(condition.other, values)
         case Either():
             return holds(condition.one, values) or holds(condition.other, values)
+        case Given():
+            return look_up(values, condition.path) not in ("", None)
         case Val():
             return bool(look_up(values, condition.path))
 

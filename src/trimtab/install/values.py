@@ -168,8 +168,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "vertical.updater.maxEvictionsPerMinute",
-        10,
-        "Evictions per minute in the whole cluster; 0: no bound.",
+        "",
+        "Evictions per minute in the whole cluster; 0: no bound. Empty: 10, and no bound with `compat` vpa-1.8.",
     ),
     Setting(
         "vertical.updater.admissionCheck",
@@ -191,7 +191,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("vertical.admission.resources", _SMALL, "Resources of the admission webhook."),
     *_extras("vertical.admission", "admission"),
-    Setting("vertical.admission.timeoutSeconds", 2, "How long the API server waits for the webhook; 1 to 3."),
+    Setting(
+        "vertical.admission.timeoutSeconds",
+        "",
+        "How long the API server waits for the webhook; 1 to 3, and to 30 with `compat` vpa-1.8. Empty: 2.",
+    ),
     Setting(
         "vertical.admission.statusLease.name",
         "vpa-admission-controller",

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from trimtab.install import names
 from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, ours, selector, where_enabled
-from trimtab.install.tree import NAMESPACE, Each, Either, If, Item, Joined, Not, Pairs, Text, Tree, Val
+from trimtab.install.tree import NAMESPACE, Each, Either, Given, If, Item, Joined, Not, Pairs, Text, Tree, Val
 
 _COPIES: Final = Val("replicas")
 _CERTIFICATE = Val("vertical.admission.certificateSecret")
@@ -48,6 +48,11 @@ def _runs(components: str, *more: Tree) -> tuple[Tree, ...]:
         If(Val("dryRun"), "--dry-run"),
         *more,
     )
+
+
+def _given(flag: str, path: str) -> Tree:
+    """Return a flag whose default is left to the program, since `compat` has another."""
+    return If(Given(path), Text(flag, Val(path)))
 
 
 # The name of the Lease is left to the program: a dry run and a recommender with a name have Leases of their own.
@@ -120,7 +125,7 @@ PROGRAMS: Final = (
             _LEADS,
             *_SIZES_PODS,
             Text("--min-replicas=", Val("vertical.updater.minReplicas")),
-            Text("--max-evictions-per-minute=", Val("vertical.updater.maxEvictionsPerMinute")),
+            _given("--max-evictions-per-minute=", "vertical.updater.maxEvictionsPerMinute"),
             If(_CHECK, Text("--admission-check=", _CHECK)),
             If(Not(names.PROVES_REPLACEMENTS), "--replacement-check=none"),
             Text("--node-fit=", Val("vertical.updater.nodeFit")),
@@ -138,7 +143,7 @@ PROGRAMS: Final = (
             f"--webhook-service={names.WEBHOOK_SERVICE}",
             "--webhook-address=::",
             f"--webhook-port={names.WEBHOOK_PORT}",
-            Text("--webhook-timeout-seconds=", Val("vertical.admission.timeoutSeconds")),
+            _given("--webhook-timeout-seconds=", "vertical.admission.timeoutSeconds"),
             Text("--status-lease-name=", names.STATUS_LEASE),
             Text("--status-lease-namespace=", names.STATUS_LEASE_NAMESPACE),
             *_webhook_files(),

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from trimtab.model.booleans import BOOLEANS
+
 
 class Stage(StrEnum):
     """How settled a feature is; alpha features are off unless asked for."""
@@ -114,8 +116,6 @@ class FeatureGates:
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ATTRIBUTES = {name: _WORD_STARTS.sub("_", name).lower() for name in GATES}
-_BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True)
-_BOOLEANS |= dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, bool]]:
@@ -125,9 +125,9 @@ def _pairs(text: str) -> Iterator[tuple[str, bool]]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise GateError(f"feature gate {name!r} lacks a value: write {name}=true or {name}=false")
-        if value not in _BOOLEANS:
+        if value not in BOOLEANS:
             raise GateError(f"feature gate {name} cannot be {value!r}: write {name}=true or {name}=false")
-        yield name, _BOOLEANS[value]
+        yield name, BOOLEANS[value]
 
 
 def _yields(gate: Gate, stage: Stage) -> bool:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from trimtab.model.booleans import BOOLEANS
+
 Values = dict[str, Any]
+
+
+def _plain(value: str) -> str:
+    """Return a boolean in the one way that our lists write it."""
+    return str(BOOLEANS[value]).lower() if value in BOOLEANS else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +30,7 @@ class Tolerated:
 
     def check(self, name: str, value: str) -> None:
         """Raise ValueError if the value asks for something that we do not do."""
-        if self.accepts is not None and value.lower() not in self.accepts:
+        if self.accepts is not None and not {value.lower(), _plain(value)} & set(self.accepts):
             raise ValueError(f"{name}={value}: {self.says}")
 
 
@@ -82,9 +89,9 @@ def _object_namespace(value: str) -> Values:
 
 
 def _admission_status(value: str) -> Values:
-    if value.lower() not in {"true", "false"}:
+    if value not in BOOLEANS:
         raise ValueError(f"--use-admission-controller-status={value}: write true or false")
-    return {} if value.lower() == "true" else {"admission_check": "none"}
+    return {} if BOOLEANS[value] else {"admission_check": "none"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -517,3 +517,28 @@ def test_the_grafana_dashboard_is_json(everything):
 def test_every_part_has_a_file_in_the_chart():
     assert {f"templates/{name}.yaml" for name in parts()} <= set(chart_files())
     assert Path(CHART, "Chart.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "evictions", "seconds"),
+    [
+        pytest.param((), None, None, id="by default"),
+        pytest.param(("compat=vpa-1.8",), None, None, id="as upstream"),
+        pytest.param(
+            (
+                "compat=vpa-1.8",
+                "vertical.updater.maxEvictionsPerMinute=5",
+                "vertical.admission.timeoutSeconds=9",
+            ),
+            "5",
+            "9",
+            id="as upstream, but for what is given",
+        ),
+        pytest.param(("vertical.updater.maxEvictionsPerMinute=0",), "0", None, id="zero is given"),
+    ],
+)
+def test_brakes_are_passed_only_where_they_are_given(values, evictions, seconds):
+    """The chart's own default overrode upstream's rules."""
+    objects = manifests(set_values(values))
+    assert flags_of(objects, "trimtab-updater").get("--max-evictions-per-minute") == evictions
+    assert flags_of(objects, "trimtab-admission").get("--webhook-timeout-seconds") == seconds

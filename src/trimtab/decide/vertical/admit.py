@@ -5,7 +5,7 @@ not tell. No pod is ever refused here, whatever it looks like: one we cannot rea
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -32,7 +32,7 @@ from trimtab.decide.vertical.patches import (
     updates_text,
     words_for,
 )
-from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.podrules import CLAIMS_REFUSAL, NO_LIMIT_RANGES, LimitRanges, has_claims
 from trimtab.decide.vertical.scope import NodeLabels
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.decide.vertical.sizing import Sizing, size_pod
@@ -43,6 +43,8 @@ from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 _UNNAMED = "%"
+_UNBOOSTED = "no startup boost"
+_NO_BASE = "without a CPU request there is none to go back to, and a resize cannot remove one"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class AdmissionContext:
     gates: FeatureGates = field(default_factory=FeatureGates)
     compat: Compat = DEFAULT
     max_boost_cpu: Quantity = Quantity.zero
+    serves_resize: bool = True
+    """Whether the cluster resizes pods in place, which ends a startup boost."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ def calculate_operations(
     """Return every operation of upstream's patch for one pod, also those that change nothing."""
     operations: list[Operation] = []
     updates: list[str] = []
-    for index, wanted, notes in _wanted(pod, vpa, sizing, context):
+    for index, wanted, notes in _wanted(pod, vpa, sizing, context).containers:
         operations.extend(notes)
         added = resource_operations(index, existing[index], wanted)
         if added:
@@ -175,7 +179,8 @@ def _changed_operations(
     annotations: dict[str, str] = {}
     updates: list[str] = []
     changed: dict[int, ContainerResources] = {}
-    for index, wanted, notes in _wanted(before, vpa, sizing, context):
+    whole = _wanted(before, vpa, sizing, context)
+    for index, wanted, notes in whole.containers:
         annotations.update({_annotation_name(note): note["value"] for note in notes})
         total = changes(wanted, before.spec.containers[index])
         if total.requests or total.limits:
@@ -188,8 +193,9 @@ def _changed_operations(
     if updates:
         annotations[UPDATES_ANNOTATION] = updates_text(vpa.metadata.name, updates)
         annotations[ORIGINALS_ANNOTATION] = Originals.written(before, changed)
-    if sizing.note and not _is_mode_off(vpa):
-        annotations[HELD_BACK_ANNOTATION] = sizing.note
+    held_back = [words for words in ("" if _is_mode_off(vpa) else sizing.note, whole.unboosted) if words]
+    if held_back:
+        annotations[HELD_BACK_ANNOTATION] = "; ".join(held_back)
     annotations[ANNOTATION] = _observed(pod)
     present = pod.metadata.annotations
     operations.extend(
@@ -198,38 +204,61 @@ def _changed_operations(
     return operations
 
 
-def _wanted(
-    pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext
-) -> list[tuple[int, ContainerResources, list[Operation]]]:
-    """Return, per container that may be changed, what it gets and the annotations that go with it.
+@dataclass(frozen=True)
+class _Wanted:
+    """Per container that may be changed, what it gets and the annotations that go with it."""
 
-    A startup boost that the API server would refuse is left out.
-    """
-    wanted = _boosted(pod, vpa, sizing, context, is_boosting=context.gates.cpu_startup_boost)
-    if context.compat.sizes_are_admissible and any(notes for _, _, notes in wanted):
-        sizes = {index: resources for index, resources, _ in wanted}
+    containers: list[tuple[int, ContainerResources, list[Operation]]]
+    unboosted: str = ""
+    """Which startup boosts are left out, and why."""
+
+
+def _wanted(pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext) -> _Wanted:
+    """Return what the containers get; a startup boost that the API server would refuse, or keep, is left out."""
+    is_boosting = context.gates.cpu_startup_boost
+    wanted = _boosted(pod, vpa, sizing, context, is_boosting=is_boosting)
+    if not context.compat.sizes_are_admissible or not any(notes for _, _, notes in wanted.containers):
+        return wanted
+    why = _never_ends(pod, context)
+    if not why:
+        sizes = {index: resources for index, resources, _ in wanted.containers}
         boosted = given(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
-        if broken(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)) is not None:
-            return _boosted(pod, vpa, sizing, context, is_boosting=False)
-    return wanted
+        found = broken(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES))
+        why = found.message if found is not None else ""
+    if not why:
+        return wanted
+    return replace(_boosted(pod, vpa, sizing, context, is_boosting=False), unboosted=f"{_UNBOOSTED}: {why}")
+
+
+def _never_ends(pod: Pod, context: AdmissionContext) -> str:
+    """Say why no startup boost of the pod could be taken back; empty if it could."""
+    if not context.serves_resize:
+        return "this cluster resizes no pod in place"
+    return CLAIMS_REFUSAL if has_claims(pod.spec) else ""
 
 
 def _boosted(
     pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext, *, is_boosting: bool
-) -> list[tuple[int, ContainerResources, list[Operation]]]:
+) -> _Wanted:
     wanted: list[tuple[int, ContainerResources, list[Operation]]] = []
+    unboosted: list[str] = []
     for index, container in enumerate(pod.spec.containers):
         resources = NOTHING if _is_mode_off(vpa) else sizing.containers[index]
         notes: list[Operation] = []
         if context.gates.cpu_startup_boost:
             if is_off(container.name, vpa.spec.resource_policy):
                 continue
-            boosted = boost(container, vpa, resources, context.max_boost_cpu) if is_boosting else None
-            if boosted is not None:
+            boosted = None
+            if is_boosting:
+                boosted = boost(container, vpa, resources, context.max_boost_cpu, context.compat)
+            if boosted is not None and context.compat.sizes_are_admissible and not boosted.has_base:
+                unboosted.append(container.name)
+            elif boosted is not None:
                 resources = boosted.resources
                 notes.append(add_annotation(boosted.annotation, boosted.value))
         wanted.append((index, resources, notes))
-    return wanted
+    words = f"{_UNBOOSTED} of {', '.join(unboosted)}: {_NO_BASE}" if unboosted else ""
+    return _Wanted(wanted, words)
 
 
 def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: Compat = DEFAULT) -> tuple[Existing, ...]:

@@ -1,14 +1,18 @@
 """CPU startup boost: more CPU while a container starts, taken back some time after the pod is ready."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import msgspec
+
 from trimtab.decide.vertical.budget import BOOST_PREFIX
+from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.containers import amount_of, controls_limits, controls_requests_only, policy_for
 from trimtab.decide.vertical.eligibility import seconds_of
 from trimtab.decide.vertical.proportional import proportional_limits
-from trimtab.decide.vertical.sizes import ContainerResources
+from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.model import wire
 from trimtab.model.pod import Container, Pod
 from trimtab.model.quantity import Quantity
@@ -33,6 +37,8 @@ class Boosted:
     resources: ContainerResources
     annotation: str
     value: str
+    has_base: bool = True
+    """Whether the container has a CPU request without the boost."""
 
 
 def boost_of(container: str, vpa: VerticalPodAutoscaler) -> GenericStartupBoost | None:
@@ -47,8 +53,12 @@ def boost(
     vpa: VerticalPodAutoscaler,
     resources: ContainerResources,
     max_cpu: Quantity = Quantity.zero,
+    compat: Compat = DEFAULT,
 ) -> Boosted | None:
-    """Return the container's resources with its startup boost; None if it has none."""
+    """Return the container's resources with its startup boost; None if it has none.
+
+    The note tells what the container has without the boost; upstream's tells of the template.
+    """
     wanted = boost_of(container.name, vpa)
     if wanted is None:
         return None
@@ -58,8 +68,12 @@ def boost(
     cpu = _boosted(base, wanted)
     if not max_cpu.is_zero and cpu > max_cpu:
         cpu = max_cpu
+    without = resources if compat.disruptions_last_until_ready else NOTHING
     return Boosted(
-        _with_cpu(container, vpa, resources, cpu), BOOST_PREFIX + container.name, _original(container)
+        _with_cpu(container, vpa, resources, cpu),
+        BOOST_PREFIX + container.name,
+        _noted(container, without),
+        not base.is_zero,
     )
 
 
@@ -96,12 +110,13 @@ def _with_cpu(
     return boosted
 
 
-def _original(container: Container) -> str:
+def _noted(container: Container, given: ContainerResources) -> str:
     def kept(amounts: ResourceList) -> dict[str, str]:
         return {resource: str(amounts[resource]) for resource in (CPU, MEMORY) if resource in amounts}
 
     own = container.resources
-    return wire.encode({"requests": kept(own.requests), "limits": kept(own.limits)}).decode()
+    requests, limits = {**own.requests, **given.requests}, {**own.limits, **given.limits}
+    return wire.encode({"requests": kept(requests), "limits": kept(limits)}).decode()
 
 
 def expired_boosts(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> frozenset[str]:
@@ -138,6 +153,46 @@ def _duration(container: str, vpa: VerticalPodAutoscaler) -> timedelta:
         if candidate is not None and candidate.duration_seconds is not None:
             return seconds_of(candidate.duration_seconds)
     return timedelta()
+
+
+def without_boosts(pod: Pod) -> Pod:
+    """Return the pod with the CPU that it has without its boosts; one that is not known stays."""
+    before = {}
+    for container in pod.spec.containers:
+        with suppress(BoostError):
+            if BOOST_PREFIX + container.name in pod.metadata.annotations:
+                before[container.name] = resources_before_boost(
+                    pod.metadata.annotations, container.name, NOTHING
+                )
+    if not before:
+        return pod
+    containers = tuple(
+        msgspec.structs.replace(one, resources=_unboosted(one.resources, before[one.name]))
+        if one.name in before
+        else one
+        for one in pod.spec.containers
+    )
+    statuses = tuple(
+        msgspec.structs.replace(one, resources=_unboosted(one.resources, before[one.name]))
+        if one.name in before and one.resources is not None
+        else one
+        for one in pod.status.container_statuses
+    )
+    return msgspec.structs.replace(
+        pod,
+        spec=msgspec.structs.replace(pod.spec, containers=containers),
+        status=msgspec.structs.replace(pod.status, container_statuses=statuses),
+    )
+
+
+def _unboosted(own: ResourceRequirements, before: ContainerResources) -> ResourceRequirements:
+    def kept(amounts: ResourceList, former: ResourceList) -> ResourceList:
+        others = {name: amount for name, amount in amounts.items() if name != CPU}
+        return {**others, CPU: former[CPU]} if CPU in former else others
+
+    return msgspec.structs.replace(
+        own, requests=kept(own.requests, before.requests), limits=kept(own.limits, before.limits)
+    )
 
 
 def resources_before_boost(

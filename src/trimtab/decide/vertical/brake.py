@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from trimtab.decide.vertical.boost import without_boosts
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.model.pod import Pod
 from trimtab.model.resources import ResourceList
@@ -87,12 +88,14 @@ def evictions_left(state: BrakeState, live_pods: int, now: datetime, settings: B
 
 
 def requests_text(pod: Pod) -> str:
-    """Return the requests that a pod's spec has, as text that is equal if and only if they are."""
+    """Return the requests that a pod's spec has but for startup boosts, as text that is equal if and only if they are."""
+    pod = without_boosts(pod)
     return _text({container.name: container.resources.requests for container in pod.spec.containers})
 
 
 def present_text(pod: Pod) -> str:
     """Return the same of what the pod has; its spec may ask for more in a resize that waits."""
+    pod = without_boosts(pod)
     return _text(
         {
             container.name: {**container.resources.requests, **requests_and_limits(pod, container.name)[0]}

@@ -79,6 +79,8 @@ class LoopState:
         """Creators whose pods with a role wait for the budget."""
         self.to_evict: set[str] = set()
         """Pods that should be evicted, whether they can be now or not."""
+        self.urgent_boosts: set[str] = set()
+        """Boosted pods that are updated before their boost is over."""
         self.inadmissible: dict[str, str] = {}
         """Pods whose replacement would break a rule of the API server that is known here, and which."""
         self.again_at: datetime | None = None

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from trimtab.decide.vertical.budget import BOOST_PREFIX
 from trimtab.decide.vertical.sizes import ContainerResources
 from trimtab.model import wire
 from trimtab.model.pod import Container, Pod, PodStatus
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.resources import CPU, ResourceList, ResourceRequirements
 
 ORIGINALS_ANNOTATION = "trimtab.dev/original-resources"
 
@@ -23,6 +24,45 @@ class _Change(wire.Wire):
 
     before: ResourceRequirements = ResourceRequirements()
     after: ResourceRequirements = ResourceRequirements()
+
+
+def _restored(
+    change: _Change, own: ResourceRequirements, boosted: Collection[str] = ()
+) -> ResourceRequirements:
+    """Return resources without what we gave of them.
+
+    A resource of which another webhook has set the request or the limit since is the user's as it stands, since limits
+    keep their ratio. Not so the request of a boosted one: taken for the user's it would be boosted again, and stay.
+    """
+    requests = _taken_back(change.before.requests, change.after.requests, own.requests)
+    limits = _taken_back(change.before.limits, change.after.limits, own.limits)
+    for resource in {*own.requests, *own.limits}:
+        is_ours = all(
+            given.get(resource) == found.get(resource)
+            for given, found in ((change.after.requests, own.requests), (change.after.limits, own.limits))
+        )
+        request, limit = requests.get(resource), limits.get(resource)
+        is_valid = request is None or limit is None or request <= limit
+        if is_ours or (resource in boosted and is_valid):
+            continue
+        for amounts, found in ((requests, own.requests), (limits, own.limits)):
+            amounts.pop(resource, None)
+            if resource in found:
+                amounts[resource] = found[resource]
+    return msgspec.structs.replace(own, requests=requests, limits=limits)
+
+
+def _taken_back(before: ResourceList, after: ResourceList, own: ResourceList) -> ResourceList:
+    ours = {name for name, amount in own.items() if after.get(name) == amount != before.get(name)}
+    return {
+        name: before[name] if name in ours else amount
+        for name, amount in own.items()
+        if name in before or name not in ours
+    }
+
+
+def _boosted(pod: Pod, container: Container) -> tuple[str, ...]:
+    return (CPU,) if BOOST_PREFIX + container.name in pod.metadata.annotations else ()
 
 
 @dataclass(frozen=True)
@@ -44,14 +84,15 @@ class Originals:
 
     def restored(self, pod: Pod) -> Pod:
         """Return the pod as the user wrote it, where its containers still have what we gave them."""
-        containers = tuple(self._restored(container) for container in pod.spec.containers)
+        containers = tuple(
+            msgspec.structs.replace(
+                container, resources=_restored(change, container.resources, _boosted(pod, container))
+            )
+            if (change := self.changed.get(container.name)) is not None
+            else container
+            for container in pod.spec.containers
+        )
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=containers))
-
-    def _restored(self, container: Container) -> Container:
-        change = self.changed.get(container.name)
-        if change is None or change.after != container.resources:
-            return container
-        return msgspec.structs.replace(container, resources=change.before)
 
     def template(self, pod: Pod) -> Pod:
         """Return a running pod as the user wrote it, whatever its containers were resized to since."""

@@ -16,6 +16,7 @@ from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 
 SIZED = (CPU, MEMORY)
+CLAIMS_REFUSAL = "pods with resource claims cannot be resized in place"
 _LARGEST_MILLI = (2**63 - 1) // 1000
 _NO_AMOUNTS = ResourceRequirements()
 
@@ -240,7 +241,7 @@ def _positive(lists: Iterable[ResourceList]) -> ResourceList:
 def resize_refusal(before: Pod, after: Pod) -> str:
     """Say why the server would refuse to resize `before` into `after`, whatever the node; empty if it would not."""
     if has_claims(before.spec):
-        return "pods with resource claims cannot be resized in place"
+        return CLAIMS_REFUSAL
     was, becomes = qos_class(before.spec), qos_class(after.spec)
     return f"its QoS class may not change from {was} to {becomes} by a resize" if was != becomes else ""
 

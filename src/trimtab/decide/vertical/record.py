@@ -173,6 +173,7 @@ def record_admission(
             gates,
             compat,
             max_boost_cpu,
+            observation.serves_resize,
         ),
     )
     record = AdmissionRecord(

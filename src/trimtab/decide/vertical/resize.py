@@ -1,6 +1,6 @@
 """The JSON patch for a pod's `resize` subresource, and the notes that go with it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges, resiz
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.decide.vertical.sizing import Sizing, size_pod
 from trimtab.model.pod import Pod
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.resources import CPU, ResourceRequirements
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 
@@ -58,8 +58,20 @@ def plan_resize(
     now: datetime,
     compat: Compat = DEFAULT,
 ) -> ResizePlan:
-    """Return the patch and the notes of a resize; containers that are boosted right now are left alone."""
-    wanted = _wanted(pod, vpa, resources, now)
+    """Return the patch and the notes of a resize; the CPU of containers that are boosted right now is left alone."""
+    return plan_sizes(pod, _wanted(pod, vpa, resources, now, compat), expired_boosts(pod, vpa, now), compat)
+
+
+def plan_sizes(
+    pod: Pod,
+    wanted: Sequence[ContainerResources | None],
+    unboosted: Iterable[str] = (),
+    compat: Compat = DEFAULT,
+) -> ResizePlan:
+    """Return the patch and the notes that give each container what is wanted, None for those left alone.
+
+    The startup boosts of the containers `unboosted` end with it.
+    """
     operations: list[Operation] = []
     resized: dict[str, ContainerResources] = {}
     for index, container in enumerate(pod.spec.containers):
@@ -82,7 +94,7 @@ def plan_resize(
         {
             **({} if is_noted else {IN_PLACE_ANNOTATION: "true"}),
             # Without its note a container is sized as any other.
-            **{BOOST_PREFIX + name: None for name in sorted(expired_boosts(pod, vpa, now))},
+            **{BOOST_PREFIX + name: None for name in sorted(unboosted)},
         },
         refusal,
         {
@@ -94,7 +106,11 @@ def plan_resize(
 
 
 def _wanted(
-    pod: Pod, vpa: VerticalPodAutoscaler, resources: Sequence[ContainerResources], now: datetime
+    pod: Pod,
+    vpa: VerticalPodAutoscaler,
+    resources: Sequence[ContainerResources],
+    now: datetime,
+    compat: Compat,
 ) -> list[ContainerResources | None]:
     """Return what each container should have; None for those that are left alone."""
     mode = vpa.spec.update_policy.update_mode if vpa.spec.update_policy else None
@@ -105,8 +121,19 @@ def _wanted(
         recommended = NOTHING if is_off else resources[index]
         if container.name in expired:
             found.append(resources_before_boost(pod.metadata.annotations, container.name, recommended))
-        elif is_off or BOOST_PREFIX + container.name in pod.metadata.annotations:
+        elif is_off:
             found.append(None)
+        elif BOOST_PREFIX + container.name in pod.metadata.annotations:
+            found.append(_without_cpu(recommended) if compat.disruptions_last_until_ready else None)
         else:
             found.append(recommended)
     return found
+
+
+def _without_cpu(sizes: ContainerResources) -> ContainerResources:
+    """Return sizes but for the CPU."""
+    requests, limits = (
+        {name: amount for name, amount in amounts.items() if name != CPU}
+        for amounts in (sizes.requests, sizes.limits)
+    )
+    return ContainerResources(requests, limits)

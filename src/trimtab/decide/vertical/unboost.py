@@ -1,8 +1,9 @@
 """Takes startup boosts back once they are over, in place, in every update mode.
 
 A boosted pod is left out of all other updates: its requests are outside of the recommended range on purpose, and its
-replacement would be boosted again. So its boost ends here, whatever the VPA's mode is: its CPU goes to what is recommended,
-or back to what it was without a recommendation and in mode Off. Nothing else of the pod changes.
+replacement would be boosted again. Only one that is killed for want of memory is not, since it may never be Ready. So its
+boost ends here, whatever the VPA's mode is: its CPU goes to what is recommended, or back to what it was without a
+recommendation and in mode Off. Nothing else of the pod changes.
 
 A boost whose VPA is gone, or does not match the pod any more, ends as soon as the pod is Ready. Upstream leaves it for good.
 """
@@ -21,13 +22,13 @@ from trimtab.decide.vertical.inplace import Resizing, restarts_containers
 from trimtab.decide.vertical.ledger import phase_of
 from trimtab.decide.vertical.loop_state import POD, LoopContext, LoopState
 from trimtab.decide.vertical.progress import DONE_MESSAGE, DONE_REASON
-from trimtab.decide.vertical.resize import ResizePlan, plan_resize, size_running_pod
+from trimtab.decide.vertical.resize import ResizePlan, plan_sizes, size_running_pod
 from trimtab.decide.vertical.resize_request import DEEDS, Wish, request_resize, requested_by
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.model.meta import ObjectMeta
 from trimtab.model.pod import Pod
 from trimtab.model.resources import CPU
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 BOOSTED: Final = "its CPU is boosted while it starts"
 OVER: Final = "its startup boost is over"
@@ -81,6 +82,8 @@ def unboost(context: LoopContext, loop: LoopState) -> Generator[Action, Outcome,
     ignored = frozenset(context.settings.ignored_namespaces)
     for pod in boosted:
         claim = boosting_vpa(pod, index, owners, observation.nodes).claim
+        if pod.metadata.key in loop.urgent_boosts:
+            continue
         if pod.metadata.namespace in ignored or not _may_end(pod, claim, context, index, owners):
             continue
         boost = Boost(pod, claim)
@@ -132,7 +135,10 @@ def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator
         if outcome is Outcome.DONE:
             loop.tell(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
     # If it failed the next loop tries again: a boost is no reason to evict.
-    loop.note(pod, boost.key, DEEDS.get(outcome, "resize failed"), boost.reason)
+    if plan.operations or not outcome.is_charged:
+        loop.note(pod, boost.key, DEEDS.get(outcome, "resize failed"), boost.reason)
+    else:
+        loop.leave(pod, boost.key, f"{boost.reason}; its size stays as it is")
 
 
 def _request(boost: Boost, plan: ResizePlan, loop: LoopState) -> Generator[Action, Outcome, Outcome]:
@@ -154,17 +160,17 @@ def _plan(boost: Boost, context: LoopContext) -> ResizePlan:
         sizes = [
             _unboosted(pod, container.name, sizes if _is_recommended(boost, context) else NOTHING)
             if container.name in over
-            else NOTHING
+            else None
             for container, sizes in zip(pod.spec.containers, sizing.containers, strict=True)
         ]
-        return plan_resize(pod, vpa, sizes, context.now, context.compat)
+        return plan_sizes(pod, sizes, over, context.compat)
     except BoostError:
         return ResizePlan()
 
 
 def _is_recommended(boost: Boost, context: LoopContext) -> bool:
-    """Return whether the VPA's recommendation is for this pod."""
-    if boost.claim is None:
+    """Return whether the VPA's recommendation is for this pod, and applied."""
+    if boost.claim is None or boost.claim.mode == UpdateMode.OFF:
         return False
     return not context.compat.needs_current_recommendation or is_recommendation_current(boost.claim)
 

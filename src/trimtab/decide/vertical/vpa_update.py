@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from trimtab.decide.vertical.actions import Action, Evict, Outcome
+from trimtab.decide.vertical.boost import expired_boosts, without_boosts
 from trimtab.decide.vertical.brake import after_refusal
 from trimtab.decide.vertical.budget import Membership, is_boosted, membership
 from trimtab.decide.vertical.control import DRIVING_MODES, Claim
@@ -128,7 +129,7 @@ class VPAUpdate:
         requirements = policy.eviction_requirements if policy else None
         admitted = []
         for candidate in in_update_order(chosen):
-            if admits_eviction(candidate.pod, candidate.recommendation, requirements):
+            if admits_eviction(without_boosts(candidate.pod), candidate.recommendation, requirements):
                 admitted.append(candidate)
             else:
                 self.leave(candidate.pod, "the VPA's evictionRequirements are not met")
@@ -136,9 +137,14 @@ class VPAUpdate:
 
     def _candidate(self, pod: Pod) -> Candidate | None:
         context = self.context
+        thresholds = context.settings.thresholds
+        threshold = oom_threshold(self.vpa, thresholds.evict_after_oom, context.gates)
+        is_quick_oom = has_quick_oom(pod, self.vpa, context.now, threshold)
         if is_boosted(pod) and is_spared(self.claim, context):
-            self.leave(pod, BOOSTED)
-            return None
+            if not (is_quick_oom and self._may_precede_boost(pod)):
+                self.leave(pod, BOOSTED)
+                return None
+            self.state.urgent_boosts.add(pod.metadata.key)
         sizing = self.sizing(pod)
         if sizing.refusal:
             self.leave(pod, sizing.refusal)
@@ -151,10 +157,7 @@ class VPAUpdate:
         if earlier is not None and not is_lower_anywhere(earlier.recommendation, capped):
             self.leave(pod, "an earlier resize was infeasible and nothing is lower now")
             return None
-        priority = update_priority(pod, capped)
-        thresholds = context.settings.thresholds
-        threshold = oom_threshold(self.vpa, thresholds.evict_after_oom, context.gates)
-        is_quick_oom = has_quick_oom(pod, self.vpa, context.now, threshold)
+        priority = update_priority(without_boosts(pod), capped)
         found = judge(pod, priority, is_quick_oom=is_quick_oom, now=context.now, thresholds=thresholds)
         if found.is_eligible:
             return Candidate(pod, priority, capped, found.reason, is_urgent=is_quick_oom)
@@ -162,6 +165,11 @@ class VPAUpdate:
             return Candidate(pod, priority, capped, LIMIT_DUE)
         self.leave(pod, f"{found.reason}; {sizing.note}" if sizing.note else found.reason)
         return None
+
+    def _may_precede_boost(self, pod: Pod) -> bool:
+        """Return whether an urgent update need not wait for the end of a boost; one that is over ends first."""
+        context = self.context
+        return context.compat.disruptions_last_until_ready and not expired_boosts(pod, self.vpa, context.now)
 
     def sizing(self, pod: Pod) -> Sizing:
         """Return what the VPA gives to a pod; pods of one template share the answer, as they share their spec."""

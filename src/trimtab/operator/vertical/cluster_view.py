@@ -183,6 +183,11 @@ class ClusterView:
             compat=self.compat,
         )
 
+    async def serves_resize(self) -> bool:
+        """Return whether the cluster resizes pods in place."""
+        pods = await self.discovery.served("", "v1", "pods")
+        return pods is not None and "resize" in pods.subresources
+
     async def observation(self, *, serves_resize: bool) -> Observation:
         """Return the cluster as an update loop sees it: the namespaces that have VPAs, or pods that VPAs left behind."""
         left_behind = self._left_behind()

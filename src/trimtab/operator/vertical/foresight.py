@@ -26,9 +26,7 @@ async def next_verdicts(
 
     Whether a replacement would be admitted is not asked: nobody creates pods to look at them.
     """
-    pods = await view.discovery.served("", "v1", "pods")
-    serves_resize = pods is not None and "resize" in pods.subresources
-    observation = await view.observation(serves_resize=serves_resize)
+    observation = await view.observation(serves_resize=await view.serves_resize())
     loop = update_loop(observation, UpdaterState(), now, updater_settings(settings), view.gates, view.compat)
     check = None
     if view.compat.sizes_are_admissible and settings.node_fit != "none":

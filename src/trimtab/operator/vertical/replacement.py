@@ -15,6 +15,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import PODS
+from trimtab.decide.vertical.boost import without_boosts
 from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.nodefit import PlacedPod, PlacedSpec, no_node_fits, rooms_of
 from trimtab.decide.vertical.observation import NamespaceRanges
@@ -214,14 +215,15 @@ def _units(spec: PodSpec) -> dict[str, int]:
 
 
 def _is_same_size(pod: Pod, made: Json) -> bool:
-    """Return whether no container would be given another CPU or memory than it has.
+    """Return whether no container would be given another CPU or memory than it has, startup boosts left out.
 
     What it has, not what it asks for: while a resize waits, the spec already asks for what the replacement gets.
     """
-    made_of = {one.name: one.resources for one in wire.convert(made, PlacedPod).spec.containers}
+    before = without_boosts(pod)
+    made_of = {one.name: one.resources for one in without_boosts(wire.convert(made, Pod)).spec.containers}
     return all(
-        _sized(*requests_and_limits(pod, container.name)) == _sized(after.requests, after.limits)
-        for container in pod.spec.containers
+        _sized(*requests_and_limits(before, container.name)) == _sized(after.requests, after.limits)
+        for container in before.spec.containers
         if (after := made_of.get(container.name)) is not None
     )
 

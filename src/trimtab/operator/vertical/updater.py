@@ -209,7 +209,7 @@ class Updater:
             self._problems["updater"] = "waiting for the caches"
             return None
         timer = StepTimer(self._clock, self._metrics.steps)
-        serves_resize = await self._serves_resize()
+        serves_resize = await self._view.serves_resize()
         timer.step("ListVPAs")
         await self._read_lost()
         observation = await self._view.observation(serves_resize=serves_resize)
@@ -282,10 +282,6 @@ class Updater:
         )
         self._kept[verdict.pod] = verdict
         self._events.event(vpa_reference(action.vpa), "Warning", obstacle.reason, obstacle.message)
-
-    async def _serves_resize(self) -> bool:
-        pods = await self._view.discovery.served("", "v1", "pods")
-        return pods is not None and "resize" in pods.subresources
 
     def _tell(self, event: UpdateEvent) -> None:
         if event.reason == CONFLICT_REASON:

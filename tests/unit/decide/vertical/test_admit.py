@@ -191,7 +191,7 @@ def test_startup_boost_is_given_once_and_remembers_what_was_before():
     once = patched(raw, admit(raw, seen, gates=gates).operations)
     assert requests(once) == {"cpu": "600m"}
     assert (
-        once["metadata"]["annotations"]["vpaCpuStartupBoost/app"] == '{"requests":{"cpu":"100m"},"limits":{}}'
+        once["metadata"]["annotations"]["vpaCpuStartupBoost/app"] == '{"requests":{"cpu":"200m"},"limits":{}}'
     )
     assert admit(once, seen, gates=gates).operations == ()
 

@@ -197,3 +197,29 @@ def test_what_cannot_be_calculated_with_is_refused_by_every_program(command, val
     """Upstream's programs have no bounds of ours, and the first loop would end at it."""
     with pytest.raises(click.BadParameter, match="is not a number"):
         command.make_context("program", [f"--eviction-tolerance={value}"])
+
+
+@pytest.mark.parametrize("command", [run, *COMMANDS.values()], ids=["run", *COMMANDS])
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [(text, True) for text in ("1", "t", "T", "TRUE", "true", "True")]
+    + [(text, False) for text in ("0", "f", "F", "FALSE", "false", "False")],
+)
+def test_booleans_are_taken_as_go_takes_them(command, text, is_on):
+    flags = [option for option in command.params if isinstance(option, click.Option) and option.is_flag]
+    switches = [option for option in flags if option.secondary_opts]
+    assert len(switches) > 5
+    for option in switches:
+        context = command.make_context("trimtab", [f"{option.opts[0]}={text}"])
+        assert context.params[option.name] is is_on, option.name
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "FALSE"])
+def test_flags_that_change_nothing_take_the_same_booleans(text):
+    given = dict.fromkeys(map(field_of, (*TOLERATED, *TRANSLATED)))
+    given |= {field_of("--profiling"): text, field_of("--use-admission-controller-status"): text}
+    assert with_upstream_flags(given) == {"admission_check": "none"}
+
+
+def field_of(flag):
+    return "upstream" + flag.replace("-", "_")

@@ -44,7 +44,17 @@ class Knowledge:
             view.gates,
             view.compat,
             self._max_boost_cpu,
+            await self._serves_resize(),
         )
+
+    async def _serves_resize(self) -> bool:
+        """Return whether boosts can be taken back, as far as is known; where none is given nobody asks."""
+        if not self.view.gates.cpu_startup_boost:
+            return True
+        try:
+            return await self.view.serves_resize()
+        except errors.ClusterError:
+            return True
 
     async def scopes_with(self, namespace: str, name: str) -> frozenset[str]:
         """Return the names of a namespace's scopes, having asked the server for one that the cache lacks."""
