@@ -141,15 +141,15 @@ def _metric(seen: Observation, decision: Decision, index: int) -> MetricStory:
         value=shown_value(result),
         target=shown(result, result.target),
         ratio=result.ratio,
-        more_above=_more(result, edges, decision.current),
+        more_above=_more(result, edges),
         fewer=_fewer(result, edges),
         is_winner=trail.winner == index,
         notes=tuple(_notes(result, edges)),
     )
 
 
-def _more(proposal: Proposal, edges: Edges, current: int) -> str:
-    if not current:
+def _more(proposal: Proposal, edges: Edges) -> str:
+    if not edges.up:
         return "0"
     return shown(proposal, edges.up) if isfinite(edges.up) else ""
 

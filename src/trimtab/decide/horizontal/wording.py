@@ -181,7 +181,7 @@ def _wait(decision: Decision, change: Change) -> str:
 def _condition(seen: Observation, decision: Decision, change: Change) -> str:
     result = decision.trail.proposals[change.metric] if change.metric is not None else None
     if isinstance(result, Proposal) and change.metric is not None:
-        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, decision, change)
+        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, change)
         return f"{label} is {amount}"
     if change.act == Act.WAIT:
         return f"the policies allow it, from {format_time(wire_time(change.until or decision.now))}"
@@ -192,10 +192,8 @@ def _condition(seen: Observation, decision: Decision, change: Change) -> str:
     return known.get(name) or f"{name} is {change.value}"
 
 
-def _amount(proposal: Proposal, decision: Decision, change: Change) -> str:
-    if not decision.current:
-        return "above 0"
+def _amount(proposal: Proposal, change: Change) -> str:
     text = shown(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
-        return f"above {text}"
+        return f"above {text}" if change.amount else "above 0"
     return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"
