@@ -63,11 +63,9 @@ def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | N
 
 
 def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """Return a native HPA with what its annotations say, as the operator reads it."""
-    if group_of(hpa.api_version) != selection_strategy.NATIVE_GROUP:
-        return hpa
+    """Return an HPA with what its annotations say, as the operator reads it."""
     annotations = hpa.metadata.annotations
-    spec = own_metric_fields.with_annotations(
-        selection_strategy.with_annotation(hpa.spec, annotations), annotations
-    )
+    spec = selection_strategy.with_annotation(hpa.spec, annotations)
+    if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
+        spec = own_metric_fields.with_annotations(spec, annotations)
     return msgspec.structs.replace(hpa, spec=spec)

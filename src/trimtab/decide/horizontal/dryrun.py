@@ -17,8 +17,7 @@ def wrong_annotation(seen: Observation) -> str:
     problem = mode_problem(seen.hpa.metadata.annotations.get(MODE_ANNOTATION, ""))
     if problem or not seen.gates.hpa_selection_strategy:
         return problem
-    annotations = seen.hpa.metadata.annotations if seen.is_native else {}
-    return strategy_problem(annotations, seen.hpa.spec.selection_strategy)
+    return strategy_problem(seen.hpa.metadata.annotations, seen.hpa.spec.selection_strategy)
 
 
 def is_only_told(seen: Observation) -> bool:

@@ -68,7 +68,7 @@ def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
     annotations = (data.get("metadata") or {}).get("annotations") or {}
     found = [(MODE_ANNOTATION, mode_problem(str(annotations.get(MODE_ANNOTATION) or "")))]
     set_ones = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
-    if set_ones and group_of(str(data.get("apiVersion"))) == NATIVE_GROUP:
+    if set_ones:
         found.append((set_ones[0], selection_strategy.problem_of(data)))
     return [
         HPAWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
