@@ -139,7 +139,7 @@ def check_words(decision, story):
 def check_edges(decision, story):
     """Check that each metric asks for what its printed edges say of its present value."""
     current, trail = decision.current, decision.trail
-    if not current or trail.normalized is None:
+    if trail.normalized is None:
         return
     for one, told in zip(trail.proposals, story.metrics, strict=True):
         if not isinstance(one, Proposal) or one.outcome in {Outcome.NO_READY_PODS, Outcome.DIRECTION_UNSURE}:

@@ -8,6 +8,7 @@ import msgspec
 
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.nodes import Document
+from trimtab.decide.horizontal.dryrun import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model import wire
 from trimtab.model.gates import FeatureGates
@@ -53,9 +54,10 @@ def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | N
         )
     if not isinstance(manifest.object, HorizontalPodAutoscaler):
         return None
-    if conflict := selection_strategy.conflict_of(document.data):
+    conflict = selection_strategy.conflict_of(document.data)
+    if problem := conflict or annotation_problem(manifest.object, gates):
         raise CommandError(
-            f"{document.place_of()}: {manifest.kind} {manifest.key}: {conflict}",
+            f"{document.place_of()}: {manifest.kind} {manifest.key}: {problem}",
             "an operator scales nothing until then",
             FOUND,
         )
@@ -63,11 +65,9 @@ def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | N
 
 
 def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """Return a native HPA with what its annotations say, as the operator reads it."""
-    if group_of(hpa.api_version) != selection_strategy.NATIVE_GROUP:
-        return hpa
+    """Return an HPA with what its annotations say, as the operator reads it."""
     annotations = hpa.metadata.annotations
-    spec = own_metric_fields.with_annotations(
-        selection_strategy.with_annotation(hpa.spec, annotations), annotations
-    )
+    spec = selection_strategy.with_annotation(hpa.spec, annotations)
+    if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
+        spec = own_metric_fields.with_annotations(spec, annotations)
     return msgspec.structs.replace(hpa, spec=spec)

@@ -13,16 +13,19 @@ from trimtab.cli.nodes import Document, DocumentError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa.annotations import unreadable_spec
 from trimtab.model.hpa.metric_annotation import MetricAnnotationError
 from trimtab.model.hpa.versions import WRITERS
 from trimtab.model.nulls import without_nulls
+from trimtab.operator.horizontal.successive import MEMORY_ANNOTATION
 
 KIND = "HorizontalPodAutoscaler"
 _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")
 _IDENTITY = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 )
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NOT_OF_THE_NEW = frozenset({"kubectl.kubernetes.io/last-applied-configuration", MEMORY_ANNOTATION})
+"""Annotations that tell of the object they are on: what was applied, and what was decided."""
 
 
 @click.command()
@@ -84,6 +87,12 @@ def _converted(document: Document, version: str) -> Any:
             hint="nothing was written",
             exit_code=FOUND,
         )
+    if broken := unreadable_spec(data):
+        raise CommandError(
+            f"{document.place_of()}: {KIND} {_name_of(data)}: annotation {broken[0]} cannot be read",
+            hint="nothing was written; correct the annotation or remove it",
+            exit_code=FOUND,
+        )
     try:
         converted = WRITERS[version](data)
     except MetricAnnotationError as error:
@@ -108,7 +117,7 @@ def _as_new(data: Mapping[str, Any]) -> dict[str, Any]:
         return dict(data)
     kept = {name: value for name, value in metadata.items() if name not in _IDENTITY}
     annotations = kept.pop("annotations", None) or {}
-    if mine := {name: value for name, value in annotations.items() if name != _LAST_APPLIED}:
+    if mine := {name: value for name, value in annotations.items() if name not in _NOT_OF_THE_NEW}:
         kept["annotations"] = mine
     return {**{name: value for name, value in data.items() if name != "status"}, "metadata": kept}
 

@@ -19,6 +19,7 @@ from trimtab.cli.output import to_json, to_yaml, write_file
 from trimtab.cli.run import options_of
 from trimtab.cli.simulated_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.decide.horizontal.record import dumps
+from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.simulate import (
     Candidate,
@@ -161,6 +162,8 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     if records is not None:
         write_file(records, b"".join(dumps(one) + b"\n" for each in tallies for one in each.changes))
     click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
+    for name in [one.name for one in candidates if is_dry_run(one.hpa)]:
+        click.echo(f"{name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled", err=True)
     _show(tallies, trace, output, with_changes=changes)
 
 

@@ -121,7 +121,7 @@ async def rows_of(client: Client, namespace: str, settings: Settings) -> list[di
 def _row(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> dict[str, Any]:
     status = hpa.status
     is_held = settings.dry_run and _is_acted_on(kind, hpa, settings)
-    problem = _strategy_problem(kind, hpa, settings)
+    problem = _strategy_problem(hpa, settings)
     active = status.condition(ConditionType.SCALING_ACTIVE)
     return {
         "namespace": hpa.metadata.namespace,
@@ -144,9 +144,9 @@ def _is_acted_on(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) ->
     return is_kind and (not watched or hpa.metadata.namespace in watched)
 
 
-def _strategy_problem(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> str:
-    """Return what is wrong with the strategy of a native HPA; our own kind refuses unknown ones."""
-    if kind != "hpa" or not FeatureGates.parse(settings.feature_gates).hpa_selection_strategy:
+def _strategy_problem(hpa: HorizontalPodAutoscaler, settings: Settings) -> str:
+    """Return what is wrong with the strategy of an HPA, if strategies count."""
+    if not FeatureGates.parse(settings.feature_gates).hpa_selection_strategy:
         return ""
     return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
 

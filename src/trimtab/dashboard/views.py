@@ -112,7 +112,8 @@ class Story(View):
     low: int
     high: int
     strategy: str
-    counted: int
+    counted: int | None
+    """None when the decision ended before any pod was looked at."""
     left_out: int
     extra: int
     """Of those counted, how many are more than the target has."""

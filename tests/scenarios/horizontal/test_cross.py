@@ -455,8 +455,6 @@ def test_a_misspelt_annotation_holds_and_says_so(play_lab, caplog, annotation, v
     """N13: the brake of roll-back.md did not brake when it was misspelt."""
 
     async def scenario(stage: Stage) -> None:
-        if annotation == "selection-strategy" and not stage.native:
-            return  # our own kind has a field, and its definition refuses other values
         await stage.deployment("web", 2)
         stage.use_cpu(web="90m")
         name = f"autoscaling.trimtab.dev/{annotation}"
@@ -510,7 +508,7 @@ def test_two_different_strategies_hold_and_say_so(play_lab, annotations, field, 
     """The first one counted, and nobody said that there is another."""
 
     async def scenario(stage: Stage) -> None:
-        if not stage.native or (field and stage.prunes):
+        if field and stage.native and stage.prunes:
             return
         await stage.deployment("web", 2)
         stage.use_cpu(web="90m")
@@ -534,14 +532,14 @@ def test_two_different_strategies_hold_and_say_so(play_lab, annotations, field, 
 
 def test_one_strategy_in_two_annotations_is_one(play_lab):
     async def scenario(stage: Stage) -> None:
-        if not stage.native:
-            return
         await stage.deployment("web", 2)
         stage.use_cpu(web="90m")
         annotations = dict.fromkeys((STRATEGY, OLD_ANNOTATION), "OwnerReference")
         await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
         async with stage.running() as actor:
             await stage.steps(actor, 2)
+            (autoscaler,) = actor.operator.autoscalers
+            assert autoscaler.records[-1].decision.trail.strategy == "OwnerReference"
         assert await stage.replicas("web") == 4
 
     play_lab(scenario)
@@ -549,8 +547,6 @@ def test_one_strategy_in_two_annotations_is_one(play_lab):
 
 def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off(play_lab):
     async def scenario(stage: Stage) -> None:
-        if not stage.native:
-            return
         await stage.deployment("web", 2)
         stage.use_cpu(web="90m")
         annotations = {"autoscaling.trimtab.dev/selection-strategy": "ownerreference"}

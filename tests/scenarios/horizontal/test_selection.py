@@ -259,6 +259,24 @@ def test_a_dry_run_on_the_same_target_is_no_rival(play, strategy):
     play(scenario)
 
 
+def test_an_hpa_that_a_misspelt_strategy_holds_is_no_rival(play):
+    """One that a misspelt mode holds was none."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="100m")
+        await stage.hpa("live", target="web", **F1)
+        misspelt = {"autoscaling.trimtab.dev/selection-strategy": "ownerreference"}
+        await stage.hpa("held", target="web", annotations=misspelt, **F1)
+        async with stage.running() as actor:
+            await stage.steps(actor, 2)
+            for name in ("live", "held"):
+                assert (await stage.conditions(name))["ScalingActive"][0] == "True"
+        assert await stage.replicas("web") == 4
+
+    play(scenario)
+
+
 def test_a_dry_run_tells_that_another_target_counts_the_same_pods(play):
     """Two targets with the same labels: the live HPA is left alone, the dry run would be stopped and says so."""
 

@@ -199,3 +199,45 @@ def test_two_different_strategies_are_named_and_nothing_is_written(version, tmp_
     out, err = capsys.readouterr()
     assert out == ""
     assert "selection-strategy is 'OwnerReference' and annotation autoscaling.alpha.kubernetes.io" in err
+
+
+ANNOTATED = """\
+apiVersion: autoscaling/%s
+kind: HorizontalPodAutoscaler
+metadata: {name: web, annotations: {%s: '%s'}}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 5
+"""
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "trimtab"])
+@pytest.mark.parametrize(
+    ("note", "text"),
+    [("metrics", "[{"), ("behavior", "{"), ("behavior", '{"ScaleUp": 1}'), ("metrics", '{"type": 1}')],
+)
+def test_an_annotation_that_holds_a_part_of_the_spec_and_is_broken_is_refused(
+    note, text, version, tmp_path, capsys
+):
+    file = tmp_path / "hpa.yaml"
+    file.write_text(ANNOTATED % ("v1", f"autoscaling.alpha.kubernetes.io/{note}", text))
+    assert answer(["convert", str(file), "--to", version]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"annotation autoscaling.alpha.kubernetes.io/{note} cannot be read" in err
+
+
+def test_an_annotation_may_be_about_the_metric_that_is_the_default(tmp_path, capsys):
+    file = tmp_path / "hpa.yaml"
+    file.write_text(ANNOTATED % ("v2", "autoscaling.trimtab.dev/on-loss", '{"cpu": {"policy": "Ignore"}}'))
+    (hpa,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "trimtab"))
+    (metric,) = hpa["spec"]["metrics"]
+    assert metric["onLoss"] == {"policy": "Ignore"}
+    assert metric["resource"]["target"] == {"type": "Utilization", "averageUtilization": 80}
+
+
+def test_a_new_object_has_no_memory_of_the_old_one(tmp_path, capsys):
+    file = tmp_path / "hpa.yaml"
+    file.write_text(ANNOTATED % ("v2", "autoscaling.trimtab.dev/memory", "{}"))
+    (hpa,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "trimtab"))
+    assert "annotations" not in hpa["metadata"]

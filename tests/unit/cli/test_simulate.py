@@ -176,3 +176,26 @@ def test_two_different_strategies_of_a_native_hpa_are_refused():
     Path("native.yaml").write_text(yaml.safe_dump(body))
     with pytest.raises(CommandError, match="is 'OwnerReference' and annotation"):
         candidates_of(read_bundle(["native.yaml"]).documents, Settings())
+
+
+def annotated(annotation, value):
+    (body,) = yaml.safe_load_all(Path(TODAY).read_text())
+    body["metadata"]["annotations"] = {f"autoscaling.trimtab.dev/{annotation}": value}
+    Path("annotated.yaml").write_text(yaml.safe_dump(body))
+    return ["simulate", "annotated.yaml", "--trace", DAY, "--request", "cpu=500m"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"), [("mode", "dryrun"), ("selection-strategy", "ownerreference")]
+)
+def test_what_a_misspelt_annotation_would_hold_is_refused(annotation, value, capsys):
+    assert answer(annotated(annotation, value)) == 1
+    assert f"annotation autoscaling.trimtab.dev/{annotation} is '{value}', which is not known" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_dry_run_is_simulated_and_told(capsys):
+    assert answer(annotated("mode", "DryRun")) == 0
+    said = "annotated.yaml says autoscaling.trimtab.dev/mode: DryRun; it is simulated as if it scaled"
+    assert said in capsys.readouterr().err.splitlines()

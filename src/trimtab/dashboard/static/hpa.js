@@ -132,7 +132,7 @@ const Direction = ({ title, rules, tolerance, now }) =>
 
 function Pods({ page }) {
   const { pods, story } = page;
-  const aside = html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.fallback ? "labels" : story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
+  const aside = story.counted != null && html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.fallback ? "labels" : story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
   const columns = story.metrics.map((metric, index) => [metric.label, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
   return html`<${Card} id="pods" title="Pods" wide aside=${aside}>
     ${story.extra > 0 && html`<p class="note">${many(story.counted, "pod")} are counted by their labels; ${story.extra} more than the target has. OwnerReference would count only the target's own.</p>`}

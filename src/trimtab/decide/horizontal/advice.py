@@ -19,7 +19,7 @@ from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, StandIn
 from trimtab.decide.horizontal.units import edges_of
 from trimtab.decide.horizontal.verdict import GROWING, SHRINKING, Verdict
-from trimtab.decide.horizontal.zero import can_wake
+from trimtab.decide.horizontal.zero import can_wake, floor_of, is_marked, is_paused
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.wire import Wire
 
@@ -120,7 +120,8 @@ def advise(seen: Observation, decision: Decision, verdict: Verdict) -> tuple[Adv
         # Growth that others' pods may have caused comes to nothing once only the target's own count.
         return _own_pods(seen, decision) if verdict == Verdict.SCALES_UP and decision.current else ()
     if verdict in _READS:
-        return (_either(Change(act=_READS[verdict])),)
+        found = (_either(Change(act=_READS[verdict])),)
+        return (*found, *_wake(seen)) if verdict == Verdict.PAUSED else found
     if verdict in _UNREAD:
         return _unread(decision)
     by_owner = _own_pods(seen, decision)
@@ -248,6 +249,16 @@ def _own_pods(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
     if asked is not None and asked == decision.trail.asked:
         return ()
     return (Advice(direction=Direction.EITHER, changes=tuple(changes), outcome=asked),)
+
+
+def _wake(seen: Observation) -> tuple[Advice, ...]:
+    """Return the gate that lets the autoscaler wake what it brought to zero itself, if that gate is all that is missing."""
+    if seen.gates.hpa_scale_to_zero or not is_marked(seen.hpa.status.conditions):
+        return ()
+    gates = replace(seen.gates, hpa_scale_to_zero=True)
+    if is_paused(seen.hpa.spec, floor_of(seen.hpa.spec, gates, seen.compat), is_ours=True):
+        return ()
+    return (_either(Change(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
 
 
 def _is_enough(by_owner: tuple[Advice, ...], current: int) -> bool:

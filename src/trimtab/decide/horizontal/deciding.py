@@ -67,19 +67,25 @@ def decide(seen: Observation, now: datetime) -> Decision:
     if seen.compat.clear_condition_above_zero and draft.conditions.is_true(SCALED_TO_ZERO):
         mark(draft.conditions, scaled_to_zero=False)
     if current > highest:
-        draft.trail = Trail(lowest=lowest, highest=highest, stop="AboveMax")
+        draft.trail = _unlooked(seen, "AboveMax", lowest, highest)
         return _rescale(draft, highest, ABOVE_MAX, lowest)
     if current < lowest:
-        draft.trail = Trail(lowest=lowest, highest=highest, stop="BelowMin")
+        draft.trail = _unlooked(seen, "BelowMin", lowest, highest)
         return _rescale(draft, lowest, BELOW_MIN, lowest)
     return _by_metrics(draft, scale, lowest)
+
+
+def _unlooked(seen: Observation, stop: str, lowest: int = 0, highest: int = 0) -> Trail:
+    """Return the trail of a decision that ends before any pod is looked at."""
+    strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
+    return Trail(lowest=lowest, highest=highest, strategy=strategy, counted=None, stop=stop)
 
 
 def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
     draft.warn("FailedGetScale", failure.message)
     message = f"the HPA controller was unable to get the target's current scale: {failure.message}"
     draft.conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
-    draft.trail = Trail(stop="FailedGetScale")
+    draft.trail = _unlooked(draft.seen, "FailedGetScale")
     error = _FAILED_STEPS[failure.step].format(reference=draft.seen.reference, error=failure.message)
     return draft.failed(
         error, draft.status_with_conditions(), "spec" if failure.step == "parse" else "internal"
@@ -93,7 +99,7 @@ def _paused(draft: Draft, lowest: int) -> Decision:
     seen = draft.seen
     if not seen.gates.hpa_scale_to_zero and not seen.compat.keep_condition_while_gate_off:
         draft.conditions.remove(SCALED_TO_ZERO)
-    draft.trail = Trail(lowest=lowest, highest=ceiling_of(seen.hpa.spec), stop="Paused")
+    draft.trail = _unlooked(seen, "Paused", lowest, ceiling_of(seen.hpa.spec))
     return draft.settled(0)
 
 

@@ -36,7 +36,8 @@ class Trail(Wire):
     lowest: int = 0
     highest: int = 0
     strategy: str = SelectionStrategy.LABEL_SELECTOR
-    counted: int = 0
+    counted: int | None = 0
+    """How many pods count; None when the decision ended before any was looked at."""
     left_out: tuple[LeftOut, ...] = ()
     extra: int = 0
     """How many active pods count, by their labels, beyond those that the target has."""

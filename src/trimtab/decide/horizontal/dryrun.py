@@ -6,24 +6,35 @@ from trimtab.decide.horizontal.conditions import ABLE_TO_SCALE, Conditions
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.timing import wire_time
+from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa.mode import MODE_ANNOTATION, is_dry_run, mode_problem
 from trimtab.model.hpa.selection_strategy import strategy_problem
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 
 UNKNOWN_ANNOTATION = "UnknownAnnotation"
 
 
 def wrong_annotation(seen: Observation) -> str:
     """Return which annotation is misspelt or contradicts another; nothing is scaled before it is corrected."""
-    problem = mode_problem(seen.hpa.metadata.annotations.get(MODE_ANNOTATION, ""))
-    if problem or not seen.gates.hpa_selection_strategy:
+    return annotation_problem(seen.hpa, seen.gates)
+
+
+def annotation_problem(hpa: HorizontalPodAutoscaler, gates: FeatureGates) -> str:
+    """Return `wrong_annotation` of an HPA that nothing was observed of."""
+    problem = mode_problem(hpa.metadata.annotations.get(MODE_ANNOTATION, ""))
+    if problem or not gates.hpa_selection_strategy:
         return problem
-    annotations = seen.hpa.metadata.annotations if seen.is_native else {}
-    return strategy_problem(annotations, seen.hpa.spec.selection_strategy)
+    return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
+
+
+def scales_nothing(hpa: HorizontalPodAutoscaler, gates: FeatureGates) -> bool:
+    """Return whether an HPA itself says that its decisions must not be carried out, or says it so that nobody knows."""
+    return is_dry_run(hpa) or bool(annotation_problem(hpa, gates))
 
 
 def is_only_told(seen: Observation) -> bool:
     """Return whether the decision about an HPA must not be carried out, by what the HPA itself says."""
-    return is_dry_run(seen.hpa) or bool(wrong_annotation(seen))
+    return scales_nothing(seen.hpa, seen.gates)
 
 
 def only_told(seen: Observation, decision: Decision) -> Decision:

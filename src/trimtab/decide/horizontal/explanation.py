@@ -56,7 +56,8 @@ class Explanation(Wire):
     current: int
     desired: int
     strategy: str
-    pods_counted: int
+    pods_counted: int | None
+    """None when the decision ended before any pod was looked at."""
     pods_left_out: dict[str, str]
     fallback: str
     """Why labels count although the strategy is another; empty when the strategy is applied."""
@@ -141,15 +142,15 @@ def _metric(seen: Observation, decision: Decision, index: int) -> MetricStory:
         value=shown_value(result),
         target=shown(result, result.target),
         ratio=result.ratio,
-        more_above=_more(result, edges, decision.current),
+        more_above=_more(result, edges),
         fewer=_fewer(result, edges),
         is_winner=trail.winner == index,
         notes=tuple(_notes(result, edges)),
     )
 
 
-def _more(proposal: Proposal, edges: Edges, current: int) -> str:
-    if not current:
+def _more(proposal: Proposal, edges: Edges) -> str:
+    if not edges.up:
         return "0"
     return shown(proposal, edges.up) if isfinite(edges.up) else ""
 
@@ -200,7 +201,9 @@ def _limit(trail: Trail) -> str:
 
 def _lines(story: Explanation) -> list[str]:
     dry_run = " (dry run: nothing is scaled)" if story.is_dry_run else ""
-    lines = [f"{story.verdict}: {story.summary}{dry_run}", _pods_line(story)]
+    lines = [f"{story.verdict}: {story.summary}{dry_run}"]
+    if story.pods_counted is not None:
+        lines.append(_pods_line(story))
     lines += [_metric_line(metric) for metric in story.metrics]
     if story.partly_held:
         lines.append(f"partly: {story.partly_held}")

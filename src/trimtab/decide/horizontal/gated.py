@@ -13,6 +13,7 @@ SCALE_TO_ZERO = "HPAScaleToZero"
 SELECTION = "HPASelectionStrategy"
 TOLERANCE = "HPAConfigurableTolerance"
 GATE_OFF = "FeatureGateDisabled"
+COUNTS_AS_ONE = "it counts as 1, and what is at zero stays there"
 
 
 class Ignored(Wire):
@@ -40,7 +41,7 @@ def ignored_fields(
 
 def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Compat) -> Iterator[Ignored]:
     if spec.min_replicas == 0 and not gates.hpa_scale_to_zero and compat.floor_one_while_gate_off:
-        yield Ignored(field="spec.minReplicas", value="0", gate=SCALE_TO_ZERO, instead="it counts as 1")
+        yield Ignored(field="spec.minReplicas", value="0", gate=SCALE_TO_ZERO, instead=COUNTS_AS_ONE)
     strategy = spec.selection_strategy
     if strategy not in {None, SelectionStrategy.LABEL_SELECTOR} and not gates.hpa_selection_strategy:
         yield Ignored(

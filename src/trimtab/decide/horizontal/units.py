@@ -37,14 +37,17 @@ def edges_of(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
     Outside of its tolerance a metric asks for its ratio times the pods that were measured, rounded up. So the
     tolerance is one edge, and the ratio at which the product passes a whole number is another; the farther counts.
     """
-    if not current:
-        return Edges(up=0.0, down=-1.0)
+    if not current and proposal.counts is None and (proposal.total is None or not proposal.pods):
+        return Edges(up=0.0, down=-1.0)  # one number wakes a workload at any value, whatever its tolerance
     if proposal.total is not None and not proposal.pods:
         # Nothing shares the total yet: no tolerance applies, and the total alone counts.
         up, down = proposal.target * float(current), proposal.target * float(current - 1)
         return Edges(up=up, down=down, includes_down=True)
     gaps = proposal.gaps or _no_gaps(proposal)
-    down, includes = _down(proposal, gaps, tolerance, current)
+    if not current:
+        down, includes = -1.0, False
+    else:
+        down, includes = _down(proposal, gaps, tolerance, current)
     counts = proposal.counts or PodCounts()
     is_whole = not counts.missing
     return Edges(
@@ -53,7 +56,7 @@ def edges_of(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
         includes_down=includes,
         more_between=_more_between(proposal, tolerance, current) if is_whole else None,
         fewer_between=_fewer_between(proposal, tolerance, current)
-        if is_whole and not counts.unready
+        if current and is_whole and not counts.unready
         else None,
     )
 

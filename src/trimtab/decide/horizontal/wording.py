@@ -11,6 +11,7 @@ from trimtab.decide.horizontal.selection import foreign_pods
 from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.units import shown
 from trimtab.decide.horizontal.verdict import Verdict, verdict_of
+from trimtab.decide.horizontal.zero import is_marked
 from trimtab.model.hpa.naming import label_of, plain_names
 from trimtab.model.times import format_time
 
@@ -47,6 +48,13 @@ SUMMARIES = {
     Verdict.DOWN_DISABLED: "less is asked for, but scaling down is disabled by selectPolicy",
 }
 
+_ASLEEP = (
+    "the autoscaler scaled it to zero, and none of its metrics can be read without pods, so nothing wakes it"
+)
+_ASLEEP_WITHOUT_GATE = (
+    f"the autoscaler scaled it to zero, and does not wake it while the feature gate {SCALE_TO_ZERO} is off"
+)
+
 _ACTS = {
     Act.READ_SCALE: "make scaleTargetRef name a readable object with a scale subresource",
     Act.TELL_SELECTOR: "the target's scale must report a selector that can be read",
@@ -63,6 +71,8 @@ def reason_of(seen: Observation, decision: Decision, verdict: Verdict) -> str:
     """Return why the replicas change or stay, with metrics called by their short names; never empty."""
     if decision.desired != decision.current and verdict != Verdict.SCALE_NOT_WRITTEN:
         return change_reason(seen, decision)
+    if verdict == Verdict.PAUSED and is_marked(seen.hpa.status.conditions):
+        return _ASLEEP if seen.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
     if verdict == Verdict.AT_MINIMUM:
         for one in ignored_fields(seen.hpa.spec, seen.gates, seen.compat):
             if one.gate == SCALE_TO_ZERO and decision.current == 1:
@@ -171,7 +181,7 @@ def _wait(decision: Decision, change: Change) -> str:
 def _condition(seen: Observation, decision: Decision, change: Change) -> str:
     result = decision.trail.proposals[change.metric] if change.metric is not None else None
     if isinstance(result, Proposal) and change.metric is not None:
-        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, decision, change)
+        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, change)
         return f"{label} is {amount}"
     if change.act == Act.WAIT:
         return f"the policies allow it, from {format_time(wire_time(change.until or decision.now))}"
@@ -182,10 +192,8 @@ def _condition(seen: Observation, decision: Decision, change: Change) -> str:
     return known.get(name) or f"{name} is {change.value}"
 
 
-def _amount(proposal: Proposal, decision: Decision, change: Change) -> str:
-    if not decision.current:
-        return "above 0"
+def _amount(proposal: Proposal, change: Change) -> str:
     text = shown(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
-        return f"above {text}"
+        return f"above {text}" if change.amount else "above 0"
     return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

@@ -25,6 +25,11 @@ def is_paused(spec: HorizontalPodAutoscalerSpec, lowest: int, *, is_ours: bool) 
     return not is_ours or (lowest == 0 and not can_wake(spec))
 
 
+def is_marked(conditions: Iterable[Condition]) -> bool:
+    """Return whether `ScaledToZero` says that the autoscaler itself brought the workload to zero."""
+    return any(condition.type == SCALED_TO_ZERO and condition.status == "True" for condition in conditions)
+
+
 def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Compat) -> int:
     """Return the lowest replicas; with the gate off nothing is newly scaled to zero, whatever is stored."""
     lowest = 1 if spec.min_replicas is None else spec.min_replicas
@@ -40,9 +45,7 @@ def ceiling_of(spec: HorizontalPodAutoscalerSpec) -> int:
 
 def contradicts_condition(conditions: Iterable[Condition], replicas: int) -> bool:
     """Return whether `ScaledToZero` is True although there are replicas: either is older than the other."""
-    return replicas > 0 and any(
-        condition.type == SCALED_TO_ZERO and condition.status == "True" for condition in conditions
-    )
+    return replicas > 0 and is_marked(conditions)
 
 
 def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:

@@ -19,6 +19,10 @@ _RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
 _POLICY = ("type", "value", "periodSeconds")
 _DIRECTIONS = ("scaleUp", "scaleDown")
 _NO_BEHAVIOR = {"ScaleUp": None, "ScaleDown": None}
+_SPEC_NOTES = {
+    "autoscaling/v1": (v1.METRICS_ANNOTATION, v1.BEHAVIOR_ANNOTATION),
+    "autoscaling/v2beta1": (v1.BEHAVIOR_ANNOTATION,),
+}
 _BEHAVIOR_NAMES = {name.lower(): name for name in (*_DIRECTIONS, *_RULES, *_POLICY)}
 
 
@@ -53,6 +57,13 @@ def unreadable(annotations: Mapping[str, str]) -> list[str]:
     if read_behavior(annotations) is None and load(annotations, v1.BEHAVIOR_ANNOTATION) != _NO_BEHAVIOR:
         found.append(v1.BEHAVIOR_ANNOTATION)
     return [name for name in found if annotations.get(name)]
+
+
+def unreadable_spec(data: Mapping[str, Any]) -> list[str]:
+    """Return those of an object's annotations that hold a part of its spec, in its version, and cannot be read."""
+    holding = _SPEC_NOTES.get(str(data.get("apiVersion")), ())
+    annotations = (data.get("metadata") or {}).get("annotations") or {}
+    return [name for name in unreadable(annotations) if name in holding] if holding else []
 
 
 def load(annotations: Mapping[str, str], annotation: str) -> Any:

@@ -23,12 +23,10 @@ from trimtab.model.hpa import types, v1, v2beta
 from trimtab.model.hpa.conversion import TO_V2, V1, v2_to_v1
 from trimtab.model.hpa.defaults import default
 from trimtab.model.hpa.selection_strategy import (
-    NATIVE_GROUP,
     in_one_spelling,
     spelling_errors,
     with_annotation,
 )
-from trimtab.model.meta import group_of
 from trimtab.model.metadata import WholeMeta
 from trimtab.model.overlay import overlay
 
@@ -100,10 +98,8 @@ def write(data: Mapping[str, Any], hpa: types.HorizontalPodAutoscaler) -> Json:
 
 
 def _typed(data: Json) -> types.HorizontalPodAutoscaler:
-    """Return the typed value of v2 JSON; the annotation of a native object counts as its field."""
+    """Return the typed value of v2 JSON; the annotation of the strategy counts as its field."""
     hpa = wire.convert(data, types.HorizontalPodAutoscaler)
-    if group_of(hpa.api_version) != NATIVE_GROUP:
-        return hpa
     return msgspec.structs.replace(hpa, spec=with_annotation(hpa.spec, hpa.metadata.annotations))
 
 

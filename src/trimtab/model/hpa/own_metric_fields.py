@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric
 from trimtab.model.hpa.loss import ON_LOSS
 from trimtab.model.hpa.metric_annotation import MetricAnnotation, MetricAnnotationError
 from trimtab.model.hpa.sample_age import MAX_AGE
@@ -40,7 +41,13 @@ def into_annotations(data: Mapping[str, Any]) -> Json:
 
 
 def into_fields(data: Mapping[str, Any]) -> Json:
-    """Return v2 JSON with every such annotation in its field; raise MetricAnnotationError if one is wrong."""
+    """Return v2 JSON with every such annotation in its field; raise MetricAnnotationError if one is wrong.
+
+    An annotation may be about the metric that a server adds to a spec without any, which then has to be written down.
+    """
+    annotations, spec = (data.get("metadata") or {}).get("annotations") or {}, data.get("spec") or {}
+    if not spec.get("metrics") and any(own.name in annotations for own in OWN_METRIC_FIELDS):
+        data = {**data, "spec": {**spec, "metrics": [cpu_utilization_metric(DEFAULT_CPU_UTILIZATION)]}}
     for own in OWN_METRIC_FIELDS:
         data = own.into_fields(data)
     return dict(data)

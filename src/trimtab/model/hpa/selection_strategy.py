@@ -1,7 +1,8 @@
-"""Where an HPA says which pods count: a field, KEP-5625's spelling of it, and annotations of native HPAs.
+"""Where an HPA says which pods count: a field, KEP-5625's spelling of it, and annotations.
 
 `selectionStrategy` is the field that we write. KEP-5625 writes `SelectionStrategy`, which is read as the same field.
-Kubernetes' own kind has neither, and a real API server prunes both; there an annotation holds the value.
+Kubernetes' own kind has neither, and a real API server prunes both; there an annotation holds the value. It is read on
+our own kind as well: one rule for both, so that nobody's choice is passed over because of the kind.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ import msgspec
 
 from trimtab.model.fielderror import FieldError, FieldPath, invalid
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
-from trimtab.model.meta import group_of
 
 Json = dict[str, Any]
 
@@ -51,12 +51,12 @@ def in_one_spelling(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def annotated(annotations: Mapping[str, str]) -> str | None:
-    """Return the value that the annotations of a native HPA hold."""
+    """Return the value that the annotations of an HPA hold."""
     return next((annotations[name] for name in ANNOTATIONS if annotations.get(name)), None)
 
 
 def named(annotations: Mapping[str, str], field: str | None = None) -> dict[str, str]:
-    """Return the strategies that a native HPA names, by place; `field` counts if no annotation says the same.
+    """Return the strategies that an HPA names, by place; `field` counts if no annotation says the same.
 
     An API server that knows the field keeps it. The value of an annotation is read into the field, too.
     """
@@ -67,7 +67,7 @@ def named(annotations: Mapping[str, str], field: str | None = None) -> dict[str,
 
 
 def strategy_problem(annotations: Mapping[str, str], field: str | None = None) -> str:
-    """Return what is wrong with the strategy of a native HPA; nothing if one that is known, or none, is named."""
+    """Return what is wrong with the strategy of an HPA; nothing if one that is known, or none, is named."""
     found, known = named(annotations, field), [strategy.value for strategy in SelectionStrategy]
     if problem := strategy_conflict(annotations, field):
         return problem
@@ -78,7 +78,7 @@ def strategy_problem(annotations: Mapping[str, str], field: str | None = None) -
 
 
 def strategy_conflict(annotations: Mapping[str, str], field: str | None = None) -> str:
-    """Return that a native HPA names two different strategies, and where; nothing if it does not."""
+    """Return that an HPA names two different strategies, and where; nothing if it does not."""
     found = named(annotations, field)
     if len(set(found.values())) < 2:
         return ""
@@ -87,14 +87,12 @@ def strategy_conflict(annotations: Mapping[str, str], field: str | None = None) 
 
 
 def conflict_of(data: Mapping[str, Any]) -> str:
-    """Return `strategy_conflict` of JSON of any version; our own kind reads the field only."""
-    if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
-        return ""
+    """Return `strategy_conflict` of JSON of any version."""
     return strategy_conflict(*_places(data))
 
 
 def problem_of(data: Mapping[str, Any]) -> str:
-    """Return `strategy_problem` of JSON of a native HPA."""
+    """Return `strategy_problem` of JSON of any version."""
     return strategy_problem(*_places(data))
 
 
@@ -106,7 +104,7 @@ def _places(data: Mapping[str, Any]) -> tuple[Mapping[str, str], str | None]:
 def with_annotation(
     spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
 ) -> HorizontalPodAutoscalerSpec:
-    """Return the spec of a native HPA with the strategy of its annotations, if it has no other."""
+    """Return the spec of an HPA with the strategy of its annotations, if it has no other."""
     value = annotated(annotations)
     if value is None or spec.selection_strategy is not None:
         return spec
@@ -132,11 +130,9 @@ def into_annotation(data: Mapping[str, Any]) -> Json:
 
 
 def _value(data: Mapping[str, Any]) -> str | None:
-    """Return the strategy of an HPA in one spelling; annotations count on native objects only."""
+    """Return the strategy of an HPA in one spelling."""
     value: str | None = (data.get("spec") or {}).get(FIELD)
-    if value is None and group_of(data["apiVersion"]) == NATIVE_GROUP:
-        return annotated((data.get("metadata") or {}).get("annotations") or {})
-    return value
+    return annotated((data.get("metadata") or {}).get("annotations") or {}) if value is None else value
 
 
 def _unannotated(data: Mapping[str, Any]) -> Json:

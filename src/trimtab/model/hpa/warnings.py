@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from trimtab.model import wire
 from trimtab.model.hpa import selection_strategy
 from trimtab.model.hpa.annotations import unreadable
-from trimtab.model.hpa.manifest import to_v2
+from trimtab.model.hpa.manifest import to_defaulted_v2
 from trimtab.model.hpa.metric_annotation import MetricAnnotation, MetricAnnotationError
 from trimtab.model.hpa.mode import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.own_metric_fields import OWN_METRIC_FIELDS
@@ -68,7 +68,7 @@ def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
     annotations = (data.get("metadata") or {}).get("annotations") or {}
     found = [(MODE_ANNOTATION, mode_problem(str(annotations.get(MODE_ANNOTATION) or "")))]
     set_ones = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
-    if set_ones and group_of(str(data.get("apiVersion"))) == NATIVE_GROUP:
+    if set_ones:
         found.append((set_ones[0], selection_strategy.problem_of(data)))
     return [
         HPAWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
@@ -96,7 +96,8 @@ def metric_fields_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
 
 
 def _wrong_annotation(own: MetricAnnotation[Any], text: str, data: Mapping[str, Any]) -> list[HPAWarning]:
-    specs = wire.convert({"metrics": to_v2(data)["spec"].get("metrics", [])}, HorizontalPodAutoscalerSpec)
+    # An annotation may be about the metric that a server adds to a spec without any.
+    specs = wire.convert({"metrics": to_defaulted_v2(data)["spec"]["metrics"]}, HorizontalPodAutoscalerSpec)
     try:
         own.values_of(text, specs.metrics)
     except MetricAnnotationError as error:

@@ -209,10 +209,8 @@ class Autoscalers:
         self, autoscaler: Autoscaler, seen: HorizontalPodAutoscaler
     ) -> HorizontalPodAutoscalerSpec:
         """Fill in what an API server would; a spec that breaks the rules is kept as it is, with its problem."""
-        plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=seen.spec)
-        if autoscaler.is_native:
-            spec = selection_strategy.with_annotation(plain.spec, seen.metadata.annotations)
-            plain = msgspec.structs.replace(plain, spec=spec)
+        spec = selection_strategy.with_annotation(seen.spec, seen.metadata.annotations)
+        plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=spec)
         if autoscaler.is_native:
             spec = own_metric_fields.with_annotations(plain.spec, seen.metadata.annotations)
             plain = msgspec.structs.replace(plain, spec=spec)

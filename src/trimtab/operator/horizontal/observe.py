@@ -14,6 +14,7 @@ from trimtab.decide.horizontal import (
     Settings,
     Target,
 )
+from trimtab.decide.horizontal.dryrun import scales_nothing
 from trimtab.decide.horizontal.needs import needs_metrics
 from trimtab.decide.horizontal.overlap import extra_pods, replicas_of
 from trimtab.decide.horizontal.selection import effective_strategy
@@ -284,12 +285,15 @@ class Observer:
     def _competes(self, autoscaler: Autoscaler, other: Autoscaler) -> bool:
         """Return whether two that count the same pods must not both act.
 
-        A dry run writes no scale, so it competes with no HPA. It previews what it would do in the place of the HPA that
+        A dry run, or an HPA that a misspelt annotation holds, writes no scale, so it competes with no HPA. It previews what it would do in the place of the HPA that
         scales its target now; another target with the same labels would still stop it.
         """
-        if other.is_dry_run:
+        gates = self.rules.gates
+        if scales_nothing(other.hpa, gates):
             return False
-        return not autoscaler.is_dry_run or self._targets.get(other.uid) != self._targets.get(autoscaler.uid)
+        return not scales_nothing(autoscaler.hpa, gates) or self._targets.get(other.uid) != self._targets.get(
+            autoscaler.uid
+        )
 
 
 @dataclass(frozen=True, slots=True)

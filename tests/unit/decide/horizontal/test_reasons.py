@@ -38,6 +38,7 @@ from tests.unit.decide.horizontal.test_properties import observations
 from trimtab.dashboard.reasons import why_not_more
 from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
+from trimtab.model.gates import FeatureGates
 
 AGES = st.sampled_from([1.0, 15.0, 40.0, 100.0, 299.0, 301.0, 1000.0])
 
@@ -125,6 +126,26 @@ def test_so_are_those_where_windows_rates_gaps_and_lost_metrics_meet(seen):
     reasons.checked(seen, NOW)
 
 
+@st.composite
+def asleep(draw):
+    """Draw an observation of a workload that the autoscaler brought to zero, while pods may match its labels."""
+    seen = draw(anything())
+    left = draw(st.sampled_from([0, 0, 1, len(seen.pods)]))
+    spec = msgspec.structs.replace(seen.hpa.spec, min_replicas=draw(st.sampled_from([0, 0, 0, 1, 2])))
+    return msgspec.structs.replace(
+        seen,
+        hpa=msgspec.structs.replace(seen.hpa, spec=spec, status=marked()),
+        gates=FeatureGates(hpa_scale_to_zero=draw(st.sampled_from([True, True, False]))),
+        scale=scale(0, seen=left),
+    )
+
+
+@settings(max_examples=300)
+@given(asleep())
+def test_so_are_those_at_zero_while_other_pods_match(seen):
+    reasons.checked(seen, NOW)
+
+
 NINE = "9 pods with cpu at 42 % need 8 replicas at the target of 50 %, and 2 are set"
 DRY = {"annotations": {"autoscaling.trimtab.dev/mode": "DryRun"}}
 MISSPELT = {"annotations": {"autoscaling.trimtab.dev/mode": "Dryrum"}}
@@ -170,6 +191,22 @@ def test_a_metric_names_every_range_in_which_it_asks_for_more_or_fewer():
     few = explained(seen_on(3, 50, 10, scale=scale(10, seen=3)))
     assert "fewer replicas also above 55 % up to 150 %" in few.metrics[0].notes
     assert explained(seen_on(4, 42, 4)).metrics[0].notes == ()
+
+
+@pytest.mark.parametrize(
+    ("measured", "more", "note"),
+    [
+        (5, "more replicas when cpu is above 55 %", "more replicas also above 0 % up to 44 %"),
+        (1, "more replicas when cpu is above 279 %", "4 without a sample"),
+    ],
+)
+def test_at_zero_pods_of_others_wake_it_only_where_they_say(measured, more, note):
+    chosen = pods(5)
+    sleeping = hpa(cpu(50), external(average(30), "queue_length"), low=0, high=20, status=marked())
+    found = samples(dict.fromkeys([one.name for one in chosen[:measured]], 0))
+    told = explained(observe(sleeping, 0, found, series(0), pods=chosen))
+    assert f"{more}, or queue_length is above 0" in told.next_step
+    assert note in told.metrics[0].notes
 
 
 def test_growth_that_other_pods_may_cause_names_them_while_it_goes_on():

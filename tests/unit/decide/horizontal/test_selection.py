@@ -164,6 +164,12 @@ class TestEdgeCases:
             assert why in text
         assert "counted by OwnerReference" not in str(story)
 
+    @pytest.mark.parametrize("early", [{"scale": None}, {"scale": scale(0)}, {"scale": scale(500)}])
+    def test_a_decision_that_looks_at_no_pod_counts_none(self, early):
+        story = explained(f1(**early))
+        assert (story.strategy, story.pods_counted) == ("OwnerReference", None)
+        assert "pods: " not in str(story)
+
     def test_the_condition_goes_when_owners_can_be_read_and_when_nothing_is_averaged(self):
         unread = {REPLICA_SET.uid: Unread(error="timeout"), JOB.uid: Gone()}
         told_so = run(f1(owners=unread)).status

@@ -15,6 +15,7 @@ from tests.unit.decide.horizontal.builders import (
     behavior,
     condition,
     cpu,
+    explained,
     external,
     hpa,
     later,
@@ -33,7 +34,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
     with_compat,
 )
-from trimtab.decide.horizontal import Memory, decide
+from trimtab.decide.horizontal import Memory, Verdict, decide
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.model.gates import FeatureGates
 
@@ -119,6 +120,21 @@ def test_the_condition_outlives_the_gate():
     assert run(again, now).desired == 4
     upstream = msgspec.structs.replace(seen, compat=with_compat(keep_condition_while_gate_off=False))
     assert mark(run(upstream)) is None
+
+
+def test_what_the_autoscaler_stopped_is_not_said_to_be_stopped_by_someone_else():
+    told = explained(observe(stopped(), 0, series(500), pods=(), gates=OFF))
+    assert (told.verdict, told.summary) == (
+        Verdict.PAUSED,
+        "stays at 0: the autoscaler scaled it to zero, and does not wake it while the feature gate HPAScaleToZero is off",
+    )
+    assert told.next_step == (
+        "set replicas to 1 or more to resume; or turn on the operator's feature gate HPAScaleToZero"
+    )
+    assert told.ignored[0].endswith("is off: it counts as 1, and what is at zero stays there")
+    blind = explained(observe(stopped(cpu(50)), 0, pods=()))
+    assert blind.summary.endswith("none of its metrics can be read without pods, so nothing wakes it")
+    assert blind.next_step == "set replicas to 1 or more to resume"
 
 
 def test_without_the_gate_a_stored_minimum_of_zero_counts_as_one():

@@ -168,12 +168,6 @@ def test_the_annotation_of_a_native_object_is_its_strategy(version, annotation, 
     assert made["metadata"]["annotations"] == {"note": "kept"} | ({} if is_own else {NEW: "OwnerReference"})
 
 
-def test_an_annotation_of_our_own_kind_is_no_strategy():
-    own = hpa(version="autoscaling.trimtab.dev/v2", metadata={"annotations": {NEW: "OwnerReference"}})
-    assert read(own).spec.selection_strategy is None
-    assert all(NEW not in write(own)["metadata"].get("annotations", {}) for write in WRITERS.values())
-
-
 LOSS = maybe(st.sampled_from([{"policy": "Ignore"}, {"policy": "Replicas", "replicas": 3}]))
 
 

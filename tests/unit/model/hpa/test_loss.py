@@ -148,3 +148,7 @@ def test_doubtful_policies_are_said():
     assert [one.field for one in warnings_for(read(default(alone)))] == ["spec.metrics[0].onLoss.policy"]
     assert [one.field for one in warnings_for(read(default(far)))] == ["spec.metrics[0].onLoss.replicas"]
     assert warnings_for(read(default(own({"policy": "Ignore"}, {"policy": "Hold"})))) == []
+
+
+def test_an_annotation_about_the_default_metric_is_not_warned_of():
+    assert metric_fields_of_native(native({"cpu": {"policy": "Ignore"}}, metrics=())) == []

@@ -11,8 +11,9 @@ from trimtab.model import wire
 from trimtab.model.crds import all_crds
 from trimtab.model.gates import FeatureGates
 from trimtab.model.hpa import read
+from trimtab.model.hpa.selection_strategy import ANNOTATION, conflict_of
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.versions import to_native_v1, to_native_v2, to_own
+from trimtab.model.hpa.versions import WRITERS, to_native_v1, to_native_v2, to_own
 from trimtab.model.manifest import read_manifest
 
 OWN = "autoscaling.trimtab.dev/v2"
@@ -64,3 +65,13 @@ def test_the_definition_takes_both_spellings():
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     both = [spec["properties"][name]["enum"] for name in ("selectionStrategy", "SelectionStrategy")]
     assert both == [["LabelSelector", "OwnerReference"]] * 2
+
+
+def test_an_annotation_of_our_own_kind_counts_and_is_kept_by_every_conversion():
+    own = hpa(version=OWN)
+    own["metadata"]["annotations"] = {ANNOTATION: "OwnerReference"}
+    assert read(own).spec.selection_strategy == "OwnerReference"
+    for write in WRITERS.values():
+        assert read(write(own)).spec.selection_strategy == "OwnerReference"
+    own["spec"]["selectionStrategy"] = "LabelSelector"
+    assert "remove all but one" in conflict_of(own)
