@@ -95,7 +95,6 @@ _READS = {
     Verdict.SELECTOR_INVALID: Act.TELL_SELECTOR,
     Verdict.AMBIGUOUS: Act.REMOVE_RIVAL,
     Verdict.OWNERS_UNREAD: Act.READ_OWNERS,
-    Verdict.PAUSED: Act.RESUME,
     Verdict.SURGE: Act.SETTLE,
 }
 _UNREAD = {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE, Verdict.LOSS_POLICY}
@@ -119,9 +118,10 @@ def advise(seen: Observation, decision: Decision, verdict: Verdict) -> tuple[Adv
     if verdict in _MOVING:
         # Growth that others' pods may have caused comes to nothing once only the target's own count.
         return _own_pods(seen, decision) if verdict == Verdict.SCALES_UP and decision.current else ()
+    if verdict == Verdict.PAUSED:
+        return (_either(Change(act=Act.RESUME)), *_wake(seen))
     if verdict in _READS:
-        found = (_either(Change(act=_READS[verdict])),)
-        return (*found, *_wake(seen)) if verdict == Verdict.PAUSED else found
+        return (_either(Change(act=_READS[verdict])),)
     if verdict in _UNREAD:
         return _unread(decision)
     by_owner = _own_pods(seen, decision)
