@@ -33,7 +33,7 @@ class Step:
     wait: str = ""
     #: Seconds that a real server's controllers get before the request; the lab's are done at once.
     settle: float = 0
-    #: Repeat until the answer has this status; a busy garbage collector takes its time. The lab's is done at once.
+    #: Repeat until the answer has this status; a garbage collector that learns of new kinds pauses for minutes. The lab's is done at once.
     until: int = 0
     #: A field of the answer's metadata that later bodies use as `{kept}`.
     keep: str = ""
@@ -117,7 +117,7 @@ async def play(script: Script, send: Send, pause: Pause, namespace: str) -> list
         reply = await send(step, namespace, kept)
         if step.wait:
             reply = await _until(step, send, pause, namespace)
-        tries = 600 if step.until else 0
+        tries = 2000 if step.until else 0
         while reply.status != step.until and tries:
             await pause(0.1)
             reply, tries = await send(step, namespace, kept), tries - 1
