@@ -170,7 +170,7 @@ class Autoscalers:
             return
         if seen.metadata.resource_version == known.hpa.metadata.resource_version:
             return  # the echo of our own write, whose answer we have taken in already
-        if known.memory.is_replaced(stored_memory(seen)):
+        if known.memory.take_stored(stored_memory(seen)):
             known.steady = None
         before = known.hpa
         known.hpa = self._known(known, seen)

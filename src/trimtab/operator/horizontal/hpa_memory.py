@@ -61,7 +61,7 @@ class HpaMemory:
         self._reaches_to = None
         return True
 
-    def is_replaced(self, stored: str) -> bool:
+    def take_stored(self, stored: str) -> bool:
         """Take in what the object carries now; return whether that is not what was last known to be stored.
 
         `kubectl replace` drops the annotation of a native HPA. Then `own` has to be stored again.
