@@ -10,7 +10,7 @@ import trustme
 
 from tests.adapter.conftest import CUSTOM, HPA, Caller, Front, running, write_configuration
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.serving import Limits
+from trimtab.serving.server import Limits
 
 QUEUE = f"{CUSTOM}/namespaces/default/statefulsets.apps/foo/queue_length"
 

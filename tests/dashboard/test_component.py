@@ -13,7 +13,6 @@ import pytest
 
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.narrow import Narrow
-from trimtab.certificates import issue, make_authority
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.fence import ClosedFence
@@ -27,6 +26,7 @@ from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.process import elector_of
 from trimtab.operator.settings import Settings
+from trimtab.serving.certificates import issue, make_authority
 
 ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trimtab.serving import EVERYWHERE, served
+from trimtab.serving.server import EVERYWHERE, served
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:

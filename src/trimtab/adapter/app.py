@@ -16,7 +16,7 @@ from trimtab.adapter.router import Router
 from trimtab.adapter.routes import is_metrics_path, route, split_path, versions_of
 from trimtab.adapter.telemetry import CONTENT_TYPE, Telemetry
 from trimtab.clock import Clock
-from trimtab.serving import CERTIFICATES
+from trimtab.serving.server import CERTIFICATES
 
 log = logging.getLogger(__name__)
 

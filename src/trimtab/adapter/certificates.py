@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography import x509
 
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.certificates import issue, make_authority
+from trimtab.serving.certificates import issue, make_authority
 
 LIFETIME = timedelta(days=365)
 

@@ -26,7 +26,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
-from trimtab.serving import HttpServer, Limits
+from trimtab.serving.server import HttpServer, Limits
 
 log = logging.getLogger(__name__)
 

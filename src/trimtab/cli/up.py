@@ -117,7 +117,7 @@ class _Stage:
         from trimtab.operator.publishing import SettingsPublisher  # noqa: PLC0415
         from trimtab.operator.settings import Settings  # noqa: PLC0415
         from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater  # noqa: PLC0415
-        from trimtab.serving import served  # noqa: PLC0415
+        from trimtab.serving.server import served  # noqa: PLC0415
 
         logs.set_up("text", verbosity=0)
         settings = Settings(

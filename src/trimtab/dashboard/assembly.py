@@ -17,7 +17,7 @@ from trimtab.decide.horizontal.owners import Found
 from trimtab.lab.serving import write_private
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.serving import served
+from trimtab.serving.server import served
 
 
 def dashboard_for(

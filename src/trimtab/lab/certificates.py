@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from cryptography.x509 import ObjectIdentifier
 
-from trimtab.certificates import CLIENT, SERVER, issue, make_authority
+from trimtab.serving.certificates import CLIENT, SERVER, issue, make_authority
 
 #: A lab lives for hours; a certificate that outlives it by far is only a risk.
 VALID = timedelta(days=30)

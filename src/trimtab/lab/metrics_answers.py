@@ -117,7 +117,7 @@ class MetricsAnswers:
         for pod in self._pods.all(namespace) if self._pods is not None else ():
             if name in ("", pod.metadata.name) and selector.matches(pod.metadata.labels):
                 usage = self._usage_of_pod(pod)
-                found += [_sample("PodMetrics", pod, usage)] if usage is not None else []
+                found += [_usage_sample("PodMetrics", pod, usage)] if usage is not None else []
         return _one_or_list(found, name, "PodMetrics", "pods")
 
     def _usage_of_pod(self, pod: RunPod) -> Usage | None:
@@ -131,7 +131,7 @@ class MetricsAnswers:
             if name in ("", node.metadata.name) and selector.matches(node.metadata.labels):
                 assert self._usage is not None
                 usage = self._usage.node_usage(node.metadata.name, self._now())
-                found += [_sample("NodeMetrics", node, usage)] if usage is not None else []
+                found += [_usage_sample("NodeMetrics", node, usage)] if usage is not None else []
         return _one_or_list(found, name, "NodeMetrics", "nodes")
 
     def _discover(self, rest: list[str]) -> Answer:
@@ -193,7 +193,7 @@ def _custom_item(one: Sample, version: str) -> Json:
     return item | ({"metricName": one.name} if version == "v1beta1" else {"metric": {"name": one.name}})
 
 
-def _sample(kind: str, thing: RunPod | RunNode, usage: Usage) -> Json:
+def _usage_sample(kind: str, thing: RunPod | RunNode, usage: Usage) -> Json:
     meta: Json = {"name": thing.metadata.name, "creationTimestamp": format_time(usage.timestamp)}
     meta |= {"namespace": thing.metadata.namespace} if thing.metadata.namespace else {}
     meta |= {"labels": thing.metadata.labels} if thing.metadata.labels else {}

@@ -22,7 +22,7 @@ from trimtab.lab.server import Server
 from trimtab.lab.serving import LOOPBACK, tls_context
 from trimtab.lab.workload_side import WorkloadSide
 from trimtab.model import wire
-from trimtab.serving import HttpServer
+from trimtab.serving.server import HttpServer
 
 Message = MutableMapping[str, Any]
 NAMESPACE, SERVICE = "kube-system", "lab-metrics"

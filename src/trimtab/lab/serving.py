@@ -14,7 +14,7 @@ from trimtab.lab.asgi import MAX_HEADERS, App
 from trimtab.lab.certificates import Certificate, make_certificate, make_client_certificate
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.server import Server
-from trimtab.serving import HttpServer, Limits
+from trimtab.serving.server import HttpServer, Limits
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"

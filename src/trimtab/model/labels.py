@@ -14,7 +14,7 @@ _ALPHABET = "must consist of alphanumeric characters, '-', '_' or '.', and must 
 
 # The same languages as the rules above that messages quote, written so that no input makes them slow.
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z")
+_IS_KEY_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z")
 
 
 def label_key_problems(key: str) -> list[str]:
@@ -56,7 +56,7 @@ def _prefix_problems(prefix: str) -> list[str]:
     problems = []
     if _bytes(prefix) > MAX_PREFIX_BYTES:
         problems.append(f"must be no more than {MAX_PREFIX_BYTES} bytes")
-    if not _SUBDOMAIN.match(prefix):
+    if not _IS_KEY_PREFIX.match(prefix):
         problems.append(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
             f"must start and end with an alphanumeric character {_quoted_rule(_SUBDOMAIN_RULE, 'example.com')}"

@@ -29,7 +29,7 @@ from trimtab.operator.published import ANNOTATION, EXPLAINED, note_of
 from trimtab.operator.publishing import SettingsPublisher
 from trimtab.operator.requests import RequestMetrics
 from trimtab.operator.settings import LOOPS, Settings
-from trimtab.serving import served
+from trimtab.serving.server import served
 
 if TYPE_CHECKING:
     from trimtab.operator.vertical.assembly import Site

@@ -14,7 +14,7 @@ from trimtab.cluster.transport import Request
 from trimtab.lab.outbound import Backend
 from trimtab.lab.request import Response
 from trimtab.operator.vertical.admission.app import AdmissionApp
-from trimtab.serving import HttpServer
+from trimtab.serving.server import HttpServer
 
 LOOPBACK = "127.0.0.1"
 

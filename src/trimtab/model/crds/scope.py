@@ -6,7 +6,7 @@ from trimtab.model.crds.schema import Notes
 from trimtab.model.crds.selectors import SELECTOR_FIELDS, SELECTOR_TYPES
 from trimtab.model.vpa.types import VPAScope, VPAScopeSpec
 
-_NOTES = Notes(
+_SCOPE_NOTES = Notes(
     types={
         VPAScope: {"required": ["spec"]},
         **SELECTOR_TYPES,
@@ -27,7 +27,7 @@ VPA_SCOPES = Crd(
     version="v1",
     kind=VPAScope,
     plural="vpascopes",
-    notes=_NOTES,
+    notes=_SCOPE_NOTES,
     has_status_subresource=False,
     annotations={APPROVAL: "unapproved, VPAScope is a proposal (kubernetes/autoscaler#8956)"},
     columns=(

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trimtab import cli
-from trimtab.certificates import make_authority
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.webhook_tls import TLS_1_2_CIPHERS, refuse_unusable_tls, tls_context
+from trimtab.serving.certificates import make_authority
 
 RUN = ["run", "--components=admission", "--kubeconfig=/nowhere"]
 GCM, SHA = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA"

@@ -56,14 +56,14 @@ def _container_resource(spec: MetricSpec, reading: Reading, scene: Scene) -> Pro
 def _pods(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     if spec.pods is None:
         raise Misconfigured(_NO_SOURCE)
-    _check_selector(spec.pods.metric.selector)
+    _check_metric_selector(spec.pods.metric.selector)
     return propose_pods(spec.pods, reading, scene)
 
 
 def _object(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     if spec.object is None:
         raise Misconfigured(_NO_SOURCE)
-    _check_selector(spec.object.metric.selector)
+    _check_metric_selector(spec.object.metric.selector)
     try:
         return propose_object(spec.object, reading, scene)
     except Unusable as cause:
@@ -78,7 +78,7 @@ def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     if source.target.average_value is None and source.target.value is None:
         raise Misconfigured(NO_TARGET)
     try:
-        _check_selector(source.metric.selector)
+        _check_metric_selector(source.metric.selector)
         return propose_external(source, reading, scene)
     except Unusable as cause:
         is_average_value = source.target.average_value is not None
@@ -90,7 +90,7 @@ def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
         raise cause.reworded(str(cause), f"failed to get {metric}: ") from cause
 
 
-def _check_selector(selector: LabelSelector | None) -> None:
+def _check_metric_selector(selector: LabelSelector | None) -> None:
     """Admission does not look into metric selectors, so a broken one first shows here."""
     if selector is None:
         return

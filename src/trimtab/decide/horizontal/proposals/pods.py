@@ -15,13 +15,13 @@ from trimtab.model.hpa.types import (
 )
 from trimtab.model.quantity import Quantity
 
-NO_TARGET = "invalid pods metric source: no average value target was set"
+NO_PODS_TARGET = "invalid pods metric source: no average value target was set"
 
 
 def propose_pods(source: PodsMetricSource, reading: Reading, scene: Scene) -> Proposal:
     """Propose replicas for the average of a custom metric over the pods; readiness plays no part."""
     if source.target.average_value is None:
-        raise Misconfigured(NO_TARGET)
+        raise Misconfigured(NO_PODS_TARGET)
     if not isinstance(reading, PodSamples):
         raise Unusable(f"unable to get metric {source.metric.name}: {failure_of(reading)}")
     target = source.target.average_value.milli_value()

@@ -24,7 +24,7 @@ from trimtab.model.hpa.types import (
 from trimtab.model.quantity import Quantity
 from trimtab.model.resources import CPU, MEMORY
 
-NO_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
+NO_RESOURCE_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
 
 
 def propose_resource(
@@ -37,7 +37,7 @@ def propose_resource(
     except Unusable as cause:
         raise cause.reworded(f"failed to get {resource} usage: {cause}") from cause
     if target.average_utilization is None:
-        raise Misconfigured(NO_TARGET)
+        raise Misconfigured(NO_RESOURCE_TARGET)
     try:
         return propose_utilization(resource, container, target.average_utilization, reading, scene)
     except Unusable as cause:

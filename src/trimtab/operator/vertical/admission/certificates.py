@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 
-from trimtab import certificates
-from trimtab.certificates import CLOCK_SKEW
+from trimtab.serving import certificates
+from trimtab.serving.certificates import CLOCK_SKEW
 
 AUTHORITY_LIFETIME = timedelta(days=5 * 365)
 LEAF_LIFETIME = timedelta(days=30)

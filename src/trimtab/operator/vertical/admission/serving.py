@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import KeyPair
-from trimtab.serving import HttpServer, Limits
+from trimtab.serving.server import HttpServer, Limits
 
 LIMITS = Limits(idle_seconds=75, connections=512)
 """kube-apiserver is the only client; it keeps its connections for longer than a minute."""
