@@ -19,7 +19,7 @@ from trimtab.cluster.indexes import KeyIndex, by_owner
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resources import PODS
 from trimtab.cluster.transport import Request, Response
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 PODS_CACHED = 20_000
 PODS_BY_OFFICIAL_CLIENT = 500

@@ -15,8 +15,8 @@ from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import NODES, PODS, STATEFUL_SETS
 from trimtab.cluster.transport import Request, Response
 from trimtab.lab.server import Server
-from trimtab.model import wire
 from trimtab.model.crds import all_crds
+from trimtab.model.json import wire
 from trimtab.model.times import format_time
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater

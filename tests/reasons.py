@@ -31,8 +31,8 @@ from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
 from trimtab.decide.horizontal.units import edges_of, is_percent
 from trimtab.decide.horizontal.verdict import GROWING, SHRINKING
 from trimtab.decide.horizontal.wording import change_reason
+from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
-from trimtab.model.scale import Scale
 
 replace = msgspec.structs.replace
 ASKING = GROWING | SHRINKING

@@ -13,8 +13,8 @@ from trimtab.cluster.informer import Informer
 from trimtab.cluster.leader import LeaderElector
 from trimtab.cluster.resources import CORE_EVENTS, LEASES, PODS
 from trimtab.cluster.transport import Request, lines
-from trimtab.model import wire
-from trimtab.model.event import ObjectReference
+from trimtab.model.core.objects import ObjectReference
+from trimtab.model.json import wire
 
 MAPS = CONFIG_MAPS.into(PartialObject)
 

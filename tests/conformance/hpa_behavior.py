@@ -7,8 +7,8 @@ from trimtab.decide.horizontal import normalize, rates, stabilize
 from trimtab.decide.horizontal.arithmetic import int32_of
 from trimtab.decide.horizontal.compat import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Memory, seeded
-from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingRules
+from trimtab.model.json import wire
 
 
 def wanted(args, behavior=None):

@@ -24,11 +24,11 @@ from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import Failed, Sample
 from trimtab.decide.horizontal.sanity import ANYTHING_GOES
 from trimtab.decide.horizontal.tolerance import Tolerance
-from trimtab.model import wire
+from trimtab.model.core.pod import Pod
 from trimtab.model.hpa.types import MetricSpec
-from trimtab.model.pod import Pod
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import Selector
 
 
 def facts_of(case):

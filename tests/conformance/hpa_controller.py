@@ -16,11 +16,11 @@ from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.outcome import after_scale, after_status
 from trimtab.decide.horizontal.pods import pod_facts
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.core.pod import Pod
+from trimtab.model.core.workloads import Scale
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from trimtab.model.pod import Pod
-from trimtab.model.scale import Scale
+from trimtab.model.json import wire
 from trimtab.model.times import parse_time
 
 _RESOURCES = {

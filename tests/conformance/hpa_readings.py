@@ -1,11 +1,11 @@
 """A fake metrics client: it looks a request up among the recorded answers of the metrics APIs."""
 
 from trimtab.decide.horizontal import readings
-from trimtab.model import wire
+from trimtab.model.core.meta import group_of
 from trimtab.model.hpa.types import MetricSpec
-from trimtab.model.meta import group_of
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
-from trimtab.model.selector import Selector, SelectorError
 
 
 def resource_reading(answers, namespace, selector, resource, container=""):

@@ -19,12 +19,11 @@ from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owner
 from trimtab.decide.vertical.observed_containers import ObservedContainersError, parse_observed
 from trimtab.decide.vertical.sizes import ContainerResources
 from trimtab.decide.vertical.sizing import Sizing, size_by, size_pod
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceList
-from trimtab.model.selector import Selector
 from trimtab.model.vpa.types import RecommendedPodResources, VerticalPodAutoscaler
 
 

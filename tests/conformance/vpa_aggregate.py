@@ -7,7 +7,7 @@ from tests.conformance.registry import checks
 from tests.conformance.vpa_dumps import as_doubles, config_of, dump_aggregate, dump_container, saved
 from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
 from trimtab.decide.vertical.samples import ContainerHistory, ContainerTable
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.times import parse_ns
 from trimtab.model.vpa.types import ContainerResourcePolicy
 

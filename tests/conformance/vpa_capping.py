@@ -16,11 +16,10 @@ from trimtab.decide.vertical.proportional import (
     proportional_limits,
     scale,
 )
-from trimtab.model import wire
-from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRange, LimitRangeItem
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import (
     PodResourcePolicy,
     RecommendedContainerResources,

@@ -11,7 +11,7 @@ from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_c
 from trimtab.decide.vertical.buckets import BucketOptionsError, Buckets, ExponentialBuckets, LinearBuckets
 from trimtab.decide.vertical.histogram import Histogram
 from trimtab.decide.vertical.matrix import HistogramMatrix
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.times import parse_ns
 from trimtab.model.vpa.types import HistogramCheckpoint
 

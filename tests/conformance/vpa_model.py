@@ -24,10 +24,10 @@ from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing, recommend_all
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, PodState
 from trimtab.decide.vertical.vpastate import AggregateKey, VPAState
-from trimtab.model import wire
-from trimtab.model.event import Event
-from trimtab.model.pod import Pod
-from trimtab.model.selector import Selector
+from trimtab.model.core.objects import Event
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_ns, parse_ns
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpointStatus
 

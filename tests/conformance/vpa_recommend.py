@@ -11,7 +11,7 @@ from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_c
 from trimtab.decide.vertical.estimate import Bound, EstimatorSettings, Percentiles, ResourceSettings
 from trimtab.decide.vertical.format import Rounding, cpu_quantity, humanized, memory_quantity
 from trimtab.decide.vertical.recommend import RecommenderSettings, pod_resources, recommend_containers
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import ContainerResourcePolicy, VerticalPodAutoscalerCheckpointStatus
 
 _BOUNDS: dict[str, Bound] = {"target": "target", "lowerBound": "lower_bound", "upperBound": "upper_bound"}

@@ -32,10 +32,10 @@ from trimtab.decide.vertical.priority import Priority, update_priority
 from trimtab.decide.vertical.resize import plan_resize
 from trimtab.decide.vertical.update import drive, update_loop
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.limitrange import LimitRange, LimitRangeSpec
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.pod import Pod
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.objects import LimitRange, LimitRangeSpec
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.model.times import format_time, parse_time
 from trimtab.model.vpa.types import (
     EvictionRequirement,

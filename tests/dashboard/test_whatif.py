@@ -12,7 +12,7 @@ from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.whatif import Edits, MetricEdit, RefusedEditsError, edited, what_if
 from trimtab.decide.horizontal import Owner, Record, decide, explain
 from trimtab.decide.horizontal.record import dumps
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 
 def record_of(*readings, replicas=3, hpa=None, **fields):

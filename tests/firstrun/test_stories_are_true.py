@@ -18,7 +18,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.records import explained
 from trimtab.operator.settings import Settings

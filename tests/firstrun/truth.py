@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.cluster.transport import Request
-from trimtab.model.durations import parse_duration
 from trimtab.model.quantity import Quantity
-from trimtab.model.times import parse_time
+from trimtab.model.times import parse_duration, parse_time
 
 UP_TO = 1e-9
 STALE = 100

@@ -17,7 +17,7 @@ from trimtab.dashboard import followed
 from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
 from trimtab.install.values import SETTINGS
-from trimtab.model.gates import GATES
+from trimtab.model.feature_gates import GATES
 from trimtab.operator import assembly, process
 from trimtab.operator.horizontal.component import rules_of
 from trimtab.operator.published import PUBLISHED, combined, note_of

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from trimtab.cluster.transport import Request, Response, Stream, Transport
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 
 Labels = dict[str, str]
 Send = Callable[[Request], Awaitable[Response]]

@@ -9,8 +9,8 @@ from typing import Any
 
 from trimtab.adapter.questions import CUSTOM_GROUP, EXTERNAL_GROUP, CustomQuestion
 from trimtab.adapter.source import Sample, Series
-from trimtab.model import wire
-from trimtab.model.selector import Selector
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_time
 
 Json = dict[str, Any]

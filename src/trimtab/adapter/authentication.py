@@ -14,7 +14,7 @@ from trimtab.adapter.reviews import ReviewCache, review
 from trimtab.adapter.trust import Trust, TrustKeeper
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 Headers = Mapping[str, Sequence[str]]
 Chain = tuple[bytes, ...]

@@ -8,7 +8,7 @@ from trimtab.adapter.questions import Attributes
 from trimtab.adapter.reviews import ReviewCache, review
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 

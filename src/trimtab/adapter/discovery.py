@@ -5,7 +5,7 @@ from typing import Any
 from trimtab.adapter.questions import CUSTOM_GROUP, EXTERNAL_GROUP
 from trimtab.adapter.routes import versions_of
 from trimtab.adapter.source import Catalogue
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 Json = dict[str, Any]
 GROUPS = (CUSTOM_GROUP, EXTERNAL_GROUP)

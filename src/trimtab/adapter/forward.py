@@ -20,7 +20,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.transport import Deadlines, Request
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.versions import CustomMetricsVersion
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList
 from trimtab.model.quantity import Quantity, QuantityError
 

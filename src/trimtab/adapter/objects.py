@@ -17,9 +17,9 @@ from trimtab.cluster.errors import ClusterError
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.selector import Selector
-from trimtab.model.wire import Wire
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import Selector
 
 SYNC_SECONDS = 4.0
 """How long the first question about pods waits for the cache; shorter than a source's deadline."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from trimtab.model.selector import EVERYTHING, Selector
+from trimtab.model.labels.selector import EVERYTHING, Selector
 
 CUSTOM_GROUP = "custom.metrics.k8s.io"
 EXTERNAL_GROUP = "external.metrics.k8s.io"

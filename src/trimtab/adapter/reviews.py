@@ -13,7 +13,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ClusterError
 from trimtab.cluster.transport import Deadlines, Request
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

@@ -22,8 +22,8 @@ from trimtab.adapter.questions import (
     ExternalQuestion,
     Question,
 )
-from trimtab.model.fielderror import quote
-from trimtab.model.selector import EVERYTHING, Selector, SelectorError
+from trimtab.model.field_errors import quote
+from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
 
 MAX_REQUIREMENTS = 100
 """Requirements of one selector; kube-apiserver has no limit, and 10,000 of them cost it seconds."""

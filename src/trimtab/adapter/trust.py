@@ -20,8 +20,8 @@ from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resource import Resource
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.wire import Wire
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.json.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

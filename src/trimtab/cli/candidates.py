@@ -10,12 +10,13 @@ from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.nodes import Document
 from trimtab.decide.horizontal.dryrun import annotation_problem
 from trimtab.model import hpa as hpa_rules
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import own_metric_fields, selection_strategy
+from trimtab.model.core.meta import group_of
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa.metric_fields import own_fields
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
-from trimtab.model.meta import group_of
 from trimtab.operator.horizontal.component import rules_of
 from trimtab.operator.settings import Settings
 from trimtab.simulate import Candidate
@@ -69,5 +70,5 @@ def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
     annotations = hpa.metadata.annotations
     spec = selection_strategy.with_annotation(hpa.spec, annotations)
     if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
-        spec = own_metric_fields.with_annotations(spec, annotations)
+        spec = own_fields.with_annotations(spec, annotations)
     return msgspec.structs.replace(hpa, spec=spec)

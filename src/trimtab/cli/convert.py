@@ -13,10 +13,10 @@ from trimtab.cli.nodes import Document, DocumentError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.annotations import unreadable_spec
-from trimtab.model.hpa.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.versions import WRITERS
-from trimtab.model.nulls import without_nulls
+from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
+from trimtab.model.hpa.versions.manifests import WRITERS
+from trimtab.model.hpa.versions.v1_annotations import unreadable_spec
+from trimtab.model.json.wire import without_nulls
 from trimtab.operator.horizontal.successive import MEMORY_ANNOTATION
 
 KIND = "HorizontalPodAutoscaler"

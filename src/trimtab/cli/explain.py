@@ -22,8 +22,8 @@ from trimtab.cluster.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.record import WELL, decided, loads
 from trimtab.decide.horizontal.viewing import forbidden_metric, told_by_status
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.published import Found
 from trimtab.operator.settings import Settings

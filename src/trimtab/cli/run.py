@@ -14,7 +14,7 @@ import click
 from trimtab.cli.errors import CommandError
 from trimtab.cli.upstream import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.booleans import BOOLEANS
-from trimtab.model.durations import format_duration, parse_duration
+from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator import garbage
 from trimtab.operator.flags import Flag
 from trimtab.operator.setting_bounds import refuse_absurd_values

@@ -16,7 +16,7 @@ from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.errors import NotFound
 from trimtab.decide.horizontal.dryrun import UNKNOWN_ANNOTATION
 from trimtab.decide.horizontal.stabilize import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import named, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler

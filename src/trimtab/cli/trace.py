@@ -19,7 +19,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.history import Progress as Done
 from trimtab.metrics.history import Range, read_history
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
-from trimtab.model.durations import parse_long_duration
+from trimtab.model.times import parse_long_duration
 from trimtab.simulate import Trace, TraceError
 from trimtab.simulate.recorded import the_one_series, trace_of
 

@@ -10,7 +10,7 @@ from trimtab.cli.findings import ERROR, WARNING, Finding, counted, print_table
 from trimtab.cli.nodes import Document
 from trimtab.cli.output import to_json, to_yaml
 from trimtab.model.bundle import bundle_warnings
-from trimtab.model.gates import FeatureGates, GateError
+from trimtab.model.feature_gates import FeatureGates, GateError
 from trimtab.model.manifest import Manifest, read_manifest
 
 ALWAYS_ON = (

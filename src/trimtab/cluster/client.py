@@ -29,7 +29,7 @@ from trimtab.cluster.patching import (
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.sender import Sender
 from trimtab.cluster.transport import Query, Request, Response, Transport
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 T = TypeVar("T")
 R = TypeVar("R")

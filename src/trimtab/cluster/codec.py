@@ -11,9 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar, get_origin
 import msgspec
 
 from trimtab.cluster.errors import Status, TransportError
-from trimtab.model import wire
-from trimtab.model.meta import ListMeta, ObjectMeta, OwnerReference
-from trimtab.model.nulls import cut_nulls
+from trimtab.model.core.meta import ListMeta, ObjectMeta, OwnerReference
+from trimtab.model.json import wire
+from trimtab.model.json.wire import cut_nulls
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.codec import decode_answer
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport import Request
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 _REFRESH_SECONDS = 600.0

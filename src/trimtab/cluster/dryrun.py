@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from trimtab.cluster.transport import Request
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 _EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.resources import CORE_EVENTS, EVENTS
-from trimtab.model import wire
-from trimtab.model.event import ObjectReference
+from trimtab.model.core.objects import ObjectReference
+from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time, format_time
 
 _MAX_NOTE = 1024

@@ -14,7 +14,7 @@ from datetime import datetime
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.eventbodies import CORE, EVENTS_V1, EventFormat, Identity, Occurrence, Subject
-from trimtab.model.event import ObjectReference
+from trimtab.model.core.objects import ObjectReference
 
 log = logging.getLogger(__name__)
 

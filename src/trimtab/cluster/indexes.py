@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from trimtab.cluster.codec import Object
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Hashable)

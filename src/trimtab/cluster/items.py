@@ -11,8 +11,8 @@ import msgspec
 
 from trimtab.cluster.codec import Page, decode_page, list_type, read_head
 from trimtab.cluster.errors import error_from_status, read_failure
-from trimtab.model import wire
-from trimtab.model.meta import ListMeta
+from trimtab.model.core.meta import ListMeta
+from trimtab.model.json import wire
 
 T = TypeVar("T")
 

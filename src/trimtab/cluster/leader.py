@@ -20,8 +20,8 @@ from trimtab.cluster.client import Client, decide_again
 from trimtab.cluster.epoch import MOST_CLOCKS, ClockReading, Epoch, OwnClock, clock_name
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
-from trimtab.model import wire
-from trimtab.model.lease import Lease
+from trimtab.model.core.objects import Lease
+from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from trimtab.cluster.codec import Page
 from trimtab.cluster.items import Items
 from trimtab.cluster.transport import Response
-from trimtab.model.meta import ListMeta
+from trimtab.model.core.meta import ListMeta
 
 T = TypeVar("T")
 Ask = Callable[[str, Callable[[bytes], None]], Coroutine[Any, Any, Response]]

@@ -1,11 +1,9 @@
 """The resources that Trimtab itself reads and writes, each with the type that it is read into."""
 
 from trimtab.cluster.resource import Json, Resource
-from trimtab.model.lease import Lease
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.node import Node
-from trimtab.model.pod import Pod
-from trimtab.model.workloads import Job, ReplicationController, Workload
+from trimtab.model.core.objects import Lease, LimitRange, Node
+from trimtab.model.core.pod import Pod
+from trimtab.model.core.workloads import Job, ReplicationController, Workload
 
 PODS = Resource("", "v1", "pods", "Pod", Pod)
 NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)

@@ -18,7 +18,7 @@ from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.codec import Event, event_decoder
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.transport import LineTooLongError, Request, lines
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

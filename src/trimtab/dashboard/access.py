@@ -18,7 +18,7 @@ from trimtab.adapter.reviews import ReviewCache, review
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.dashboard.http import RefusedError
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.resources import CORE_EVENTS
 from trimtab.dashboard.views import EventView
-from trimtab.model.event import Event
+from trimtab.model.core.objects import Event
 
 log = logging.getLogger(__name__)
 

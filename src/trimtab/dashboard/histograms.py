@@ -9,7 +9,7 @@ from trimtab.decide.vertical.aggregate import AggregateTable
 from trimtab.decide.vertical.histogram import Histogram
 from trimtab.decide.vertical.profiles import profiles_of
 from trimtab.decide.vertical.vpastate import VPAState
-from trimtab.model.resources import CPU
+from trimtab.model.core.pod import CPU
 
 MOST_BARS: Final = 60
 

@@ -15,9 +15,9 @@ from trimtab.decide.horizontal import Observation, Record, owners_to_find, verdi
 from trimtab.decide.horizontal.explanation import summary_of
 from trimtab.decide.horizontal.owners import Found
 from trimtab.decide.horizontal.viewing import NOT_ALLOWED, forbidden_metric, told_by_status
-from trimtab.model import wire
-from trimtab.model.hpa.naming import plain_names
-from trimtab.model.meta import Condition
+from trimtab.model.core.meta import Condition
+from trimtab.model.hpa.metric_fields.naming import plain_names
+from trimtab.model.json import wire
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 
 MOST_TOLD: Final = 500

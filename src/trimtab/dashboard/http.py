@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

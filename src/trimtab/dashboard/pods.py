@@ -8,9 +8,9 @@ from trimtab.dashboard.views import PodView
 from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Record
 from trimtab.decide.horizontal.proposals.proposal import Proposal
 from trimtab.decide.horizontal.selection import foreign_pods
+from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import MEMORY
 
 MOST_PODS: Final = 500
 """Pods that one page lists; the rest is counted."""

@@ -8,7 +8,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
 from trimtab.dashboard.vertical import OperatorVertical
 from trimtab.dashboard.views import VerticalPage, VerticalRow
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.assembly import Parts
 from trimtab.operator.caches import Caches
 from trimtab.operator.settings import Settings

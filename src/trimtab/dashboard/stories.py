@@ -10,7 +10,7 @@ from trimtab.decide.horizontal import Decision, Record, explain
 from trimtab.decide.horizontal.explanation import MetricStory
 from trimtab.decide.horizontal.proposals.proposal import Proposal, Result
 from trimtab.decide.horizontal.units import edges_of, is_average, is_percent
-from trimtab.model.resources import CPU, MEMORY
+from trimtab.model.core.pod import CPU, MEMORY
 
 
 def story_of(record: Record) -> Story:

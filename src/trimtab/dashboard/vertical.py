@@ -18,10 +18,9 @@ from trimtab.decide.vertical.explain import PodExplanation, describe_scope, expl
 from trimtab.decide.vertical.recommend import Derivation
 from trimtab.decide.vertical.recommender import VPARecommendation
 from trimtab.decide.vertical.state import ClusterState
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import CPU, MEMORY, Pod, ResourceList
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount
-from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 

@@ -16,9 +16,9 @@ from trimtab.decide.horizontal import Failed, Memory, Observation, Record, decid
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.units import is_percent
 from trimtab.model import hpa as hpa_rules
-from trimtab.model import wire
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, SelectionStrategy
+from trimtab.model.json import wire
 
 _STAND_IN: Final = {
     "apiVersion": "autoscaling/v2",

@@ -7,7 +7,7 @@ from trimtab.lab.request import Request, Target
 from trimtab.lab.schemas import Shape, shape_of_kind
 from trimtab.lab.schemas.protobuf import decode_protobuf
 from trimtab.lab.schemas.prune import fit
-from trimtab.model.shape import describe
+from trimtab.model.json.shape import describe
 
 
 def read_object(request: Request, resource: Resource, target: Target) -> JsonObject:

@@ -3,7 +3,7 @@
 from trimtab.lab.crd.definitions import DefinitionStrategy
 from trimtab.lab.registry import ALL_VERBS, Resource
 from trimtab.lab.strategies import cluster, configuration, events, hpa, pods, services, workloads
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 CREATE_ONLY = ("create",)
 READ_ONLY = ("get", "list")

@@ -7,9 +7,9 @@ from typing import Any
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.durations import age
 from trimtab.lab.registry import Column
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.json.wire import convert
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.times import parse_time
-from trimtab.model.wire import convert
 
 Cells = Callable[[JsonObject, datetime], list[Any]]
 UNSET = "<none>"

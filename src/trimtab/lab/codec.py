@@ -7,7 +7,7 @@ import msgspec
 import yaml
 
 from trimtab.lab.errors import ApiError, bad_request, unsupported_media_type
-from trimtab.model.shape import describe
+from trimtab.model.json.shape import describe
 
 JsonObject = dict[str, Any]
 

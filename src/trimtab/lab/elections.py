@@ -13,7 +13,7 @@ from trimtab.lab.workloads.kinds import RunPod
 from trimtab.lab.workloads.mirror import Key, Mirror
 from trimtab.lab.workloads.podstate import is_active, is_ready
 from trimtab.lab.workloads.queue import WorkQueue
-from trimtab.model.lease import Lease
+from trimtab.model.core.objects import Lease
 from trimtab.model.times import format_micro_time
 
 LEASE_SECONDS = 15

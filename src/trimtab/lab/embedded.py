@@ -32,8 +32,8 @@ from trimtab.lab.metrics_server import serve_in_process
 from trimtab.lab.server import LAB_GATES, Server
 from trimtab.lab.serving import Address, ServedLab
 from trimtab.lab.workload_side import SETTLE_SECONDS, Setting, WorkloadSide
-from trimtab.model.gates import FeatureGates
-from trimtab.model.meta import group_of
+from trimtab.model.core.meta import group_of
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.quantity import Quantity
 
 #: In one process a watch cannot silently stall, so it need not be renewed often.

@@ -8,37 +8,37 @@ Wrong fields are the model's `FieldError`s. The functions below build the answer
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trimtab.model import fielderror
-from trimtab.model.fielderror import ErrorType, FieldError, FieldPath
+from trimtab.model import field_errors
+from trimtab.model.field_errors import ErrorType, FieldError, FieldPath
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 def required(field: str, detail: str = "") -> FieldError:
     """Report a field that must be set."""
-    return fielderror.required(FieldPath(field), detail)
+    return field_errors.required(FieldPath(field), detail)
 
 
 def invalid_value(field: str, value: Any, detail: str) -> FieldError:
     """Report a field whose value breaks a rule."""
-    return fielderror.invalid(FieldPath(field), value, detail)
+    return field_errors.invalid(FieldPath(field), value, detail)
 
 
 def forbidden_field(field: str, detail: str) -> FieldError:
     """Report a field that may not be set or changed here."""
-    return fielderror.forbidden(FieldPath(field), detail)
+    return field_errors.forbidden(FieldPath(field), detail)
 
 
 def unsupported_value(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Report a value outside an enumeration."""
     # Unlike the model's sets, what the server lists has an order of its own.
-    listed = ", ".join(fielderror.quote(one) for one in supported)
+    listed = ", ".join(field_errors.quote(one) for one in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, field, value, f"supported values: {listed}")
 
 
 def duplicate_value(field: str, value: Any) -> FieldError:
     """Report a list entry that appears twice."""
-    return fielderror.duplicate(FieldPath(field), value)
+    return field_errors.duplicate(FieldPath(field), value)
 
 
 class ApiError(Exception):
@@ -118,7 +118,7 @@ def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> ApiEr
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> ApiError:
     """Say which fields are wrong."""
-    message = f'{qualified(kind, group)} "{name}" is invalid: {fielderror.aggregate(causes)}'
+    message = f'{qualified(kind, group)} "{name}" is invalid: {field_errors.aggregate(causes)}'
     details = _details(kind, group, name)
     details["causes"] = [{"reason": c.type.value, "message": c.body, "field": c.field} for c in causes]
     return ApiError(422, "Invalid", message, details)

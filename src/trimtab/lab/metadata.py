@@ -6,11 +6,15 @@ from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import invalid_value
 from trimtab.lab.registry import Resource
 from trimtab.lab.strategies.base import Scene
-from trimtab.model import names
-from trimtab.model.fielderror import FieldError
-from trimtab.model.metadata import WholeMeta, validate_metadata, validate_metadata_update
+from trimtab.model.core.metadata_validation import (
+    WholeMeta,
+    validate_metadata,
+    validate_metadata_update,
+)
+from trimtab.model.field_errors import FieldError
+from trimtab.model.json.wire import convert
+from trimtab.model.labels import names
 from trimtab.model.times import format_time
-from trimtab.model.wire import convert
 
 SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 SERVICE_RULE = (

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import EVERYTHING, Selector
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import EVERYTHING, Selector
-from trimtab.model.wire import Wire
 
 Number = int | float | str
 _MILLIS = 1000

@@ -9,9 +9,8 @@ from trimtab.lab.metric_values import MetricValues, Sample
 from trimtab.lab.metrics_api import Usage, UsageSource
 from trimtab.lab.workloads.kinds import RunNode, RunPod
 from trimtab.lab.workloads.mirror import Mirror
-from trimtab.model.durations import format_duration
-from trimtab.model.selector import Selector, SelectorError
-from trimtab.model.times import format_time
+from trimtab.model.labels.selector import Selector, SelectorError
+from trimtab.model.times import format_duration, format_time
 
 RESOURCE, CUSTOM, EXTERNAL = "metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"
 VERSIONS = {RESOURCE: ("v1beta1",), CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}

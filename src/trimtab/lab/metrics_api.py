@@ -11,8 +11,7 @@ from trimtab.lab.reads import Reads
 from trimtab.lab.registry import Resource
 from trimtab.lab.request import Request, Response, Target
 from trimtab.lab.store import Entry, Store
-from trimtab.model.durations import format_duration
-from trimtab.model.times import format_time
+from trimtab.model.times import format_duration, format_time
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 

@@ -21,7 +21,7 @@ from trimtab.lab.request import MAX_BODY, Response
 from trimtab.lab.server import Server
 from trimtab.lab.serving import LOOPBACK, tls_context
 from trimtab.lab.workload_side import WorkloadSide
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.serving.server import HttpServer
 
 Message = MutableMapping[str, Any]

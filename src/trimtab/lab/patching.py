@@ -15,7 +15,7 @@ from trimtab.lab.schemas import Shape
 from trimtab.lab.schemas.prune import fit
 from trimtab.lab.store import Store
 from trimtab.lab.writes import Writes
-from trimtab.model.shape import describe
+from trimtab.model.json.shape import describe
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -14,7 +14,7 @@ from trimtab.lab.errors import (
     invalid_value,
     unsupported_value,
 )
-from trimtab.model.fielderror import FieldError, FieldPath, too_long
+from trimtab.model.field_errors import FieldError, FieldPath, too_long
 
 #: Bytes of a body, as kube-apiserver's default limit.
 MAX_BODY = 3 * 1024 * 1024

@@ -14,7 +14,7 @@ from trimtab.lab.schemas.prune import fit
 from trimtab.lab.store import Store
 from trimtab.lab.strategies.workloads import selector_of
 from trimtab.lab.writes import Writes
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 
 GROUP, VERSION, KIND = "autoscaling", "v1", "Scale"
 SHAPE = shape_of_kind(GROUP, VERSION, KIND)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from trimtab.lab.errors import ApiError, bad_request
 from trimtab.lab.store import Entry
-from trimtab.model.selector import EVERYTHING, Selector, SelectorError
+from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
 
 #: More requirements than this in one selector are refused (S23).
 MAX_REQUIREMENTS = 100

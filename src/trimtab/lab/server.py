@@ -40,7 +40,7 @@ from trimtab.lab.scale import Scales
 from trimtab.lab.selectors import selected_name
 from trimtab.lab.store import Store
 from trimtab.lab.writes import Writes
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 LOG = logging.getLogger(__name__)
 #: The lab switches every gate of the seeds on; it shows what they do.

@@ -30,7 +30,7 @@ from trimtab.lab.request import Request, Response, Target
 from trimtab.lab.store import Entry, Store
 from trimtab.lab.strategies.base import Scene, keep_from
 from trimtab.lab.views import choose_view
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
 
 #: How often an unconditional write starts again after losing a race.
 ATTEMPTS = 5

@@ -16,7 +16,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.errors import ClusterError
 from trimtab.cluster.transport import Deadlines, Request, Response, Transport
 from trimtab.metrics.errors import MetricsError
-from trimtab.model.wire import Wire, WireError, decode
+from trimtab.model.json.wire import Wire, WireError, decode
 
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes of one answer (fault F43)."""

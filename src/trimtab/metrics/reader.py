@@ -17,8 +17,8 @@ from trimtab.cluster.transport import Deadlines, Request
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import CUSTOM_GROUP, ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.metrics.versions import CustomMetricsVersion
+from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetrics, PodMetricsList
-from trimtab.model.wire import WireError, decode
 
 T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
 Answer = PodMetricsList | MetricValueList | ExternalMetricValueList

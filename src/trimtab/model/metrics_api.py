@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from trimtab.model.selector import LabelSelector
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
 
 Seconds = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """A number of seconds as the API has it: 64 bits; what is larger is no answer."""

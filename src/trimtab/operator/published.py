@@ -17,9 +17,9 @@ import trimtab
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.resources import LEASES
-from trimtab.model import wire
-from trimtab.model.durations import format_duration, parse_duration
-from trimtab.model.lease import Lease
+from trimtab.model.core.objects import Lease
+from trimtab.model.json import wire
+from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator.settings import Settings, declared
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from trimtab.model import wire
-from trimtab.model.meta import OwnerReference
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.json import wire
 
 D = TypeVar("D")
 S = TypeVar("S")

@@ -11,7 +11,7 @@ from trimtab.model.hpa.types import (
     MetricSpec,
     MetricTarget,
 )
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 from trimtab.simulate.trace import Trace
 
 

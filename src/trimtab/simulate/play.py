@@ -26,7 +26,7 @@ from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.steady import Steady, continued, steady
 from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.zero import can_wake, mark
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.simulate.model import Metered, Model, ModelError, metered, replicas_for
 from trimtab.simulate.trace import Trace

@@ -6,9 +6,9 @@ import msgspec
 
 from trimtab.decide.horizontal import PodFacts
 from trimtab.decide.horizontal.requests import ContainerRequests
+from trimtab.model.core.meta import ObjectMeta, OwnerReference
+from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.meta import ObjectMeta, OwnerReference
-from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
 from trimtab.simulate.model import Model
 
 UID = "simulated"

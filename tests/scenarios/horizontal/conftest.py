@@ -18,7 +18,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.lab.server import LAB_GATES, Server
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal import preview, reconciler
 
 Scenario = Callable[[Stage], Awaitable[None]]

@@ -28,7 +28,7 @@ from trimtab.cluster.transport import Request, Transport
 from trimtab.lab.builtin import builtin_resources
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of

@@ -21,10 +21,10 @@ from trimtab.decide.vertical.podrules import LimitRanges
 from trimtab.decide.vertical.resize import plan_resize, size_running_pod
 from trimtab.lab.embedded import NAMESPACES
 from trimtab.lab.patches import json_patch
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRange
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

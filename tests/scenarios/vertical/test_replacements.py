@@ -26,10 +26,10 @@ from trimtab.cluster.transport import Request, Response
 from trimtab.dashboard import InTheCluster, vertical_of
 from trimtab.dashboard.followed import FollowedSettings
 from trimtab.decide.vertical.explain import PodExplanation
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.node import Node
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import Node
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.times import format_time
 from trimtab.operator.settings import Settings, with_values
 from trimtab.operator.vertical.explaining import Explainer

@@ -8,9 +8,9 @@ from trimtab.adapter.answers import label_selector
 from trimtab.adapter.collapse import Collapse, collapse
 from trimtab.adapter.errors import Unavailable
 from trimtab.adapter.source import Sample
+from trimtab.model.json.wire import convert
+from trimtab.model.labels.selector import EVERYTHING, LabelSelector, Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import EVERYTHING, LabelSelector, Selector
-from trimtab.model.wire import convert
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

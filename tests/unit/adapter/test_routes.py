@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from trimtab.adapter.errors import BadRequest, Invalid, NotFound
 from trimtab.adapter.questions import CustomQuestion, ExternalQuestion
 from trimtab.adapter.routes import is_metrics_path, route, split_path
-from trimtab.model.selector import EVERYTHING, Selector
+from trimtab.model.labels.selector import EVERYTHING, Selector
 
 CUSTOM = b"/apis/custom.metrics.k8s.io/v1beta2"
 SELECTORS = st.sampled_from([EVERYTHING, *map(Selector.parse, ("a=b", "a in (b,c),!d", "a notin (x)", "k"))])

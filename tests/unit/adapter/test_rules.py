@@ -9,7 +9,7 @@ from trimtab.adapter.prometheus import promql
 from trimtab.adapter.prometheus.rules import Rule, check, read_rules
 from trimtab.adapter.prometheus.values import RefusedValueError, quantity_of, time_of
 from trimtab.clock import VirtualClock
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 
 PODS = {"pods": "pod"}
 

@@ -12,7 +12,7 @@ from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, sam
 from trimtab.cli import answer
 from trimtab.decide.horizontal import explain
 from trimtab.decide.horizontal.record import WELL, Record, decided, dumps
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 OURS = decided(
     observe(hpa(cpu(50)), 1, samples({"web-1": 50, "scrape-1": 50}), pods=(pod("web-1"), pod("scrape-1"))),

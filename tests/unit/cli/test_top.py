@@ -9,9 +9,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.server import Server
+from trimtab.model.core.meta import Condition
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from trimtab.model.meta import Condition
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import elector_of
 from trimtab.operator.settings import Settings

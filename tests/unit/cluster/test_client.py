@@ -15,8 +15,8 @@ from trimtab.cluster.discovery import Served
 from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
 from trimtab.cluster.resources import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.model import wire
-from trimtab.model.workloads import ReplicationController, Workload
+from trimtab.model.core.workloads import ReplicationController, Workload
+from trimtab.model.json import wire
 
 WEB = Served("apps", "v1", "deployments", "Deployment", True, frozenset({"scale"}))
 CONFIG_MAPS = PODS.untyped()

@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.indexes import KeyIndex, by_owner
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resources import PODS
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 NAMES = ("a", "b", "c", "d")
 FAULTS = ("none", "503", "cut", "silent", "short", "gone", "garbage", "duplicate", "replay", "stale list")

@@ -12,7 +12,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventLimits, EventRecorder
-from trimtab.model.event import ObjectReference
+from trimtab.model.core.objects import ObjectReference
 
 WEB = ObjectReference(
     kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", namespace="shop", name="web", uid="u1"

@@ -15,7 +15,7 @@ from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.indexes import KeyIndex, by_node, by_owner
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resource import Resource
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 PODS = Resource("", "v1", "pods", "Pod", Pod)
 

@@ -14,8 +14,8 @@ from trimtab.cluster import items as items_module
 from trimtab.cluster.codec import decode_page
 from trimtab.cluster.errors import ApiError
 from trimtab.cluster.items import SLICE, Items
+from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
-from trimtab.model.wire import WireError, decode
 
 AWKWARD = '},{"metadata":{"name":"x"}},"items":[{'
 """What separates items, inside a string."""

@@ -7,7 +7,7 @@ from trimtab.clock import VirtualClock
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.workload_side import Setting
 from trimtab.lab.workloads.kinds import PODS, RunPod
-from trimtab.model.pod import PodCondition
+from trimtab.model.core.pod import PodCondition
 
 Scene = Callable[[EmbeddedCluster], Awaitable[Any]]
 

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, watch_pods, workload
 from trimtab.lab.workloads.kinds import REPLICA_SETS, UpdateStrategy
 from trimtab.lab.workloads.rollout import Limits, SetSize, grow_new, limits_of, share_out, shrink_old
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 
 @virtual()

@@ -16,7 +16,7 @@ from trimtab.lab.metrics_server import MetricsApp
 from trimtab.lab.workload_side import NotSettledError, Setting
 from trimtab.lab.workloads.kinds import PODS
 from trimtab.lab.workloads.mirror import Mirror
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
 

@@ -25,7 +25,7 @@ from trimtab.lab.load.plan import (
 from trimtab.lab.load.sharing import weights
 from trimtab.lab.workload_side import Setting
 from trimtab.lab.workloads.kinds import HeldMeta, RunPod
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 
 START = datetime(2026, 1, 5, tzinfo=UTC)  # a Monday

@@ -12,7 +12,7 @@ from trimtab.lab.nodes.resize import Surroundings, resize_step
 from trimtab.lab.nodes.room import Amount
 from trimtab.lab.workload_side import Setting
 from trimtab.lab.workloads.kinds import RunPod
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 SMALL = Setting(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
 SLOW = Setting(timing=Timing(start_seconds=5, ready_seconds=20))

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from trimtab.model.canonical import canonical
+from trimtab.model.json.canonical import canonical
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 
 class Inner(Wire, frozen=True):

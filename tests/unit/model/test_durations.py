@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.model.durations import format_duration, parse_duration
+from trimtab.model.times import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

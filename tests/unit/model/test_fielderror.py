@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.model.fielderror import (
+from trimtab.model.field_errors import (
     FieldPath,
     aggregate,
     duplicate,

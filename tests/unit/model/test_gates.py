@@ -2,8 +2,8 @@
 
 import pytest
 
-from trimtab.model import gates
-from trimtab.model.gates import GATES, FeatureGates, Gate, GateError, Stage
+from trimtab.model import feature_gates
+from trimtab.model.feature_gates import GATES, FeatureGates, Gate, GateError, Stage
 
 
 def test_beta_is_on_and_alpha_is_off_unless_asked():
@@ -82,7 +82,7 @@ def test_a_locked_gate_and_a_missing_need_are_errors(monkeypatch):
         "HPAScaleToZero": Gate("HPAScaleToZero", Stage.ALPHA, "", needs=("HPASelectionStrategy",)),
         "PodLevelResources": Gate("PodLevelResources", Stage.GA, "", default=True, locked=True),
     }
-    monkeypatch.setattr(gates, "GATES", strict)
+    monkeypatch.setattr(feature_gates, "GATES", strict)
     with pytest.raises(
         GateError, match="HPAScaleToZero needs HPASelectionStrategy: add HPASelectionStrategy=true"
     ):

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
-from trimtab.model import wire
-from trimtab.model.metadata import WholeMeta, validate_metadata, validate_metadata_update
+from trimtab.model.core.metadata_validation import (
+    WholeMeta,
+    validate_metadata,
+    validate_metadata_update,
+)
+from trimtab.model.json import wire
 
 GOOD = {"name": "web", "namespace": "shop", "resourceVersion": "1", "uid": "u"}
 

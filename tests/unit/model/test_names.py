@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.model import names
+from trimtab.model.labels import names
 
 KEY = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.codec import decode_page
-from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.nulls import cut_nulls, without_nulls
+from trimtab.model.json import wire
+from trimtab.model.json.wire import cut_nulls, without_nulls
 
 PLAIN = st.text(alphabet="abcXYZ0./-,{}[]: null", max_size=6)
 ANY = st.text(alphabet='ab"\\,{}:é null', max_size=8)

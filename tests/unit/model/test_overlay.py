@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from trimtab.model import wire
-from trimtab.model.overlay import overlay
+from trimtab.model.json import wire
+from trimtab.model.json.overlay import overlay
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 
 class Leaf(Wire, frozen=True):

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trimtab.model import wire
-from trimtab.model.labels import label_key_problems, label_value_problems
-from trimtab.model.requirement import require
-from trimtab.model.selector import (
+from trimtab.model.json import wire
+from trimtab.model.labels.names import label_key_problems, label_value_problems
+from trimtab.model.labels.requirement import require
+from trimtab.model.labels.selector import (
     EVERYTHING,
     NOTHING,
     LabelSelector,

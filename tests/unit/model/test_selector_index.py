@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from trimtab.model.selector import EVERYTHING, NOTHING, Selector
-from trimtab.model.selector_index import SelectorIndex
+from trimtab.model.labels.index import SelectorIndex
+from trimtab.model.labels.selector import EVERYTHING, NOTHING, Selector
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.shape import misfits, unknown_fields
+from trimtab.model.json.shape import misfits, unknown_fields
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 
 

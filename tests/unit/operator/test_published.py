@@ -11,8 +11,8 @@ import trimtab
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Listing
-from trimtab.model.lease import Lease, LeaseSpec
-from trimtab.model.meta import ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.objects import Lease, LeaseSpec
 from trimtab.operator.published import (
     ANNOTATION,
     PUBLISHED,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.simulate.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
 from trimtab.decide.horizontal import KUBERNETES_1_36, decide_again
 from trimtab.decide.horizontal.record import dumps
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.simulate import Model, ModelError, play, run
 
 

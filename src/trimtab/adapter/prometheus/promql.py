@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from trimtab.adapter.errors import BadRequest
-from trimtab.model.selector import Requirement, Selector
+from trimtab.model.labels.selector import Requirement, Selector
 
 SERIES, MATCHERS, GROUP_BY = "series", "matchers", "groupBy"
 

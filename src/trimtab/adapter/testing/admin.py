@@ -39,7 +39,7 @@ from trimtab.adapter.testing.values import (
     as_json,
     each,
 )
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 MAX_BODY = 3 * 1024 * 1024
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")

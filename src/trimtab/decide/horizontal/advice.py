@@ -21,7 +21,7 @@ from trimtab.decide.horizontal.units import edges_of
 from trimtab.decide.horizontal.verdict import GROWING, SHRINKING, Verdict
 from trimtab.decide.horizontal.zero import can_wake, floor_of, is_marked, is_paused
 from trimtab.model.hpa.types import SelectionStrategy
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Direction(StrEnum):

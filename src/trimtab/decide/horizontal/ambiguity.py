@@ -10,8 +10,8 @@ from functools import lru_cache
 from trimtab.decide.horizontal.owners import Chains, Found, OwnerError, Target
 from trimtab.decide.horizontal.pods import PodFacts
 from trimtab.model.hpa.types import SelectionStrategy
-from trimtab.model.selector import Selector, SelectorError
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import Selector, SelectorError
 
 MOST_NAMED = 10
 """Rivals that a message names before it only counts them."""

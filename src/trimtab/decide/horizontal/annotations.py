@@ -1,10 +1,10 @@
 """Tells of annotations that stand for fields of metrics and cannot be used."""
 
 from trimtab.decide.horizontal.draft import Draft
-from trimtab.model.hpa.loss import ON_LOSS
-from trimtab.model.hpa.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.own_metric_fields import OWN_METRIC_FIELDS
-from trimtab.model.hpa.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
+from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
+from trimtab.model.hpa.metric_fields.own_fields import OWN_METRIC_FIELDS
+from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
 
 _REASONS = {ON_LOSS.name: "InvalidLossPolicy", MAX_AGE.name: "InvalidMaxAge"}
 

@@ -11,7 +11,7 @@ from trimtab.decide.horizontal.pods import MissingRequestError, PodFacts
 from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.model.hpa.types import MetricSpec, MetricTarget
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Band(Wire):

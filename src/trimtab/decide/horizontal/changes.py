@@ -11,7 +11,7 @@ from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
 from trimtab.decide.horizontal.stabilize import earlier_recommendation
 from trimtab.decide.horizontal.units import plain, shown, shown_value
 from trimtab.decide.horizontal.verdict import Verdict
-from trimtab.model.hpa.naming import label_of, plain_names
+from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
 
 _LIMITS = {
     "TooManyReplicas": "this is maxReplicas",

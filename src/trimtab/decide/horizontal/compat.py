@@ -4,7 +4,7 @@ Every switch says what *we* do when it is on. `DEFAULT` has all of them on; `KUB
 off and answers as upstream v1.36.3 does, defects included. Each ruling has a page in docs/decisions/.
 """
 
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Compat(Wire):

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
+from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.types import ConditionType
-from trimtab.model.meta import Condition
 
 ABLE_TO_SCALE = ConditionType.ABLE_TO_SCALE.value
 SCALING_ACTIVE = ConditionType.SCALING_ACTIVE.value

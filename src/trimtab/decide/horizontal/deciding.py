@@ -25,8 +25,8 @@ from trimtab.decide.horizontal.selection import effective_strategy
 from trimtab.decide.horizontal.stabilize import MESSAGES as HELD
 from trimtab.decide.horizontal.stabilize import Stabilized, earlier_recommendation
 from trimtab.decide.horizontal.zero import DISABLED, can_wake, ceiling_of, floor_of, is_paused, mark
+from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
-from trimtab.model.scale import Scale
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"

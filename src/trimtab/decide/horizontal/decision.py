@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.proposals.proposal import Result
 from trimtab.decide.horizontal.selection import LeftOut
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 Action = Literal["scale_up", "scale_down", "none"]
 ErrorLabel = Literal["spec", "internal", "none"]

@@ -6,7 +6,7 @@ from trimtab.decide.horizontal.conditions import ABLE_TO_SCALE, Conditions
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.timing import wire_time
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.mode import MODE_ANNOTATION, is_dry_run, mode_problem
 from trimtab.model.hpa.selection_strategy import strategy_problem
 from trimtab.model.hpa.types import HorizontalPodAutoscaler

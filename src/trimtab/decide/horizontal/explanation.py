@@ -16,9 +16,9 @@ from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.units import Edges, edges_of, shown, shown_value
 from trimtab.decide.horizontal.verdict import Verdict, verdict_of
 from trimtab.decide.horizontal.wording import next_step, reason_of
-from trimtab.model.hpa.naming import label_of, plain_names
+from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
-from trimtab.model.wire import Wire
 
 
 class MetricStory(Wire):

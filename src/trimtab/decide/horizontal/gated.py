@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.conditions import FIELDS_IGNORED, Conditions
 from trimtab.decide.horizontal.observation import Observation
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 SCALE_TO_ZERO = "HPAScaleToZero"
 SELECTION = "HPASelectionStrategy"

@@ -12,7 +12,7 @@ from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.rates import RateLimit, scale_down_limit, scale_up_limit
 from trimtab.decide.horizontal.verdict import Verdict
 from trimtab.model.hpa.types import HPAScalingRules, ScalingPolicySelect
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Hold(Wire):

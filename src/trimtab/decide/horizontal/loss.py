@@ -14,8 +14,8 @@ from trimtab.decide.horizontal.memory import LastGood
 from trimtab.decide.horizontal.metric_keys import key_of
 from trimtab.decide.horizontal.proposals.proposal import Failure, Proposal, StandIn
 from trimtab.decide.horizontal.timing import wire_time
-from trimtab.model.hpa.loss import DEFAULT_MAX_AGE_SECONDS
-from trimtab.model.hpa.naming import label_of
+from trimtab.model.hpa.metric_fields.naming import label_of
+from trimtab.model.hpa.metric_fields.on_loss import DEFAULT_MAX_AGE_SECONDS
 from trimtab.model.hpa.types import LossPolicy, MetricLoss, MetricSpec
 from trimtab.model.times import format_time
 

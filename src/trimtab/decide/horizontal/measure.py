@@ -23,9 +23,9 @@ from trimtab.decide.horizontal.refusals import Refusals
 from trimtab.decide.horizontal.selection import Selection, effective_strategy, select
 from trimtab.decide.horizontal.tolerance import tolerance_of
 from trimtab.decide.horizontal.zero import ceiling_of
+from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import MetricStatus, SelectionStrategy
-from trimtab.model.scale import Scale
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 UNREAD = Failed(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()

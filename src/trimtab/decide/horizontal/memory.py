@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import msgspec
 
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 LONGEST_WINDOW = 3600.0
 """The longest stabilisation window that the API accepts, in seconds."""

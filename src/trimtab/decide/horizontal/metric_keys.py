@@ -4,8 +4,8 @@ from hashlib import blake2s
 
 import msgspec
 
-from trimtab.model import wire
 from trimtab.model.hpa.types import MetricSpec
+from trimtab.model.json import wire
 
 
 def key_of(spec: MetricSpec) -> str:

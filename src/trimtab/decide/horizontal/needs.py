@@ -2,9 +2,9 @@
 
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.zero import ceiling_of, floor_of, is_paused
-from trimtab.model.gates import FeatureGates
+from trimtab.model.core.workloads import Scale
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
-from trimtab.model.scale import Scale
 
 
 def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGates, compat: Compat) -> bool:

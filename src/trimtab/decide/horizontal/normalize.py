@@ -7,7 +7,7 @@ from trimtab.decide.horizontal.rates import RateLimit, scale_down_limit, scale_u
 from trimtab.decide.horizontal.settings import Settings
 from trimtab.decide.horizontal.stabilize import Stabilized, Windows, stabilize, stabilize_both_ways
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 WITHIN_RANGE = "DesiredWithinRange"
 TOO_FEW = "TooFewReplicas"

@@ -11,12 +11,12 @@ from trimtab.decide.horizontal.owners import Found, Target
 from trimtab.decide.horizontal.pods import PodFacts
 from trimtab.decide.horizontal.readings import Reading
 from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS, Settings
-from trimtab.model.gates import FeatureGates
+from trimtab.model.core.meta import group_of
+from trimtab.model.core.workloads import Scale
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.meta import group_of
-from trimtab.model.scale import Scale
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class ScaleFailure(Wire):

@@ -7,8 +7,8 @@ from trimtab.decide.horizontal.conditions import EXTRA_PODS
 from trimtab.decide.horizontal.draft import Draft
 from trimtab.decide.horizontal.pods import PodFacts
 from trimtab.decide.horizontal.selection import Selection
+from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import SelectionStrategy
-from trimtab.model.scale import Scale
 
 OVERLAP = "SelectorOverlap"
 

@@ -7,8 +7,8 @@ still needs. The walk follows every reference, not only controllers: the seed sa
 from collections.abc import Iterable, Iterator, Mapping
 
 from trimtab.decide.horizontal.pods import PodFacts
-from trimtab.model.meta import OwnerReference, group_of
-from trimtab.model.wire import Wire
+from trimtab.model.core.meta import OwnerReference, group_of
+from trimtab.model.json.wire import Wire
 
 DEEPEST_CHAIN = 10
 """Owners above a pod that are looked at; a longer chain is a mistake or an attack."""

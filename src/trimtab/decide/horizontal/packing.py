@@ -16,8 +16,8 @@ from trimtab.decide.horizontal.pods import PodFacts
 from trimtab.decide.horizontal.readings import PodSamples, Reading, Sample
 from trimtab.decide.horizontal.record import Fate, Record, decided
 from trimtab.decide.horizontal.timing import NEVER
-from trimtab.model import wire
 from trimtab.model.hpa.types import MetricStatus
+from trimtab.model.json import wire
 
 _NOBODY: Any = {}
 """The owners that nobody asked for: one empty mapping for all."""

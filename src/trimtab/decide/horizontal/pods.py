@@ -8,9 +8,9 @@ import msgspec
 
 from trimtab.decide.horizontal.requests import Asks, ContainerRequests, asks_of
 from trimtab.decide.horizontal.timing import NEVER, seconds
-from trimtab.model.meta import Condition, OwnerReference
-from trimtab.model.pod import Pod
-from trimtab.model.wire import Wire
+from trimtab.model.core.meta import Condition, OwnerReference
+from trimtab.model.core.pod import Pod
+from trimtab.model.json.wire import Wire
 
 
 class MissingRequestError(ValueError):

@@ -17,7 +17,7 @@ from trimtab.model.hpa.types import (
     ScalingPolicySelect,
     ScalingPolicyType,
 )
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class RateLimit(Wire):

@@ -14,7 +14,7 @@ import msgspec
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, fold64, saturated
 from trimtab.decide.horizontal.timing import NEVER, seconds, seconds_of
-from trimtab.model.durations import parse_duration
+from trimtab.model.json.wire import Wire
 from trimtab.model.metrics_api import (
     ContainerMetrics,
     ExternalMetricValueList,
@@ -24,7 +24,7 @@ from trimtab.model.metrics_api import (
     PodMetricsList,
 )
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.model.wire import Wire
+from trimtab.model.times import parse_duration
 
 CUSTOM_METRIC_WINDOW = 60.0
 """The window of a custom metric that does not say its own."""

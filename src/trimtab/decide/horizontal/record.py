@@ -8,8 +8,8 @@ from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.outcome import after_scale, after_status
-from trimtab.model import wire
-from trimtab.model.wire import Wire
+from trimtab.model.json import wire
+from trimtab.model.json.wire import Wire
 
 VERSION = 1
 

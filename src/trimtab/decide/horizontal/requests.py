@@ -10,9 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import saturated
-from trimtab.model.pod import Container, PodSpec
-from trimtab.model.resources import ResourceList
-from trimtab.model.wire import Wire
+from trimtab.model.core.pod import Container, PodSpec, ResourceList
+from trimtab.model.json.wire import Wire
 
 _POD_LEVEL = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"

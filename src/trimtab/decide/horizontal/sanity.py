@@ -12,8 +12,8 @@ from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.readings import Sample
 from trimtab.decide.horizontal.settings import Settings
 from trimtab.decide.horizontal.timing import NEVER, wire_time
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
-from trimtab.model.wire import Wire
 
 
 class Limits(Wire):

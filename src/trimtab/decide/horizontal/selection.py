@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 from trimtab.decide.horizontal.owners import Chains, Found, OwnerError, Target
 from trimtab.decide.horizontal.pods import PodFacts
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class LeftOut(Wire):

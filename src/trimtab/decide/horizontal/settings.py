@@ -1,6 +1,6 @@
 """What the operator of the autoscaler may set; durations are in seconds."""
 
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Settings(Wire):

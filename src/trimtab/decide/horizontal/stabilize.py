@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Recommendation, overwrite_outdated, remember
 from trimtab.decide.horizontal.timing import wire_time
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
-from trimtab.model.wire import Wire
 
 SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
 SCALE_UP_STABILIZED = "ScaleUpStabilized"

@@ -18,10 +18,10 @@ from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.proposals.proposal import Proposal
 from trimtab.decide.horizontal.readings import PodSamples, Reading, Sample, Series
 from trimtab.decide.horizontal.timing import NEVER
+from trimtab.model.core.pod import CPU
+from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.resources import CPU
-from trimtab.model.scale import Scale
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 MARGIN = 0.01
 """Seconds by which every edge counts as nearer than it is: sums of floats need not agree to the last bit."""

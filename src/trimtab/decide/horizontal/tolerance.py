@@ -3,10 +3,10 @@
 from sys import float_info
 
 from trimtab.decide.horizontal.settings import Settings
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 
 class Tolerance(Wire):

@@ -6,10 +6,10 @@ from sys import float_info
 
 from trimtab.decide.horizontal.proposals.proposal import Gaps, PodCounts, Proposal
 from trimtab.decide.horizontal.tolerance import Tolerance
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.types import MetricStatus, MetricValueStatus
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY
-from trimtab.model.wire import Wire
 
 PER_POD = " per pod"
 _HAIR = 1e-6

@@ -2,10 +2,10 @@
 
 from trimtab.decide.horizontal.observation import Observation
 from trimtab.decide.horizontal.readings import Failed
-from trimtab.model.hpa.naming import plain_names
+from trimtab.model.hpa.metric_fields.naming import plain_names
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
-from trimtab.model.wire import Wire
 
 NOT_ALLOWED = "NotAllowed"
 _CONDITIONS = (

@@ -12,7 +12,7 @@ from trimtab.decide.horizontal.timing import wire_time
 from trimtab.decide.horizontal.units import shown
 from trimtab.decide.horizontal.verdict import Verdict, verdict_of
 from trimtab.decide.horizontal.zero import is_marked
-from trimtab.model.hpa.naming import label_of, plain_names
+from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
 from trimtab.model.times import format_time
 
 SUMMARIES = {

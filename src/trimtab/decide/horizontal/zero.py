@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from trimtab.decide.horizontal.compat import Compat
 from trimtab.decide.horizontal.conditions import SCALED_TO_ZERO, Conditions
-from trimtab.model.gates import FeatureGates
+from trimtab.model.core.meta import Condition
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
-from trimtab.model.meta import Condition
 
 DISABLED = "scaling is disabled since the replica count of the target is zero"
 _WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)

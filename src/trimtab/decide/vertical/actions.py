@@ -5,9 +5,9 @@ from enum import StrEnum
 
 from trimtab.decide.vertical.patches import Operation
 from trimtab.decide.vertical.resize import ResizePlan
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json.wire import Wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.model.wire import Wire
 
 
 class Outcome(StrEnum):

@@ -36,9 +36,9 @@ from trimtab.decide.vertical.podrules import CLAIMS_REFUSAL, NO_LIMIT_RANGES, Li
 from trimtab.decide.vertical.scope import NodeLabels
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.decide.vertical.sizing import Sizing, size_pod
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod, PodStatus
+from trimtab.model.core.pod import Pod, PodStatus
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 

@@ -23,7 +23,7 @@ from trimtab.decide.vertical.histogram import (
 )
 from trimtab.decide.vertical.matrix import BLOCK_COLUMNS, NEVER, HistogramMatrix, SampleBatch
 from trimtab.decide.vertical.table import Table, in_rounds
-from trimtab.model.resources import CPU, MEMORY, ResourceList
+from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.times import SECOND_NS, ZERO_TIME_NS
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,

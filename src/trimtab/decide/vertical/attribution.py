@@ -4,7 +4,7 @@ from trimtab.decide.vertical.control import VPAIndex, receivers_among
 from trimtab.decide.vertical.controllers import Owners, topmost_controller
 from trimtab.decide.vertical.scope import NodeLabels, Scope
 from trimtab.decide.vertical.state import Attribution
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 
 def attribute(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> Attribution:

@@ -13,10 +13,9 @@ from trimtab.decide.vertical.containers import amount_of, controls_limits, contr
 from trimtab.decide.vertical.eligibility import seconds_of
 from trimtab.decide.vertical.proportional import proportional_limits
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
-from trimtab.model import wire
-from trimtab.model.pod import Container, Pod
+from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, ResourceList, ResourceRequirements
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 from trimtab.model.times import ZERO_TIME
 from trimtab.model.vpa.types import GenericStartupBoost, VerticalPodAutoscaler
 

@@ -12,10 +12,9 @@ import msgspec
 
 from trimtab.decide.vertical.boost import without_boosts
 from trimtab.decide.vertical.containers import requests_and_limits
-from trimtab.model.pod import Pod
-from trimtab.model.resources import ResourceList
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import ZERO_TIME
-from trimtab.model.wire import Wire
 
 MINUTE = timedelta(minutes=1)
 FRUITLESS_REASON = "EvictionFruitless"

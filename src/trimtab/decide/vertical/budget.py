@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from trimtab.decide.vertical.compat import Compat
 from trimtab.decide.vertical.controllers import ControllerKey, creator_of
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 BOOST_PREFIX = "vpaCpuStartupBoost/"
 RESIZE_PENDING = "PodResizePending"

@@ -24,10 +24,9 @@ from trimtab.decide.vertical.limitranges import Bound, container_bounds, fit_pod
 from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.podrules import Rule as ServerRule
 from trimtab.decide.vertical.proportional import scale
-from trimtab.model.limitrange import LimitRangeItem
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRangeItem
+from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,
     PodResourcePolicy,

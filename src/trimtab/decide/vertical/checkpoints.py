@@ -18,7 +18,7 @@ from trimtab.decide.vertical.windows import (
     running_containers,
     save_windows,
 )
-from trimtab.model.meta import ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.times import SECOND_NS
 from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpoint,

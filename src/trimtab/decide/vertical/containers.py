@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from trimtab.model.pod import Container, ContainerStatus, Pod
+from trimtab.model.core.pod import CPU, Container, ContainerStatus, Pod, ResourceList
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, ResourceList
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
     ContainerResourcePolicy,

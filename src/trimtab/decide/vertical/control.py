@@ -11,8 +11,8 @@ from functools import cached_property
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
 from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError, mismatch, resolve_scope
-from trimtab.model.pod import Pod
-from trimtab.model.selector import Selector
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME
 from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler, VPAScope

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trimtab.model.meta import OwnerReference
-from trimtab.model.pod import Pod
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.core.pod import Pod
 
 WELL_KNOWN = frozenset(
     {"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}

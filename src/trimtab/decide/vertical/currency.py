@@ -11,7 +11,7 @@ import msgspec
 
 from trimtab.decide.vertical.control import Claim
 from trimtab.decide.vertical.scope import Scope
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 
 _HEX_DIGITS = 16
 _SAME = {"=": "in", "==": "in", "!=": "notin"}

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from trimtab.decide.vertical.containers import is_off, recommendation_for, requests_and_limits
 from trimtab.decide.vertical.observed_containers import observed_containers
 from trimtab.decide.vertical.priority import Priority
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import ContainerStatus, Pod
+from trimtab.model.core.pod import CPU, MEMORY, ContainerStatus, Pod, ResourceList
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.readable import readable_span
-from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.times import ZERO_TIME
 from trimtab.model.vpa.types import (
     EvictionChangeRequirement,

@@ -18,11 +18,10 @@ from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.recommend import ContainerRecommendation
 from trimtab.decide.vertical.resize import size_running_pod
 from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.json.wire import Wire
 from trimtab.model.readable import readable_amount
-from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.model.wire import Wire
 
 
 class Rival(Wire):

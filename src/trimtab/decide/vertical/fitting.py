@@ -24,9 +24,8 @@ from trimtab.decide.vertical.podrules import (
 )
 from trimtab.decide.vertical.proportional import Rounding, proportional_limit, units_of
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod, ResourceRequirements
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceRequirements
 
 _WHOLE_WAY = 2**20
 _ROUNDINGS = (Rounding.CEILING, Rounding.NONE)

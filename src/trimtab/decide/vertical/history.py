@@ -15,7 +15,7 @@ from trimtab.decide.vertical.gomath import Floats
 from trimtab.decide.vertical.intake import Capacity, add_rows
 from trimtab.decide.vertical.samples import Usage
 from trimtab.decide.vertical.state import Attribution, ClusterState, ContainerId, PodId
-from trimtab.model.resources import CPU, MEMORY
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.usage_history import ContainerName, Series, UsageHistory
 
 UNKNOWN_PHASE = "Unknown"

@@ -33,7 +33,7 @@ from trimtab.decide.vertical.resize_note import read_note
 from trimtab.decide.vertical.resize_request import DEEDS, Wish, request_resize, requested_by, take_back
 from trimtab.decide.vertical.returns import UNWANTED, is_unwanted
 from trimtab.decide.vertical.sizes import ContainerResources
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from trimtab.decide.vertical.budget import RESIZE_IN_PROGRESS, RESIZE_PENDING, Group, is_resizing
 from trimtab.decide.vertical.eligibility import is_lower_anywhere
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import RecommendedPodResources, UpdateMode
 
 DEFERRED_TIMEOUT = timedelta(minutes=5)

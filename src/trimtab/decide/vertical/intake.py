@@ -15,7 +15,7 @@ from trimtab.decide.vertical.histogram import to_int64
 from trimtab.decide.vertical.oom import OOM
 from trimtab.decide.vertical.samples import DETACHED, Usage
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
-from trimtab.model.resources import CPU
+from trimtab.model.core.pod import CPU
 from trimtab.model.times import SECOND_NS
 
 MOST_AHEAD_NS: Final = 60 * SECOND_NS

@@ -2,8 +2,8 @@
 
 import msgspec
 
+from trimtab.model.core.pod import CPU, ResourceList
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, ResourceList
 from trimtab.model.vpa.types import (
     RecommendedContainerResources,
     RecommendedPodResources,

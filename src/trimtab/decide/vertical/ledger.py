@@ -13,10 +13,9 @@ import msgspec
 from trimtab.decide.vertical.budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from trimtab.decide.vertical.inplace import IN_PROGRESS_TIMEOUT, Resizing, resizing, restarts_containers
 from trimtab.decide.vertical.resize_note import has_resources, read_note
-from trimtab.model.pod import Pod, PodCondition
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.core.pod import Pod, PodCondition, ResourceRequirements
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import ZERO_TIME
-from trimtab.model.wire import Wire
 
 START_PATIENCE = timedelta(minutes=10)
 """How long a pod may take to become Ready before it counts as stuck and may be replaced."""

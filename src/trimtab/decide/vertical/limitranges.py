@@ -9,10 +9,9 @@ import msgspec
 from trimtab.decide.vertical.compat import Compat
 from trimtab.decide.vertical.containers import amount_of, recommendation_for, requests_and_limits
 from trimtab.decide.vertical.proportional import Rounding, boundary_request, proportional_limit, scale
-from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRange, LimitRangeItem
+from trimtab.model.core.pod import CPU, MEMORY, Pod, ResourceList
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import RecommendedContainerResources, RecommendedPodResources
 
 Bound = Literal["target", "lower_bound", "upper_bound"]

@@ -12,8 +12,7 @@ from trimtab.decide.vertical.containers import requests_and_limits
 from trimtab.decide.vertical.resize_note import read_note
 from trimtab.decide.vertical.sizes import ContainerResources
 from trimtab.decide.vertical.sizing import Sizing
-from trimtab.model.pod import Container, Pod
-from trimtab.model.resources import CPU, MEMORY, ResourceList
+from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, ResourceList
 
 LIMIT_DUE = "its memory limit was in use when it should have been lowered, and is tried again"
 

@@ -33,8 +33,8 @@ from trimtab.decide.vertical.ledger import (
 )
 from trimtab.decide.vertical.observation import NamespaceRanges, Observation
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
 
 POD, VPA = "Pod", "VerticalPodAutoscaler"
 NO_BUDGET = "its group cannot spare another pod now"

@@ -13,7 +13,7 @@ import msgspec
 from trimtab.decide.vertical.ledger import Kind, Requested
 from trimtab.decide.vertical.resize_note import has_resources
 from trimtab.decide.vertical.updater_state import UpdaterState
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 FIRST_READ: Final = timedelta(seconds=5)
 """How long after the loss a pod is read first: most requests that arrived are carried out by then."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from trimtab.decide.vertical.podrules import SIZED, reserved
 from trimtab.decide.vertical.proportional import units_of
-from trimtab.model.node import Node, Taint
-from trimtab.model.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec
-from trimtab.model.resources import ResourceList
-from trimtab.model.wire import Wire
+from trimtab.model.core.objects import Node, Taint
+from trimtab.model.core.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec, ResourceList
+from trimtab.model.json.wire import Wire
 
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _NAME_FIELD = "metadata.name"

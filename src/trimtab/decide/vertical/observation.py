@@ -9,12 +9,12 @@ from trimtab.decide.vertical.control import VPAIndex, index_vpas
 from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners
 from trimtab.decide.vertical.limitranges import merge_limit_ranges
 from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.pod import Pod
-from trimtab.model.selector import Selector, SelectorError
+from trimtab.model.core.objects import LimitRange
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.model.wire import Wire
 
 
 class ObservedVPA(Wire):

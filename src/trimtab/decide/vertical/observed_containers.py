@@ -3,8 +3,8 @@
 Containers that appear later (injected by another webhook) were never sized by us, so the updater leaves them out.
 """
 
-from trimtab.model.names import dns1123_label
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.names import dns1123_label
 
 ANNOTATION = "vpaObservedContainers"
 _SEPARATOR = ", "

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.containers import requests_and_limits, status_of
 from trimtab.model import times
-from trimtab.model.event import Event
-from trimtab.model.pod import ContainerStateTerminated, ContainerStatus, Pod
+from trimtab.model.core.objects import Event
+from trimtab.model.core.pod import MEMORY, ContainerStateTerminated, ContainerStatus, Pod
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.model.resources import MEMORY
 from trimtab.model.times import ZERO_TIME_NS
 
 _OOM_KILLED = "OOMKilled"

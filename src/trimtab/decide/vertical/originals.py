@@ -12,9 +12,8 @@ import msgspec
 
 from trimtab.decide.vertical.budget import BOOST_PREFIX
 from trimtab.decide.vertical.sizes import ContainerResources
-from trimtab.model import wire
-from trimtab.model.pod import Container, Pod, PodStatus
-from trimtab.model.resources import CPU, ResourceList, ResourceRequirements
+from trimtab.model.core.pod import CPU, Container, Pod, PodStatus, ResourceList, ResourceRequirements
+from trimtab.model.json import wire
 
 ORIGINALS_ANNOTATION = "trimtab.dev/original-resources"
 

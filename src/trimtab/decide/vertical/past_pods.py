@@ -15,8 +15,8 @@ from trimtab.decide.vertical.control import Claim, VPAIndex
 from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
 from trimtab.decide.vertical.scope import NodeLabels, Scope
 from trimtab.decide.vertical.state import Attribution
-from trimtab.model.meta import ObjectMeta, OwnerReference
-from trimtab.model.pod import Pod
+from trimtab.model.core.meta import ObjectMeta, OwnerReference
+from trimtab.model.core.pod import Pod
 
 Labels = Mapping[str, str]
 Belonging = tuple[Labels, Attribution]

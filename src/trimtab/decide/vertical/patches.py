@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.decide.vertical.sizes import ContainerResources
-from trimtab.model.pod import Container
-from trimtab.model.resources import ResourceList
+from trimtab.model.core.pod import Container, ResourceList
 
 Operation = dict[str, Any]
 """One operation of a JSON patch (RFC 6902), as it goes over the wire."""

@@ -10,10 +10,9 @@ from enum import StrEnum
 
 import msgspec
 
-from trimtab.model.limitrange import LimitRangeItem
-from trimtab.model.pod import Container, Pod, PodSpec
+from trimtab.model.core.objects import LimitRangeItem
+from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 
 SIZED = (CPU, MEMORY)
 CLAIMS_REFUSAL = "pods with resource claims cannot be resized in place"

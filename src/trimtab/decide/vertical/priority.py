@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trimtab.decide.vertical.containers import recommendation_for, requests_and_limits
 from trimtab.decide.vertical.observed_containers import observed_containers
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import RecommendedContainerResources, RecommendedPodResources
 

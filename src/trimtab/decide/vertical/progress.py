@@ -14,7 +14,7 @@ from trimtab.decide.vertical.ledger import (
 )
 from trimtab.decide.vertical.loop_state import POD, LoopState
 from trimtab.decide.vertical.resize_note import read_note
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 DONE_REASON = "InPlaceResizedByVPA"
 DONE_MESSAGE = "Pod was resized in place by VPA Updater."

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from trimtab.decide.vertical.containers import amount_of
+from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY, ResourceList
 
 LARGEST = 2**63 - 1
 """The API's amounts are int64; beyond it a scaled amount is capped and says so."""

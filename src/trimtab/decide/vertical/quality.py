@@ -14,7 +14,7 @@ from trimtab.decide.vertical.buckets import Ints
 from trimtab.decide.vertical.gomath import Floats
 from trimtab.decide.vertical.samples import DETACHED, Usage
 from trimtab.decide.vertical.state import ClusterState
-from trimtab.model.resources import CPU, MEMORY, ResourceList
+from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import ContainerScalingMode
 
 NOT_SCALED: Final = -1

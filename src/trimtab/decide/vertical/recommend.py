@@ -17,8 +17,8 @@ from trimtab.decide.vertical.estimate import (
     estimate_memory,
 )
 from trimtab.decide.vertical.format import Rounding, cpu_quantity, memory_quantity
+from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.readable import readable_amount
-from trimtab.model.resources import CPU, MEMORY, ResourceList
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,
     RecommendedContainerResources,

@@ -19,7 +19,7 @@ from trimtab.decide.vertical.recommend import (
 )
 from trimtab.decide.vertical.state import ClusterState
 from trimtab.decide.vertical.vpastate import VPAState
-from trimtab.model.resources import ResourceList
+from trimtab.model.core.pod import ResourceList
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus, VPAConditionType
 
 

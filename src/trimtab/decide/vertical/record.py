@@ -18,10 +18,10 @@ from trimtab.decide.vertical.observation import NamespaceRanges, Observation
 from trimtab.decide.vertical.patches import Operation
 from trimtab.decide.vertical.update import UpdateLoop, UpdateResult, update_loop
 from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 VERSION = 1
 _DEFAULT_GATES = FeatureGates()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from trimtab.decide.vertical.control import VPAIndex, controlling_vpa
 from trimtab.decide.vertical.controllers import Owners, creator_of
 from trimtab.decide.vertical.scope import NodeLabels
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 REFUSAL_ANNOTATION = "trimtab.dev/replacement-refused"
 

@@ -19,8 +19,7 @@ from trimtab.decide.vertical.patches import (
 from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges, resize_refusal
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
 from trimtab.decide.vertical.sizing import Sizing, size_pod
-from trimtab.model.pod import Pod
-from trimtab.model.resources import CPU, ResourceRequirements
+from trimtab.model.core.pod import CPU, Pod, ResourceRequirements
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 

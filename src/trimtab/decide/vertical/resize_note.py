@@ -11,10 +11,9 @@ from typing import Annotated
 
 import msgspec
 
-from trimtab.model import wire
-from trimtab.model.pod import Pod
-from trimtab.model.resources import ResourceRequirements
-from trimtab.model.wire import Wire
+from trimtab.model.core.pod import Pod, ResourceRequirements
+from trimtab.model.json import wire
+from trimtab.model.json.wire import Wire
 
 NOTE_ANNOTATION = "trimtab.dev/resize"
 FIRST_RETRY = timedelta(minutes=5)

@@ -10,8 +10,8 @@ from trimtab.decide.vertical.limits_in_use import present_sizes
 from trimtab.decide.vertical.loop_state import POD, LoopState
 from trimtab.decide.vertical.resize import ResizePlan, plan_resize
 from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, ResizeNote
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 REQUESTED_REASON = "InPlaceResizeRequested"

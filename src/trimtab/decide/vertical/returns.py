@@ -16,7 +16,7 @@ from trimtab.decide.vertical.priority import update_priority
 from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
 from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.resize_request import take_back
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 
 if TYPE_CHECKING:
     from trimtab.decide.vertical.vpa_update import VPAUpdate

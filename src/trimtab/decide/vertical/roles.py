@@ -7,8 +7,8 @@ ever touched. Demotions come before the promotion: at no moment do two pods carr
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from trimtab.model.labels import label_key_problems, label_value_problems
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.names import label_key_problems, label_value_problems
 
 LEASE_ANNOTATION = "roles.trimtab.dev/lease"
 """Name of the Lease, in the pod's namespace, whose holder plays the role."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from trimtab.model.pod import Pod
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 
 GATE = "VPASelectorRefinement"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trimtab.model.resources import ResourceList
+from trimtab.model.core.pod import ResourceList
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from trimtab.decide.vertical.fitting import Fitted, HeldBack, broken, fit, given
 from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges, with_resources
 from trimtab.decide.vertical.proportional import Rounding, proportional_limits
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod, ResourceList, ResourceRequirements
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceList, ResourceRequirements
 from trimtab.model.vpa.types import (
     PodResourcePolicy,
     RecommendedContainerResources,

@@ -15,7 +15,7 @@ from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.matrix import BLOCK_COLUMNS
 from trimtab.decide.vertical.samples import DETACHED, ContainerHistory, ContainerTable
 from trimtab.decide.vertical.vpastate import AggregateKey, VPAState
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from trimtab.model.lease import Lease
+from trimtab.model.core.objects import Lease
 
 DEFAULT_DURATION: Final = 15.0
 

@@ -25,9 +25,8 @@ from trimtab.decide.vertical.progress import DONE_MESSAGE, DONE_REASON
 from trimtab.decide.vertical.resize import ResizePlan, plan_sizes, size_running_pod
 from trimtab.decide.vertical.resize_request import DEEDS, Wish, request_resize, requested_by
 from trimtab.decide.vertical.sizes import NOTHING, ContainerResources
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.pod import Pod
-from trimtab.model.resources import CPU
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.pod import CPU, Pod
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 BOOSTED: Final = "its CPU is boosted while it starts"

@@ -24,9 +24,9 @@ from trimtab.decide.vertical.returns import is_waiting_request
 from trimtab.decide.vertical.unboost import unboost
 from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.vpa_update import Step, VPAUpdate
-from trimtab.model.gates import FeatureGates
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.pod import Pod
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 _DEFAULT_GATES = FeatureGates()

@@ -7,8 +7,8 @@ import msgspec
 from trimtab.decide.vertical.brake import NO_BRAKES, BrakeSettings, BrakeState
 from trimtab.decide.vertical.eligibility import UpdateThresholds
 from trimtab.decide.vertical.ledger import Requested
+from trimtab.model.json.wire import Wire
 from trimtab.model.vpa.types import RecommendedPodResources
-from trimtab.model.wire import Wire
 
 
 class Infeasible(Wire):

@@ -13,7 +13,7 @@ from trimtab.decide.vertical.loop_state import POD
 from trimtab.decide.vertical.progress import DONE_MESSAGE, DONE_REASON
 from trimtab.decide.vertical.resize import ResizePlan, plan_resize
 from trimtab.decide.vertical.resize_request import DEEDS
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from trimtab.decide.vertical.sizing import Sizing
 from trimtab.decide.vertical.unboost import BOOSTED, is_spared
 from trimtab.decide.vertical.updater_state import Infeasible
 from trimtab.decide.vertical.upstream_step import UpstreamInPlaceStep
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 Step = Generator[Action, Outcome, None]

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from trimtab.decide.vertical.aggregate import Aggregate
 from trimtab.decide.vertical.containers import policy_for
 from trimtab.model import times
-from trimtab.model.meta import Condition
-from trimtab.model.selector import Selector
+from trimtab.model.core.meta import Condition
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import (
     RecommendedPodResources,
     VerticalPodAutoscaler,

@@ -10,7 +10,7 @@ from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.cel import compile_rule, to_cel
 from trimtab.lab.store import Store
 from trimtab.lab.strategies.workloads import selector_of
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 
 GROUP = "admissionregistration.k8s.io"
 

@@ -7,11 +7,9 @@ from trimtab.lab.admission import Attempt
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import ApiError, forbidden
 from trimtab.lab.store import Store
-from trimtab.model import wire
-from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.node import Node
-from trimtab.model.pod import PodSpec
-from trimtab.model.resources import CPU, MEMORY
+from trimtab.model.core.objects import LimitRange, LimitRangeItem, Node
+from trimtab.model.core.pod import CPU, MEMORY, PodSpec
+from trimtab.model.json import wire
 
 RANGES = "limitranges"
 NODES = "nodes"

@@ -17,7 +17,7 @@ from celpy.evaluation import CELEvalError
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.cel_functions import FUNCTIONS
 from trimtab.lab.errors import duplicate_value, forbidden_field, invalid_value, required
-from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.model.field_errors import ErrorType, FieldError
 from trimtab.model.times import parse_time
 
 RULES = "x-kubernetes-validations"

@@ -10,7 +10,7 @@ from trimtab.lab.errors import forbidden_field, invalid_value, required, unsuppo
 from trimtab.lab.registry import Column, Resource, ScalePaths, version_rank
 from trimtab.lab.schemas import Shape, custom_shape
 from trimtab.lab.strategies.base import Scene, Strategy
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")

@@ -8,7 +8,7 @@ from typing import Any
 from trimtab.lab.codec import JsonObject, encode
 from trimtab.lab.errors import duplicate_value, invalid_value, required, unsupported_value
 from trimtab.lab.schemas.times import is_time
-from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.model.field_errors import ErrorType, FieldError
 
 #: Problems reported at most; one broken object must not answer with megabytes.
 MOST = 100

@@ -5,7 +5,7 @@ from trimtab.lab.crd.cel import has_rules, validate_rules
 from trimtab.lab.crd.defaulting import apply_defaults
 from trimtab.lab.crd.schema import validate as validate_schema
 from trimtab.lab.strategies.base import Scene, Strategy
-from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.model.field_errors import ErrorType, FieldError
 
 #: Problems of size and shape; a rule could fail on them, or take for ever.
 BLOCKING = frozenset(

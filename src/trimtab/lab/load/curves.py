@@ -9,8 +9,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
 
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 DAY_HOURS = 24.0
 SATURDAY = 5

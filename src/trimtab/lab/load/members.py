@@ -10,7 +10,7 @@ from zlib import crc32
 from trimtab.lab.workloads.kinds import RunPod
 from trimtab.lab.workloads.podstate import is_active, is_ready
 from trimtab.lab.workloads.templates import HASH_LABEL
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.core.pod import ResourceRequirements
 
 _NO_LIMITS = ResourceRequirements()
 

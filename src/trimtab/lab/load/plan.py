@@ -28,10 +28,10 @@ import yaml
 from msgspec.structs import replace
 
 from trimtab.lab.load.curves import Curve, Recorded
-from trimtab.model import wire
+from trimtab.model.json import wire
+from trimtab.model.json.wire import Wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 API_VERSION = "lab.trimtab.dev/v1"
 KIND = "LoadPlan"

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from trimtab.cluster.resource import Json
 from trimtab.lab.nodes.statusbody import pod_status
 from trimtab.lab.workloads.kinds import RunContainer, RunContainerStatus, RunPod
-from trimtab.model.pod import (
+from trimtab.model.core.pod import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStateWaiting,
 )
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 PREFIX = "lab.trimtab.dev/"
 KILLED = 137

@@ -5,8 +5,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.kinds import NODES
+from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
-from trimtab.model.wire import Wire
 
 KUBELET_VERSION = "v1.36.3"
 TRIES, RETRY_SECONDS = 5, 1.0

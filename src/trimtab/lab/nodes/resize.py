@@ -15,10 +15,15 @@ from trimtab.lab.nodes.room import Amount, allocated_to, wanted_by
 from trimtab.lab.nodes.statusbody import pod_status
 from trimtab.lab.workloads.kinds import RunContainer, RunContainerStatus, RunPod
 from trimtab.lab.workloads.statuses import condition
-from trimtab.model import wire
-from trimtab.model.meta import Condition
-from trimtab.model.pod import ContainerState, ContainerStateRunning, ContainerStateTerminated, PodCondition
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.core.meta import Condition
+from trimtab.model.core.pod import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    PodCondition,
+    ResourceRequirements,
+)
+from trimtab.model.json import wire
 
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
 #: Seconds until a memory limit that is below the usage is tried again.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trimtab.lab.workloads.kinds import RunNode, RunPod
-from trimtab.model.resources import ResourceList
+from trimtab.model.core.pod import ResourceList
 
 DEFAULT_PODS = 110
 

@@ -16,7 +16,7 @@ from trimtab.lab.workloads.placement import mismatch
 from trimtab.lab.workloads.podstate import is_active
 from trimtab.lab.workloads.queue import WorkQueue
 from trimtab.lab.workloads.statuses import condition
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 NO_ROOM = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "Too many pods"}
 

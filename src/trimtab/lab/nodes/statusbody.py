@@ -6,7 +6,7 @@ from datetime import datetime
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.kinds import RunContainerStatus, RunPod
 from trimtab.lab.workloads.statuses import condition
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 #: Conditions that the agent derives from container states; every other one is kept as it is.
 _DERIVED = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled")

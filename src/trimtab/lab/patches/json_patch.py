@@ -5,7 +5,7 @@ from typing import Any
 
 from trimtab.lab.codec import copy_of, decode_json, encode
 from trimtab.lab.errors import ApiError, bad_request, too_large_body
-from trimtab.model.shape import describe
+from trimtab.model.json.shape import describe
 
 #: Operations in one patch (CVE-2019-1002100).
 MAX_OPERATIONS = 10_000

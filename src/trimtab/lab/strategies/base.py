@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.lab.codec import JsonObject
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
 
 
 @dataclass(frozen=True)

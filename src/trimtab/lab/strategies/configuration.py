@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import forbidden_field, invalid_value, required, unsupported_value
 from trimtab.lab.strategies.base import Scene, Strategy, text_at
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
 
 IMMUTABLE = "field is immutable when `immutable` is set"

@@ -4,9 +4,10 @@ from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import invalid
 from trimtab.lab.strategies.base import Scene, Strategy
 from trimtab.model import hpa
-from trimtab.model.fielderror import FieldError
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import defaults, strategy
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.field_errors import FieldError
+from trimtab.model.hpa import admission as strategy
+from trimtab.model.hpa import defaults
 
 KIND, GROUP = "HorizontalPodAutoscaler", "autoscaling"
 ZEROS = {"currentMetrics": None, "desiredReplicas": 0}

@@ -2,8 +2,8 @@
 
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import invalid_value
-from trimtab.model import names
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
+from trimtab.model.labels import names
 
 
 def validate_labels(labels: JsonObject | None, path: str) -> list[FieldError]:

@@ -15,7 +15,7 @@ from trimtab.lab.strategies.podspec import (
     validate_pod_spec,
     validate_resources,
 )
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
 
 UNCHANGEABLE = (

@@ -14,9 +14,10 @@ from trimtab.decide.vertical.podrules import (
 )
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import duplicate_value, forbidden_field, invalid_value, required, unsupported_value
-from trimtab.model import names, wire
-from trimtab.model.fielderror import FieldError
-from trimtab.model.pod import PodSpec
+from trimtab.model.core.pod import PodSpec
+from trimtab.model.field_errors import FieldError
+from trimtab.model.json import wire
+from trimtab.model.labels import names
 from trimtab.model.quantity import Quantity, QuantityError
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")

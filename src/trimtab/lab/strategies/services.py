@@ -3,7 +3,7 @@
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import invalid_value, required
 from trimtab.lab.strategies.base import Scene, Strategy
-from trimtab.model.fielderror import FieldError
+from trimtab.model.field_errors import FieldError
 
 FIRST_NODE_PORT = 30_000
 

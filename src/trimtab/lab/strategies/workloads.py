@@ -9,9 +9,9 @@ from trimtab.lab.errors import forbidden_field, invalid_value, required, unsuppo
 from trimtab.lab.strategies.base import Scene, Strategy, keep_from, text_at
 from trimtab.lab.strategies.labels import validate_labels
 from trimtab.lab.strategies.podspec import default_pod_spec, validate_pod_spec
-from trimtab.model.fielderror import FieldError
-from trimtab.model.selector import NOTHING, LabelSelector, Selector, SelectorError
-from trimtab.model.wire import WireError, convert
+from trimtab.model.field_errors import FieldError
+from trimtab.model.json.wire import WireError, convert
+from trimtab.model.labels.selector import NOTHING, LabelSelector, Selector, SelectorError
 
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -3,8 +3,8 @@
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.kinds import RunPod
 from trimtab.lab.workloads.mirror import Mirror, controller_uid
-from trimtab.model import wire
-from trimtab.model.selector import Selector
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 
 
 async def claim_pods(pods: Mirror[RunPod], namespace: str, owner: Json, selector: Selector) -> list[RunPod]:

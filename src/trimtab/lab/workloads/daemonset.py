@@ -21,7 +21,7 @@ from trimtab.lab.workloads.revisions import Revisions
 from trimtab.lab.workloads.rollout import resolve
 from trimtab.lab.workloads.statuses import StatusWriter
 from trimtab.lab.workloads.templates import REVISION_HASH_LABEL, new_pod
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 #: What daemons put up with, so that they run on nodes that others must leave.
 TOLERATIONS = tuple(

@@ -14,7 +14,7 @@ from trimtab.lab.workloads.queue import WorkQueue
 from trimtab.lab.workloads.rollout import Limits, SetSize, grow_new, limits_of, share_out, shrink_old
 from trimtab.lab.workloads.statuses import StatusWriter
 from trimtab.lab.workloads.templates import HASH_LABEL, same_template, template_hash
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.times import ZERO_TIME
 
 REVISION = "deployment.kubernetes.io/revision"

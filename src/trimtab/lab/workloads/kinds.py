@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.resource import Json, Resource
-from trimtab.model.meta import Condition, ObjectMeta
-from trimtab.model.node import NodeStatus
-from trimtab.model.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
-from trimtab.model.wire import Wire
+from trimtab.model.core.meta import Condition, ObjectMeta
+from trimtab.model.core.objects import NodeStatus
+from trimtab.model.core.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 
 IntOrString = int | str
 

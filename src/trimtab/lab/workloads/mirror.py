@@ -22,7 +22,7 @@ from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.store import is_older
 from trimtab.cluster.watch import WatchPace
-from trimtab.model.meta import ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
 
 Key = tuple[str, str]
 

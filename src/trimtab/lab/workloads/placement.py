@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from trimtab.lab.workloads.kinds import RunNode, RunSpec, Taint, Toleration
-from trimtab.model.pod import NodeSelectorRequirement, NodeSelectorTerm
+from trimtab.model.core.pod import NodeSelectorRequirement, NodeSelectorTerm
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.mirror import Mirror, Seen
-from trimtab.model import wire
-from trimtab.model.meta import Condition
+from trimtab.model.core.meta import Condition
+from trimtab.model.json import wire
 from trimtab.model.times import format_time
 
 T = TypeVar("T", bound=Seen)

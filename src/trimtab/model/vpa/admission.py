@@ -4,15 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from trimtab.model import wire
-from trimtab.model.fielderror import FieldError, aggregate
-from trimtab.model.gates import FeatureGates
-from trimtab.model.shape import misfits
-from trimtab.model.vpa.defaults import default_patch
-from trimtab.model.vpa.options import options_for
-from trimtab.model.vpa.scope_validation import validate_scope
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.field_errors import FieldError, aggregate
+from trimtab.model.json import wire
+from trimtab.model.json.shape import misfits
+from trimtab.model.vpa.defaults import default_patch, options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.model.vpa.validation import validate_vpa
+from trimtab.model.vpa.validation import validate_scope, validate_vpa
 
 GROUP = "autoscaling.k8s.io"
 UNPROCESSABLE = 422

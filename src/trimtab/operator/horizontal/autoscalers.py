@@ -16,8 +16,8 @@ from trimtab.decide.horizontal.bands import Band
 from trimtab.decide.horizontal.steady import Steady
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
-from trimtab.model import wire
-from trimtab.model.hpa import own_metric_fields, selection_strategy
+from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa.metric_fields import own_fields
 from trimtab.model.hpa.mode import is_dry_run
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
@@ -25,6 +25,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerStatus,
     HPAScalingRules,
 )
+from trimtab.model.json import wire
 from trimtab.operator.horizontal.hpa_memory import HpaMemory
 from trimtab.operator.horizontal.kinds import HandedHpa
 from trimtab.operator.horizontal.plans import Plan
@@ -212,7 +213,7 @@ class Autoscalers:
         spec = selection_strategy.with_annotation(seen.spec, seen.metadata.annotations)
         plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=spec)
         if autoscaler.is_native:
-            spec = own_metric_fields.with_annotations(plain.spec, seen.metadata.annotations)
+            spec = own_fields.with_annotations(plain.spec, seen.metadata.annotations)
             plain = msgspec.structs.replace(plain, spec=spec)
         if _is_whole(plain.spec):
             autoscaler.problem = ""
@@ -229,7 +230,7 @@ class Autoscalers:
 def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, ...]:
     """Return the annotations that stand for fields of the spec."""
     annotations = hpa.metadata.annotations
-    return selection_strategy.annotated(annotations), *own_metric_fields.texts_of(annotations)
+    return selection_strategy.annotated(annotations), *own_fields.texts_of(annotations)
 
 
 def _is_whole(spec: HorizontalPodAutoscalerSpec) -> bool:

@@ -23,7 +23,7 @@ from trimtab.decide.horizontal import Settings as Numbers
 from trimtab.decide.horizontal.compat import NAMED
 from trimtab.decide.horizontal.dryrun import only_told
 from trimtab.metrics.reader import MetricsReader
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import garbage
 from trimtab.operator.caches import Caches

@@ -9,10 +9,10 @@ import msgspec
 
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
+from trimtab.model.core.meta import OwnerReference
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.meta import OwnerReference
-from trimtab.model.selector import LabelSelector
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
 
 OWN_HPAS = Resource(
     "autoscaling.trimtab.dev",

@@ -14,10 +14,9 @@ import msgspec
 from trimtab.decide.horizontal import PodFacts
 from trimtab.decide.horizontal.pods import Template, facts_of
 from trimtab.decide.horizontal.requests import Asks, asks_of
-from trimtab.model.meta import OwnerReference
-from trimtab.model.pod import Container, PodPhase, PodSpec
-from trimtab.model.resources import ResourceList, ResourceRequirements
-from trimtab.model.wire import Wire
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.core.pod import Container, PodPhase, PodSpec, ResourceList, ResourceRequirements
+from trimtab.model.json.wire import Wire
 from trimtab.operator.unread import NOTHING, Shared, Text, labels_in, owners_in, read
 
 

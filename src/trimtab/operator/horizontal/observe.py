@@ -20,7 +20,7 @@ from trimtab.decide.horizontal.overlap import extra_pods, replicas_of
 from trimtab.decide.horizontal.selection import effective_strategy
 from trimtab.decide.horizontal.zero import contradicts_condition
 from trimtab.metrics.queries import Query
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import MetricSpec, SelectionStrategy
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.owners import Found, Owners

@@ -27,7 +27,7 @@ from trimtab.decide.horizontal import (
     owner_key,
     owners_to_find,
 )
-from trimtab.model.meta import OwnerReference
+from trimtab.model.core.meta import OwnerReference
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 

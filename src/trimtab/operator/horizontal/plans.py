@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from trimtab.decide.horizontal import Failed
 from trimtab.metrics.queries import PodUsage, Query
+from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
-from trimtab.model.meta import Condition
 from trimtab.operator.horizontal.targets import Aim
 from trimtab.operator.horizontal.usage import EVERYWHERE
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from trimtab.cluster.cache import Delta
 from trimtab.decide.horizontal import PodFacts
-from trimtab.model.selector import Selector, SelectorError
-from trimtab.model.selector_index import SelectorIndex
+from trimtab.model.labels.index import SelectorIndex
+from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.operator.horizontal.known_pod import KnownPod
 
 

@@ -19,7 +19,7 @@ from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec, ObjectMetricSource
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.operator.horizontal.usage import (
     EVERYWHERE,
     ClusterUsage,

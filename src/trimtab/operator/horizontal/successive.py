@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
+from trimtab.model.core.meta import Condition, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.model.meta import Condition, ObjectMeta
 
 V = TypeVar("V")
 

@@ -17,8 +17,8 @@ from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
 from trimtab.cluster.store import is_older
 from trimtab.decide.horizontal import ScaleFailure
-from trimtab.model.meta import CrossVersionObjectReference
-from trimtab.model.scale import Scale
+from trimtab.model.core.meta import CrossVersionObjectReference
+from trimtab.model.core.workloads import Scale
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 

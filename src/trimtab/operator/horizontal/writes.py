@@ -23,7 +23,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.dryrun import is_only_told, only_told, wrong_annotation
 from trimtab.decide.horizontal.wording import change_reason
-from trimtab.model.event import ObjectReference
+from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers, status_patch
 from trimtab.operator.horizontal.targets import Aim, TargetBusyError, TargetChangedError, Targets

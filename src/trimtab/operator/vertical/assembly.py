@@ -14,7 +14,7 @@ from trimtab.cluster.fence import Fence, NoFence
 from trimtab.cluster.sharding import Shards, ShardUser
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
 from trimtab.metrics.reader import MetricsReader
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.caches import Caches
 from trimtab.operator.compat import upstreams
 from trimtab.operator.horizontal.usage import WholeList

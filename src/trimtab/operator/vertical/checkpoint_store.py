@@ -20,8 +20,8 @@ from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
 from trimtab.cluster.resource import Resource
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.model import wire
-from trimtab.model.meta import ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
 from trimtab.operator.ownership import Ownership

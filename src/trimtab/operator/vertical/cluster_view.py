@@ -20,12 +20,10 @@ from trimtab.decide.vertical.intake import Capacity
 from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
 from trimtab.decide.vertical.returns import is_left_behind
 from trimtab.decide.vertical.scope import NodeLabels
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.node import Node
-from trimtab.model.pod import Pod
-from trimtab.model.resources import CPU, MEMORY
-from trimtab.model.selector import Selector
+from trimtab.model.core.objects import LimitRange, Node
+from trimtab.model.core.pod import CPU, MEMORY, Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.caches import Caches
 from trimtab.operator.vertical.controllers import Controllers, Unsupported

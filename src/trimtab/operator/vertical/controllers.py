@@ -16,9 +16,9 @@ from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale
 from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners, owner_of
-from trimtab.model.meta import OwnerReference
-from trimtab.model.pod import Pod
-from trimtab.model.selector import Selector, SelectorError
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.caches import Caches
 from trimtab.operator.horizontal.kinds import SlimController, SlimWorkload

@@ -7,8 +7,8 @@ from trimtab.decide.vertical.estimate import EstimatorSettings, Percentiles, Res
 from trimtab.decide.vertical.format import Rounding
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.vertical.settings import VerticalSettings
 
 _MICROSECOND = timedelta(microseconds=1)

@@ -20,7 +20,7 @@ from trimtab.decide.vertical.explain import (
     vpa_lines,
 )
 from trimtab.decide.vertical.observation import NamespaceRanges
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.model.vpa.types import VPAConditionType
 from trimtab.operator.caches import Caches

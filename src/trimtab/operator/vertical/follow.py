@@ -9,10 +9,9 @@ from trimtab.decide.vertical.controllers import owner_of
 from trimtab.decide.vertical.currency import selector_hash
 from trimtab.decide.vertical.scope import Scope
 from trimtab.decide.vertical.state import Attribution, ClusterState, ContainerId, PodId
-from trimtab.model.pod import Pod
-from trimtab.model.requirement import Requirement
-from trimtab.model.resources import CPU, MEMORY
-from trimtab.model.selector import Selector
+from trimtab.model.core.pod import CPU, MEMORY, Pod
+from trimtab.model.labels.requirement import Requirement
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings, Targeted
 from trimtab.operator.vertical.controllers import Unsupported

@@ -13,7 +13,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.usage_history import SeriesNames, Span, UsageHistoryReader
-from trimtab.model.durations import parse_long_duration
+from trimtab.model.times import parse_long_duration
 from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.history_settings import HistorySettings
 from trimtab.operator.vertical.telemetry import RecommenderMetrics

@@ -4,9 +4,9 @@ from typing import Any
 
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.resources import DAEMON_SETS, JOBS
-from trimtab.model.selector import LabelSelector
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
-from trimtab.model.wire import Wire
 from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
 
 GROUP, VERSION = "autoscaling.k8s.io", "v1"

@@ -12,8 +12,8 @@ from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resources import CORE_EVENTS
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.oom import OOM, ooms_of_event, ooms_of_update
-from trimtab.model.event import Event
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import Event
+from trimtab.model.core.pod import Pod
 
 MOST_WAITING = 10_000
 """Kills kept between two loops; a cluster where more happen has other worries, and memory stays bounded."""

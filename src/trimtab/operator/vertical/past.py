@@ -20,7 +20,7 @@ from trimtab.decide.vertical.past_pods import PastPods
 from trimtab.decide.vertical.scope import Scope
 from trimtab.decide.vertical.state import ClusterState, PodId
 from trimtab.model import times
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.usage_history import UsageHistory
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore

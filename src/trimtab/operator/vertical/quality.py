@@ -14,7 +14,7 @@ from trimtab.decide.vertical.gomath import Floats
 from trimtab.decide.vertical.quality import Expectations, Judged
 from trimtab.decide.vertical.samples import Usage
 from trimtab.decide.vertical.state import ClusterState
-from trimtab.model.resources import CPU, MEMORY
+from trimtab.model.core.pod import CPU, MEMORY
 
 _CORES = [0.01 * 2**power for power in range(17)]
 _BYTES = [1e6 * 2**power for power in range(17)]

@@ -32,7 +32,7 @@ from trimtab.decide.vertical.samples import Usage
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, TrackedContainer
 from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model import times
-from trimtab.model.resources import MEMORY
+from trimtab.model.core.pod import MEMORY
 from trimtab.model.vpa.types import UpdateMode
 from trimtab.operator.ownership import Ownership, Shared
 from trimtab.operator.vertical.checkpoint_store import CheckpointStore

@@ -1,7 +1,7 @@
 """How events name the objects they are about."""
 
-from trimtab.model.event import ObjectReference
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import ObjectReference
+from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.kinds import VPAS
 

@@ -23,10 +23,9 @@ from trimtab.decide.vertical.podrules import SIZED, pod_totals, reserved
 from trimtab.decide.vertical.proportional import units_of
 from trimtab.decide.vertical.resize import plan_resize, size_running_pod
 from trimtab.decide.vertical.sizes import NOTHING
-from trimtab.model import wire
-from trimtab.model.pod import Pod, PodSpec
+from trimtab.model.core.pod import Pod, PodSpec, ResourceList
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.templates import Templates

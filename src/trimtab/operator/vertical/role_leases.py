@@ -9,7 +9,7 @@ from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resources import LEASES
 from trimtab.decide.vertical.tenure import SeenLease, Tenure, see_lease
-from trimtab.model.lease import Lease
+from trimtab.model.core.objects import Lease
 
 
 class RoleLeases:

@@ -27,7 +27,7 @@ from trimtab.decide.vertical.roles import (
     plan_roles,
 )
 from trimtab.decide.vertical.tenure import SeenLease, Tenure
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.operator.ownership import Ownership, Shared
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.references import pod_reference

@@ -12,8 +12,8 @@ from trimtab.cluster.resource import Kept
 from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.boost import READY
 from trimtab.decide.vertical.budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.pod import (
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.pod import (
     Affinity,
     Container,
     ContainerResizePolicy,
@@ -23,9 +23,10 @@ from trimtab.model.pod import (
     PodCondition,
     PodSpec,
     PodStatus,
+    ResourceList,
+    ResourceRequirements,
 )
-from trimtab.model.resources import ResourceList, ResourceRequirements
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 from trimtab.operator.unread import NOTHING, Shared, Text, labels_in, owners_in, read
 
 _CONDITIONS = frozenset({READY, RESIZE_PENDING, RESIZE_IN_PROGRESS})

@@ -13,8 +13,8 @@ from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.moves import is_small_move
 from trimtab.decide.vertical.vpastate import VPAState
-from trimtab.model import wire
-from trimtab.model.selector import NOTHING
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.follow import Unusable

@@ -11,8 +11,8 @@ from trimtab.cluster.resources import PODS
 from trimtab.decide.vertical.controllers import owner_of
 from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION, Originals
 from trimtab.decide.vertical.patches import HELD_BACK_ANNOTATION, IN_PLACE_ANNOTATION, UPDATES_ANNOTATION
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 
 _WITH_TEMPLATE: Final = frozenset(
     {

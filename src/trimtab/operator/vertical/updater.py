@@ -32,8 +32,8 @@ from trimtab.decide.vertical.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
 from trimtab.decide.vertical.refusals import refusal_notes
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model.pod import Pod
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.brake_settings import BrakeFlags
 from trimtab.operator.vertical.cluster_view import ClusterView

@@ -16,9 +16,9 @@ from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model import times
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.model.resources import CPU, MEMORY
 from trimtab.operator.horizontal.usage import EVERYWHERE, WholeList
 
 log = logging.getLogger(__name__)

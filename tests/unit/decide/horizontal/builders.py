@@ -21,7 +21,14 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.requests import ContainerRequests
-from trimtab.model.gates import FeatureGates
+from trimtab.model.core.meta import (
+    Condition,
+    CrossVersionObjectReference,
+    ObjectMeta,
+    OwnerReference,
+)
+from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior,
@@ -32,10 +39,8 @@ from trimtab.model.hpa.types import (
     MetricLoss,
     MetricSpec,
 )
-from trimtab.model.meta import Condition, CrossVersionObjectReference, ObjectMeta, OwnerReference
+from trimtab.model.json.wire import convert
 from trimtab.model.quantity import Quantity
-from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
-from trimtab.model.wire import convert
 
 NOW = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)
 T = NOW.timestamp()

@@ -18,7 +18,7 @@ from tests.unit.decide.horizontal.builders import (
     with_compat,
 )
 from trimtab.decide.horizontal import Owner, Rival, Target, Unread
-from trimtab.model.meta import OwnerReference
+from trimtab.model.core.meta import OwnerReference
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid=TARGET_UID)
 OWNED = {REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, kind="ReplicaSet", name="web-7f9", owners=(DEPLOYMENT,))}

@@ -47,7 +47,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.compat import NAMED
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 
 QUEUE = external(average(100))

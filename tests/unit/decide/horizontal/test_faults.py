@@ -37,8 +37,8 @@ from tests.unit.decide.horizontal.builders import (
 from trimtab.decide.horizontal import Memory, ScaleFailure, readings
 from trimtab.decide.horizontal.compat import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, MetricTarget
+from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
 
 YEAR = 365 * 86_400.0

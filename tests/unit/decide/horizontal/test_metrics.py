@@ -31,9 +31,9 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import DEFAULT, KUBERNETES_1_36, readings
 from trimtab.decide.horizontal.requests import ContainerRequests
-from trimtab.model import wire
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import LabelSelector, Selector, go_string
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList
-from trimtab.model.selector import LabelSelector, Selector, go_string
 
 BROKEN = {"matchExpressions": [{"key": "queue", "operator": "Nearly", "values": ["orders"]}]}
 ORDERS = {"matchLabels": {"queue": "orders"}}

@@ -17,8 +17,8 @@ from tests.unit.decide.horizontal.builders import (
     scale,
     series,
 )
+from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.model.meta import Condition
 
 ADVICE = "SelectorMatchesExtraPods"
 TOLD = HorizontalPodAutoscalerStatus(

@@ -41,8 +41,8 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.selection import keep_owned
-from trimtab.model.gates import FeatureGates
-from trimtab.model.meta import OwnerReference
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.feature_gates import FeatureGates
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
 DEPLOYMENT = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")

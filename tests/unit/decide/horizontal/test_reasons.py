@@ -38,7 +38,7 @@ from tests.unit.decide.horizontal.test_properties import observations
 from trimtab.dashboard.reasons import why_not_more
 from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 AGES = st.sampled_from([1.0, 15.0, 40.0, 100.0, 299.0, 301.0, 1000.0])
 

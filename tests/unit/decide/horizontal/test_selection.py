@@ -42,9 +42,9 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.owners import DEEPEST_CHAIN
 from trimtab.decide.horizontal.selection import keep_all, keep_owned
-from trimtab.model.gates import FeatureGates
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.model.meta import OwnerReference
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid=TARGET_UID)
 OWNED = {REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, kind="ReplicaSet", name="web-7f9", owners=(DEPLOYMENT,))}

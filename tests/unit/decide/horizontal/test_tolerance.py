@@ -30,7 +30,7 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import Settings
 from trimtab.decide.horizontal.tolerance import Tolerance, tolerance_of
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 
 def usage_ratio(ratio, replicas, **fields):

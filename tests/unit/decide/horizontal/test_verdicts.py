@@ -37,7 +37,7 @@ from tests.unit.decide.horizontal.builders import (
 from trimtab.decide.horizontal import Gone, Memory, Owner, Rival, ScaleFailure, Unread, Verdict, verdict_of
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.wording import SUMMARIES
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 QUEUE = external(average(100))
 FULL = pods(4)

@@ -36,7 +36,7 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import Memory, Verdict, decide
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 QUEUE = external(average(100))
 OFF = FeatureGates()

@@ -17,7 +17,7 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     usage_of,
 )
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 # A cell is `external/cpu/both`: the replicas decided, then ScaledToZero afterwards (T, F, or - for absent), then p if
 # the autoscaler says that it is paused. The idle load asks for 0; the busy one asks for 7 by the external metric and

@@ -25,8 +25,8 @@ from trimtab.decide.vertical.brake import NO_BRAKES
 from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost
 from trimtab.decide.vertical.update import update_loop
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 
 TICK = timedelta(seconds=10)
 LOST_ANSWERS = 0.1

@@ -14,10 +14,10 @@ from trimtab.decide.vertical.control import VPAIndex
 from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
 from trimtab.decide.vertical.update import UpdateResult, drive, update_loop
 from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterState
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.pod import ContainerResizePolicy, Pod
+from trimtab.model.core.objects import LimitRange, LimitRangeItem
+from trimtab.model.core.pod import ContainerResizePolicy, Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler, VPAScope
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)

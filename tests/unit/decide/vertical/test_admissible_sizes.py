@@ -18,8 +18,8 @@ from tests.unit.decide.vertical.test_admit import admit, patched
 from trimtab.decide.vertical.actions import Resize
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.updater_state import UpdaterSettings
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import RecommendedPodResources
 

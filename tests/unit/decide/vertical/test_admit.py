@@ -21,7 +21,7 @@ from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.observation import NamespaceRanges, ObservedController
 from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 LEADER_SCOPE = scope("leader", pods=LEADER)
 

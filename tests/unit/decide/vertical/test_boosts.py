@@ -21,10 +21,9 @@ from trimtab.decide.vertical.actions import Resize
 from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS, UpdaterState
 from trimtab.lab.patches.json_patch import apply as apply_json_patch
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.core.pod import Pod, ResourceRequirements
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 
 GATES = FeatureGates(cpu_startup_boost=True, in_place=True)
 MODES = ["Off", "Initial", "Recreate", "Auto", "InPlace", "InPlaceOrRecreate"]

@@ -12,7 +12,7 @@ from trimtab.decide.vertical.limitranges import merge_limit_ranges
 from trimtab.decide.vertical.podrules import LimitRanges
 from trimtab.decide.vertical.proportional import boundary_request, proportional_limit, scale
 from trimtab.decide.vertical.sizing import size_pod
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import PodResourcePolicy, RecommendedPodResources, VerticalPodAutoscaler
 

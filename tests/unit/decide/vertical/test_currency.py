@@ -23,7 +23,7 @@ from trimtab.decide.vertical.control import Claim
 from trimtab.decide.vertical.currency import is_recommendation_current, selector_hash
 from trimtab.decide.vertical.scope import Scope
 from trimtab.decide.vertical.updater_state import UpdaterSettings
-from trimtab.model.selector import LabelSelector, LabelSelectorRequirement, Selector
+from trimtab.model.labels.selector import LabelSelector, LabelSelectorRequirement, Selector
 
 LEADERS, FOLLOWERS = scope("role", pods=LEADER), scope("role", pods=FOLLOWER)
 SKIPS_BUDGET = UpdaterSettings(skips_budget_in_place=True)

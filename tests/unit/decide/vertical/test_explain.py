@@ -34,8 +34,8 @@ from trimtab.decide.vertical.record import (
     to_json,
 )
 from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 
 SCOPES = [scope("leader", pods=LEADER), scope("gold", pods={"tier": "gold"})]
 

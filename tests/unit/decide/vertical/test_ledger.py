@@ -25,8 +25,8 @@ from trimtab.decide.vertical.inplace import Resizing
 from trimtab.decide.vertical.ledger import phase_of
 from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, ResizeNote
 from trimtab.decide.vertical.updater_state import UpdaterSettings
-from trimtab.model import wire
-from trimtab.model.resources import ResourceRequirements
+from trimtab.model.core.pod import ResourceRequirements
+from trimtab.model.json import wire
 
 MINUTE = timedelta(minutes=1)
 NOT_READY = {"type": "Ready", "status": "False", "lastTransitionTime": NOW.isoformat()}

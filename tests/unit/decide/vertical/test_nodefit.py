@@ -3,8 +3,8 @@
 import pytest
 
 from trimtab.decide.vertical.nodefit import PlacedSpec, no_node_fits, rooms_of
-from trimtab.model import wire
-from trimtab.model.node import Node
+from trimtab.model.core.objects import Node
+from trimtab.model.json import wire
 
 
 def node(name="n1", cpu="4", memory="8Gi", labels=None, **spec):

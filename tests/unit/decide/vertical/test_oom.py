@@ -3,9 +3,9 @@
 import pytest
 
 from trimtab.decide.vertical.oom import ooms_of_event, ooms_of_update
-from trimtab.model import wire
-from trimtab.model.event import Event
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import Event
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 
 RUNNING = {"running": {"startedAt": "2026-01-15T11:00:00Z"}}
 KILLED = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-01-15T12:00:00Z", "exitCode": 137}}

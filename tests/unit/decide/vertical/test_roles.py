@@ -8,8 +8,8 @@ from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.decide.vertical.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.state import PodId
-from trimtab.model import wire
-from trimtab.model.selector import Selector
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 
 BUSY = Load(4000, 8 * 10**9)

@@ -12,8 +12,8 @@ from trimtab.decide.vertical.roles import (
     holder_among,
     plan_roles,
 )
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.pod import Pod, PodStatus
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.pod import Pod, PodStatus
 
 ROLE = Declaration("shop", "db", "role", "leader")
 WITH_OTHERS = Declaration("shop", "db", "role", "leader", "follower")

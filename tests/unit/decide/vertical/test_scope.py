@@ -23,8 +23,8 @@ from trimtab.decide.vertical.control import controlling_vpa, new_conflicts, rece
 from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners
 from trimtab.decide.vertical.observation import ObservedController
 from trimtab.decide.vertical.scope import ScopeError, node_name_of, resolve_scope
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import RecommenderSelector, VPAScope
 
 LEADER_SCOPE = scope("leader", pods=LEADER)

@@ -23,9 +23,9 @@ from trimtab.decide.vertical.expiry import Collector, collect_garbage
 from trimtab.decide.vertical.intake import Capacity, UsageBatch, add_sample, add_usage, record_oom
 from trimtab.decide.vertical.oom import OOM
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
-from trimtab.model import wire
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.selector import Selector
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_ns
 from trimtab.model.vpa.types import (
     HistogramCheckpoint,

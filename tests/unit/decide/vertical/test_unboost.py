@@ -23,8 +23,8 @@ from trimtab.decide.vertical.actions import Outcome, Resize
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.observation import ObservedController
 from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 
 GATES = FeatureGates(cpu_startup_boost=True, in_place=True)
 MODES = ["Off", "Initial", "Recreate", "Auto", "InPlace", "InPlaceOrRecreate"]

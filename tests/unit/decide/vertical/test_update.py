@@ -24,7 +24,7 @@ from trimtab.decide.vertical.actions import Outcome, Resize
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.observation import ObservedController
 from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS, UpdaterSettings
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 LEADER_MEMORY, BASE_MEMORY = "9616998332", "1168723596"
 """The targets of fixture F5: the leader peaks at 8e9 bytes, a follower at 1e9."""

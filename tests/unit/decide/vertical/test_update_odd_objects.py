@@ -27,10 +27,10 @@ from trimtab.decide.vertical.patches import IN_PLACE_ANNOTATION
 from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
 from trimtab.decide.vertical.resize_note import NO_NOTE, NOTE_ANNOTATION, read_note
 from trimtab.decide.vertical.updater_state import UpdaterSettings
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRange
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 
 HOURS = st.integers(-24, 24).map(lambda hours: (NOW + timedelta(hours=hours)).isoformat())

@@ -19,7 +19,7 @@ from trimtab.decide.vertical.windows import (
     encode_windows,
     save_windows,
 )
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 
 GIB = 2**30

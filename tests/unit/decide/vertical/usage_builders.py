@@ -10,7 +10,7 @@ from trimtab.decide.vertical.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.recommend import RecommenderSettings
 from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_all
 from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
-from trimtab.model.selector import Selector
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import SECOND_NS, parse_ns
 
 START_NS = parse_ns("2026-01-15T12:00:00Z")

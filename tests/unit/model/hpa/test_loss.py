@@ -6,10 +6,17 @@ from typing import Any
 import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import default, metric_fields_of_native, read, strategy, validate_create, warnings_for
-from trimtab.model.hpa.loss import ON_LOSS
-from trimtab.model.hpa.metric_annotation import MetricAnnotationError
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa import (
+    admission,
+    default,
+    metric_fields_of_native,
+    read,
+    validate_create,
+    warnings_for,
+)
+from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
+from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
 from trimtab.model.hpa.types import MetricLoss
 
 GATES = FeatureGates()
@@ -75,14 +82,14 @@ def test_only_the_age_has_a_default():
 
 def test_kubernetes_own_kind_drops_the_field_and_validate_says_so():
     sent = own({"policy": "Ignore"}) | {"apiVersion": "autoscaling/v2"}
-    assert strategy.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
+    assert admission.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
     (warning,) = metric_fields_of_native(sent)
     assert warning.field == "spec.metrics[0].onLoss"
     assert ANNOTATION in warning.message
 
 
 def test_our_kind_keeps_it():
-    stored = strategy.create(own({"policy": "Ignore"}), GATES).stored
+    stored = admission.create(own({"policy": "Ignore"}), GATES).stored
     assert stored["spec"]["metrics"][0]["onLoss"] == {"policy": "Ignore"}
 
 

@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import metric_fields_of_native, read, strategy, validate_create
-from trimtab.model.hpa.loss import ON_LOSS
-from trimtab.model.hpa.own_metric_fields import into_annotations, into_fields, with_annotations
-from trimtab.model.hpa.sample_age import MAX_AGE
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa import admission, metric_fields_of_native, read, validate_create
+from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
+from trimtab.model.hpa.metric_fields.own_fields import (
+    into_annotations,
+    into_fields,
+    with_annotations,
+)
+from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
 
 GATES = FeatureGates()
 OWN = "autoscaling.trimtab.dev/v2"
@@ -57,8 +61,8 @@ def test_rules_of_the_field_and_of_the_annotation(age, complaint):
 
 def test_kubernetes_own_kind_drops_the_field_and_validate_says_so():
     sent = own(600) | {"apiVersion": "autoscaling/v2"}
-    assert strategy.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
-    assert strategy.create(own(600), GATES).stored["spec"]["metrics"][0]["maxAgeSeconds"] == 600
+    assert admission.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
+    assert admission.create(own(600), GATES).stored["spec"]["metrics"][0]["maxAgeSeconds"] == 600
     (warning,) = metric_fields_of_native(sent)
     assert warning.field == "spec.metrics[0].maxAgeSeconds"
     assert MAX_AGE.name in warning.message

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages, policy
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import validate_create
 
 ON = FeatureGates.parse("AllAlpha=true")

@@ -4,8 +4,8 @@ import pytest
 
 from trimtab.cluster.cache import Change, Delta
 from trimtab.model import hpa as hpa_rules
-from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import wire
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, handed
 

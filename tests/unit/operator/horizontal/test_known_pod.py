@@ -8,8 +8,8 @@ import pytest
 
 from trimtab.cluster.codec import decode_page
 from trimtab.decide.horizontal import pod_facts
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.operator.horizontal.known_pod import KnownPod, PodReader, SlimPod
 from trimtab.operator.unread import Shared
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
-from trimtab.model.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.horizontal.pace import Pace

@@ -11,8 +11,8 @@ from trimtab.decide.vertical.intake import record_oom
 from trimtab.decide.vertical.oom import OOM
 from trimtab.decide.vertical.recommender import recommend_all
 from trimtab.decide.vertical.state import ClusterState
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import Selector
 from trimtab.operator.settings import Settings, with_values
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import raw_pod
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.operator.vertical.shared_pods import PodSharer, RawPod
 
 RUNNING = {"name": "app", "ready": True, "restartCount": 2, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},

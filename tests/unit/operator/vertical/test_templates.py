@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from trimtab.cluster.resources import PODS
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.operator.vertical.templates import Templates
 
 RAW: dict[str, Any] = {

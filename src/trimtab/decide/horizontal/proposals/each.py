@@ -10,7 +10,7 @@ from trimtab.decide.horizontal.proposals.resource import propose_resource
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import Reading
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec
-from trimtab.model.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 
 _NO_SOURCE = "must populate information for the given metric source"
 

@@ -20,8 +20,8 @@ from trimtab.model.hpa.types import (
     MetricStatus,
     MetricValueStatus,
 )
+from trimtab.model.labels.selector import go_string
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import go_string
 
 NO_TARGET = "invalid external metric source: neither a value target nor an average value target was set"
 

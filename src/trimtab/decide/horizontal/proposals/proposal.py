@@ -9,7 +9,7 @@ from trimtab.decide.horizontal.grouping import Groups
 from trimtab.decide.horizontal.timing import NEVER
 from trimtab.decide.horizontal.tolerance import Tolerance
 from trimtab.model.hpa.types import LossPolicy, MetricStatus
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Outcome(StrEnum):

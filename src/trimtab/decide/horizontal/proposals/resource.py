@@ -13,6 +13,7 @@ from trimtab.decide.horizontal.proposals.proposal import (
 )
 from trimtab.decide.horizontal.proposals.scene import Scene
 from trimtab.decide.horizontal.readings import PodSamples, Reading, failure_of
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.types import (
     ContainerResourceMetricStatus,
     MetricSourceType,
@@ -22,7 +23,6 @@ from trimtab.model.hpa.types import (
     ResourceMetricStatus,
 )
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY
 
 NO_RESOURCE_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
 

@@ -5,7 +5,7 @@ from trimtab.decide.horizontal.pods import PodFacts
 from trimtab.decide.horizontal.sanity import Limits
 from trimtab.decide.horizontal.settings import Settings
 from trimtab.decide.horizontal.tolerance import Tolerance
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
 
 
 class Scene(Wire):

@@ -9,7 +9,7 @@ from trimtab.cluster.client import Client
 from trimtab.decide.vertical.admit import AdmissionContext
 from trimtab.decide.vertical.controllers import ControllerKey, topmost_controller
 from trimtab.decide.vertical.observation import NamespaceRanges
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, Targeted

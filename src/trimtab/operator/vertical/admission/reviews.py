@@ -16,8 +16,8 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.decide.vertical.admit import admit_pod
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.model.vpa.admission import Answer, Review, review_scope, review_vpa
 from trimtab.model.vpa.types import VPAScopeReference
 from trimtab.operator.vertical.admission.knowledge import Knowledge
