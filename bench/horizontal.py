@@ -20,7 +20,7 @@ import msgspec
 
 from bench import Rows, best_seconds
 from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Sample, decide
-from trimtab.decide.horizontal.requests import ContainerRequests
+from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta, OwnerReference
 from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
 from trimtab.model.feature_gates import FeatureGates

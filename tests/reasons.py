@@ -24,13 +24,13 @@ from trimtab.decide.horizontal import (
     explain,
     verdict_of,
 )
-from trimtab.decide.horizontal.advice import Act, Direction
-from trimtab.decide.horizontal.compat import DEFAULT
-from trimtab.decide.horizontal.dryrun import is_only_told
-from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
-from trimtab.decide.horizontal.units import edges_of, is_percent
-from trimtab.decide.horizontal.verdict import GROWING, SHRINKING
-from trimtab.decide.horizontal.wording import change_reason
+from trimtab.decide.horizontal.config import DEFAULT
+from trimtab.decide.horizontal.decision import is_only_told
+from trimtab.decide.horizontal.explain.advice import Act, Direction
+from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
+from trimtab.decide.horizontal.explain.units import edges_of, is_percent
+from trimtab.decide.horizontal.explain.wording import change_reason
+from trimtab.decide.horizontal.metrics.proposal import Outcome, Proposal
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
 

@@ -13,17 +13,16 @@ from tests.conformance.hpa_readings import (
 from tests.conformance.hpa_values import moment, read_by_go, settings_of, text_of
 from tests.conformance.registry import checks
 from trimtab.decide.horizontal.arithmetic import fold64
-from trimtab.decide.horizontal.compat import KUBERNETES_1_36
-from trimtab.decide.horizontal.grouping import Groups, group_pods
-from trimtab.decide.horizontal.pods import PodFacts, pod_facts
-from trimtab.decide.horizontal.proposals.each import of_metric
-from trimtab.decide.horizontal.proposals.podwise import Average, Utilization, requests_of
-from trimtab.decide.horizontal.proposals.proposal import Failure, Unusable
-from trimtab.decide.horizontal.proposals.resource import resource_quantity
-from trimtab.decide.horizontal.proposals.scene import Scene
-from trimtab.decide.horizontal.readings import Failed, Sample
-from trimtab.decide.horizontal.sanity import ANYTHING_GOES
-from trimtab.decide.horizontal.tolerance import Tolerance
+from trimtab.decide.horizontal.behavior.tolerance import Tolerance
+from trimtab.decide.horizontal.config import KUBERNETES_1_36
+from trimtab.decide.horizontal.metrics.calculator import of_metric
+from trimtab.decide.horizontal.metrics.pod_groups import Groups, group_pods
+from trimtab.decide.horizontal.metrics.pod_metrics import resource_quantity
+from trimtab.decide.horizontal.metrics.proposal import Failure, Scene, Unusable
+from trimtab.decide.horizontal.metrics.utilization import Average, Utilization, requests_of
+from trimtab.decide.horizontal.observation.pods import PodFacts, pod_facts
+from trimtab.decide.horizontal.observation.samples import Failed, Sample
+from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES
 from trimtab.model.core.pod import Pod
 from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.json import wire

@@ -10,12 +10,12 @@ from tests.conformance.differences import differences
 from tests.conformance.hpa_readings import reading_of
 from tests.conformance.hpa_values import history, history_of, read_by_go, settings_of
 from tests.conformance.registry import checks
-from trimtab.decide.horizontal.ambiguity import Rival, parsed
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import EMPTY
-from trimtab.decide.horizontal.observation import Observation, ScaleFailure
-from trimtab.decide.horizontal.outcome import after_scale, after_status
-from trimtab.decide.horizontal.pods import pod_facts
+from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.pods import pod_facts
+from trimtab.decide.horizontal.selection.ambiguity import Rival, parsed
+from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.model.core.pod import Pod
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates

@@ -16,8 +16,8 @@ from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.http import encoded
 from trimtab.dashboard.source import Sources
 from trimtab.decide.horizontal import Failed, Owner, Verdict
-from trimtab.decide.horizontal.steady import continued, steady
-from trimtab.decide.horizontal.wording import SUMMARIES
+from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal.records.unchanged import continued, steady
 
 UGLY = stage.UGLY
 

@@ -11,7 +11,7 @@ from tests.unit.decide.horizontal import builders as given
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.whatif import Edits, MetricEdit, RefusedEditsError, edited, what_if
 from trimtab.decide.horizontal import Owner, Record, decide, explain
-from trimtab.decide.horizontal.record import dumps
+from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
 
 

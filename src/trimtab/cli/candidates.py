@@ -8,7 +8,7 @@ import msgspec
 
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.nodes import Document
-from trimtab.decide.horizontal.dryrun import annotation_problem
+from trimtab.decide.horizontal.decision import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates

@@ -20,8 +20,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
-from trimtab.decide.horizontal.record import WELL, decided, loads
-from trimtab.decide.horizontal.viewing import forbidden_metric, told_by_status
+from trimtab.decide.horizontal.explain.from_status import forbidden_metric, told_by_status
+from trimtab.decide.horizontal.records.record import WELL, decided, loads
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of

@@ -7,7 +7,7 @@ import click
 
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.decide.horizontal import Record, decide_again, explain
-from trimtab.decide.horizontal.record import UnknownRecordError, dumps, loads
+from trimtab.decide.horizontal.records.record import UnknownRecordError, dumps, loads
 from trimtab.model.json.wire import WireError
 
 

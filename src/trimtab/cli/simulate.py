@@ -18,7 +18,7 @@ from trimtab.cli.errors import CANNOT_READ, CommandError
 from trimtab.cli.output import to_json, to_yaml, write_file
 from trimtab.cli.run import options_of
 from trimtab.cli.simulated_settings import NUMBERS, assumptions, simulated_settings
-from trimtab.decide.horizontal.record import dumps
+from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.simulate import (

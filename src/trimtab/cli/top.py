@@ -14,8 +14,11 @@ from trimtab.cli.operator_settings import Choice, operator_namespace_option, set
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.errors import NotFound
-from trimtab.decide.horizontal.dryrun import UNKNOWN_ANNOTATION
-from trimtab.decide.horizontal.stabilize import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
+from trimtab.decide.horizontal.behavior.stabilization import (
+    SCALE_DOWN_STABILIZED,
+    SCALE_UP_STABILIZED,
+)
+from trimtab.decide.horizontal.decision import UNKNOWN_ANNOTATION
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import named, strategy_problem

@@ -13,7 +13,7 @@ from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.source import Controls, NoVertical, Sources
 from trimtab.dashboard.vertical import Elsewhere, OperatorVertical, RecommenderView, UpdaterView
 from trimtab.decide.horizontal import Observation
-from trimtab.decide.horizontal.owners import Found
+from trimtab.decide.horizontal.selection.owners import Found
 from trimtab.lab.serving import write_private
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView

@@ -27,7 +27,7 @@ from trimtab.dashboard.source import Sources
 from trimtab.dashboard.vertical import OperatorVertical
 from trimtab.dashboard.views import EventView, Notice
 from trimtab.decide.horizontal import Observation
-from trimtab.decide.horizontal.owners import Found
+from trimtab.decide.horizontal.selection.owners import Found
 from trimtab.operator.assembly import Parts
 from trimtab.operator.horizontal.component import HorizontalAutoscaler
 from trimtab.operator.settings import Settings

@@ -13,7 +13,7 @@ import msgspec
 from trimtab.dashboard.stories import numbers_of, unit_of
 from trimtab.dashboard.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
-from trimtab.decide.horizontal.proposals.proposal import Proposal
+from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.operator.horizontal.ring import RecordRing
 
 MOST_POINTS: Final = 200_000

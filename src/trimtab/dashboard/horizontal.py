@@ -12,9 +12,13 @@ from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.views import ConditionView, EventView, HorizontalPage, HorizontalRow
 from trimtab.dashboard.whatif import owners_unknown
 from trimtab.decide.horizontal import Observation, Record, owners_to_find, verdict_of
-from trimtab.decide.horizontal.explanation import summary_of
-from trimtab.decide.horizontal.owners import Found
-from trimtab.decide.horizontal.viewing import NOT_ALLOWED, forbidden_metric, told_by_status
+from trimtab.decide.horizontal.explain.explanation import summary_of
+from trimtab.decide.horizontal.explain.from_status import (
+    NOT_ALLOWED,
+    forbidden_metric,
+    told_by_status,
+)
+from trimtab.decide.horizontal.selection.owners import Found
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_fields.naming import plain_names
 from trimtab.model.json import wire

@@ -2,8 +2,8 @@
 
 from trimtab.dashboard.views import PolicyView
 from trimtab.decide.horizontal import Decision, Observation
-from trimtab.decide.horizontal.normalize import DEFAULT_DOWN, DEFAULT_UP
-from trimtab.decide.horizontal.rates import scale_down_limit, scale_up_limit
+from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP
+from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, scale_up_limit
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
 
 

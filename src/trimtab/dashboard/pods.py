@@ -6,8 +6,8 @@ import msgspec
 
 from trimtab.dashboard.views import PodView
 from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Record
-from trimtab.decide.horizontal.proposals.proposal import Proposal
-from trimtab.decide.horizontal.selection import foreign_pods
+from trimtab.decide.horizontal.metrics.proposal import Proposal
+from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.quantity import Quantity

@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Sample, Series, decide
-from trimtab.decide.horizontal.pods import MissingRequestError
-from trimtab.decide.horizontal.proposals.proposal import Proposal
-from trimtab.decide.horizontal.units import is_percent
+from trimtab.decide.horizontal.explain.units import is_percent
+from trimtab.decide.horizontal.metrics.proposal import Proposal
+from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.model.hpa.types import MetricSpec
 
 _TRIES: Final = 6

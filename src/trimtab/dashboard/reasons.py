@@ -1,12 +1,12 @@
 """Why not more replicas, and why not fewer: each direction in words, from the decision's own trail."""
 
 from trimtab.decide.horizontal import Decision, Observation, Verdict, verdict_of
-from trimtab.decide.horizontal.advice import advise, fewer, more
-from trimtab.decide.horizontal.changes import partly_held
-from trimtab.decide.horizontal.dryrun import is_only_told
-from trimtab.decide.horizontal.loss import words_of
-from trimtab.decide.horizontal.proposals.proposal import Failure, StandIn
-from trimtab.decide.horizontal.wording import SUMMARIES, next_step, reason_of, when
+from trimtab.decide.horizontal.decision import is_only_told
+from trimtab.decide.horizontal.explain.advice import advise, fewer, more
+from trimtab.decide.horizontal.explain.change_reason import partly_held
+from trimtab.decide.horizontal.explain.wording import SUMMARIES, next_step, reason_of, when
+from trimtab.decide.horizontal.metrics.on_loss import words_of
+from trimtab.decide.horizontal.metrics.proposal import Failure, StandIn
 
 _STARTS = {Verdict.ABOVE_MAXIMUM, Verdict.BELOW_MINIMUM}
 

@@ -7,9 +7,9 @@ from trimtab.dashboard.reasons import why_not_less, why_not_more
 from trimtab.dashboard.states import state_of
 from trimtab.dashboard.views import MetricView, Story
 from trimtab.decide.horizontal import Decision, Record, explain
-from trimtab.decide.horizontal.explanation import MetricStory
-from trimtab.decide.horizontal.proposals.proposal import Proposal, Result
-from trimtab.decide.horizontal.units import edges_of, is_average, is_percent
+from trimtab.decide.horizontal.explain.explanation import MetricStory
+from trimtab.decide.horizontal.explain.units import edges_of, is_average, is_percent
+from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
 from trimtab.model.core.pod import CPU, MEMORY
 
 

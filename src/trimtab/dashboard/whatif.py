@@ -13,8 +13,8 @@ from trimtab.dashboard.readings import Wanted, aimed, proposal_of
 from trimtab.dashboard.stories import story_of
 from trimtab.dashboard.views import Story
 from trimtab.decide.horizontal import Failed, Memory, Observation, Record, decide, owners_to_find
+from trimtab.decide.horizontal.explain.units import is_percent
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.decide.horizontal.units import is_percent
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, SelectionStrategy

@@ -20,12 +20,12 @@ from trimtab.decide.horizontal import (
     after_scale,
     decide,
 )
-from trimtab.decide.horizontal.conditions import Conditions
+from trimtab.decide.horizontal.arithmetic import wire_time
+from trimtab.decide.horizontal.behavior.scale_to_zero import can_wake, mark
+from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
-from trimtab.decide.horizontal.settings import DEFAULT_SETTINGS
-from trimtab.decide.horizontal.steady import Steady, continued, steady
-from trimtab.decide.horizontal.timing import wire_time
-from trimtab.decide.horizontal.zero import can_wake, mark
+from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
+from trimtab.decide.horizontal.status.conditions import Conditions
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.simulate.model import Metered, Model, ModelError, metered, replicas_for

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.decide.horizontal import PodFacts
-from trimtab.decide.horizontal.requests import ContainerRequests
+from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
 from trimtab.model.hpa.types import HorizontalPodAutoscaler

@@ -10,7 +10,7 @@ from trimtab.cli.explain import explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Client
 from trimtab.decide.horizontal import Verdict, explain
-from trimtab.decide.horizontal.viewing import forbidden_metric, told_by_status
+from trimtab.decide.horizontal.explain.from_status import forbidden_metric, told_by_status
 
 
 def test_a_field_that_a_gate_ignores_has_a_condition_one_log_line_and_a_line_in_explain(play, caplog):

@@ -11,7 +11,7 @@ import yaml
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, samples
 from trimtab.cli import answer
 from trimtab.decide.horizontal import explain
-from trimtab.decide.horizontal.record import WELL, Record, decided, dumps
+from trimtab.decide.horizontal.records.record import WELL, Record, decided, dumps
 from trimtab.model.json import wire
 
 OURS = decided(

@@ -4,10 +4,9 @@ import pytest
 
 from tests.conformance.hpa_behavior import sequence, store_scale_event
 from tests.conformance.hpa_validation import check_default, check_default_behavior
-from trimtab.decide.horizontal import normalize
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.behavior import normalize
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, Settings
 from trimtab.decide.horizontal.memory import Memory, Recommendation
-from trimtab.decide.horizontal.settings import Settings
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 
 NONE = [pytest.param({}, id="absent"), pytest.param({"behavior": None}, id="null")]

@@ -9,7 +9,7 @@ import pytest
 import trimtab
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL
 from tools.reference import REFERENCE, pages
-from trimtab.decide.horizontal.verdict import Verdict
+from trimtab.decide.horizontal.explain.reason import Verdict
 
 SOURCE = Path(trimtab.__file__).parent
 TELLING = {"set", "warn", "warn_last", "Told", "event", "tell", "Inert", "may_repeat"}

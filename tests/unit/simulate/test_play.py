@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.simulate.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
 from trimtab.decide.horizontal import KUBERNETES_1_36, decide_again
-from trimtab.decide.horizontal.record import dumps
+from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.simulate import Model, ModelError, play, run
 

@@ -6,15 +6,24 @@ with the outcome. `explain` puts it into words; `record` keeps it so that it can
 I/O or looks at a clock. What belongs here: any rule that decides replicas. What does not: reading and writing.
 """
 
-from trimtab.decide.horizontal.ambiguity import Rival
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36, Compat
-from trimtab.decide.horizontal.deciding import decide
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, Compat, Settings
+from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision, Told
-from trimtab.decide.horizontal.explanation import Explanation, explain
+from trimtab.decide.horizontal.explain.explanation import Explanation, explain
+from trimtab.decide.horizontal.explain.reason import Verdict, verdict_of
 from trimtab.decide.horizontal.memory import Memory
-from trimtab.decide.horizontal.observation import Observation, ScaleFailure
-from trimtab.decide.horizontal.outcome import after_scale, after_status
-from trimtab.decide.horizontal.owners import (
+from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.pods import PodFacts, pod_facts
+from trimtab.decide.horizontal.observation.samples import (
+    Failed,
+    PodSamples,
+    Reading,
+    Sample,
+    Series,
+)
+from trimtab.decide.horizontal.records.record import Record, decide_again
+from trimtab.decide.horizontal.selection.ambiguity import Rival
+from trimtab.decide.horizontal.selection.owners import (
     Gone,
     Owner,
     Target,
@@ -23,11 +32,7 @@ from trimtab.decide.horizontal.owners import (
     owner_key,
     owners_to_find,
 )
-from trimtab.decide.horizontal.pods import PodFacts, pod_facts
-from trimtab.decide.horizontal.readings import Failed, PodSamples, Reading, Sample, Series
-from trimtab.decide.horizontal.record import Record, decide_again
-from trimtab.decide.horizontal.settings import Settings
-from trimtab.decide.horizontal.verdict import Verdict, verdict_of
+from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 
 __all__ = [
     "DEFAULT",

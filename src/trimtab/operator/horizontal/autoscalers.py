@@ -12,8 +12,8 @@ from trimtab.cluster.resource import Resource
 from trimtab.cluster.store import is_older
 from trimtab.decide.horizontal import Failed, Memory, Record
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.bands import Band
-from trimtab.decide.horizontal.steady import Steady
+from trimtab.decide.horizontal.records.unchanged import Steady
+from trimtab.decide.horizontal.records.usage_bands import Band
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa import selection_strategy

@@ -20,8 +20,8 @@ from trimtab.cluster.resources import PODS
 from trimtab.cluster.sharding import Shards
 from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal import Settings as Numbers
-from trimtab.decide.horizontal.compat import NAMED
-from trimtab.decide.horizontal.dryrun import only_told
+from trimtab.decide.horizontal.config import NAMED
+from trimtab.decide.horizontal.decision import only_told
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler

@@ -11,8 +11,7 @@ import msgspec
 from trimtab.cluster.epoch import SET_SECONDS, Epoch
 from trimtab.decide.horizontal import Memory
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.memory import EMPTY, retimed
-from trimtab.decide.horizontal.resume import caught_up, resumed, taken_over
+from trimtab.decide.horizontal.memory import EMPTY, caught_up, resumed, retimed, taken_over
 
 
 @dataclass(slots=True, eq=False)

@@ -12,8 +12,8 @@ from sys import intern
 import msgspec
 
 from trimtab.decide.horizontal import PodFacts
-from trimtab.decide.horizontal.pods import Template, facts_of
-from trimtab.decide.horizontal.requests import Asks, asks_of
+from trimtab.decide.horizontal.observation.pods import Template, facts_of
+from trimtab.decide.horizontal.observation.requests import Asks, asks_of
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Container, PodPhase, PodSpec, ResourceList, ResourceRequirements
 from trimtab.model.json.wire import Wire

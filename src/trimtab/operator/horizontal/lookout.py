@@ -12,7 +12,7 @@ from math import inf
 
 from trimtab.clock import Clock
 from trimtab.decide.horizontal import Failed
-from trimtab.decide.horizontal.bands import bands_of, counted_pods
+from trimtab.decide.horizontal.records.usage_bands import bands_of, counted_pods
 from trimtab.metrics.queries import PodUsage, Query
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.batches import AT_ONCE, Batches

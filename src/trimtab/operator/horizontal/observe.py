@@ -14,11 +14,10 @@ from trimtab.decide.horizontal import (
     Settings,
     Target,
 )
-from trimtab.decide.horizontal.dryrun import scales_nothing
-from trimtab.decide.horizontal.needs import needs_metrics
-from trimtab.decide.horizontal.overlap import extra_pods, replicas_of
-from trimtab.decide.horizontal.selection import effective_strategy
-from trimtab.decide.horizontal.zero import contradicts_condition
+from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
+from trimtab.decide.horizontal.decision import scales_nothing
+from trimtab.decide.horizontal.selection.extra_pods import extra_pods, replicas_of
+from trimtab.decide.horizontal.selection.selection import effective_strategy
 from trimtab.metrics.queries import Query
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import MetricSpec, SelectionStrategy

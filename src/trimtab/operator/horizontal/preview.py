@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Failed, Observation, Record, decide
-from trimtab.decide.horizontal.dryrun import is_only_told, only_told
+from trimtab.decide.horizontal.decision import is_only_told, only_told
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.observe import Observer
 from trimtab.operator.horizontal.reconciler import Answers, Reconciler

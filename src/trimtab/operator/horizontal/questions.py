@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
 from trimtab.decide.horizontal import Failed, PodFacts, Reading
-from trimtab.decide.horizontal.readings import (
+from trimtab.decide.horizontal.observation.samples import (
     Asked,
     read_external_metric,
     read_object_metric,

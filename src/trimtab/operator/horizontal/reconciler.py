@@ -11,7 +11,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.epoch import Epoch
 from trimtab.decide.horizontal import Decision, Observation, decide
-from trimtab.decide.horizontal.steady import continued, steady
+from trimtab.decide.horizontal.records.unchanged import continued, steady
 from trimtab.metrics.queries import Query
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.observe import Observer, Sight

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from trimtab.decide.horizontal import Explanation, Record, explain
-from trimtab.decide.horizontal.record import dumps
+from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import Misdirected
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import overload
 
 from trimtab.decide.horizontal import Record
-from trimtab.decide.horizontal.packing import PackedRecord, pack, unpack
+from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 
 
 class RecordRing(Sequence[Record]):

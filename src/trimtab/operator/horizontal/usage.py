@@ -11,7 +11,7 @@ from collections.abc import Collection
 from trimtab.clock import Clock
 from trimtab.cluster.resources import PODS
 from trimtab.decide.horizontal import PodFacts, Reading
-from trimtab.decide.horizontal.readings import each_usage, read_usage, span_of
+from trimtab.decide.horizontal.observation.samples import each_usage, read_usage, span_of
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.operator.caches import Caches

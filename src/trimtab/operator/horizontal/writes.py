@@ -21,8 +21,8 @@ from trimtab.decide.horizontal import (
     after_scale,
     after_status,
 )
-from trimtab.decide.horizontal.dryrun import is_only_told, only_told, wrong_annotation
-from trimtab.decide.horizontal.wording import change_reason
+from trimtab.decide.horizontal.decision import is_only_told, only_told, wrong_annotation
+from trimtab.decide.horizontal.explain.wording import change_reason
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers, status_patch

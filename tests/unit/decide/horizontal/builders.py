@@ -20,7 +20,7 @@ from trimtab.decide.horizontal import (
     explain,
 )
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.decide.horizontal.requests import ContainerRequests
+from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import (
     Condition,
     CrossVersionObjectReference,

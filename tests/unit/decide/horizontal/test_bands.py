@@ -24,7 +24,7 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal.bands import bands_of, counted_pods
+from trimtab.decide.horizontal.records.usage_bands import bands_of, counted_pods
 
 TOLERANT = behavior(rules(("Pods", 4, 15), tolerance="0.3"), rules(("Pods", 4, 15), tolerance="0.01"))
 

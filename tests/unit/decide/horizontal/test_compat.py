@@ -45,7 +45,7 @@ from trimtab.decide.horizontal import (
     after_scale,
     decide,
 )
-from trimtab.decide.horizontal.compat import NAMED
+from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus

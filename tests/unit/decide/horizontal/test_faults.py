@@ -34,9 +34,10 @@ from tests.unit.decide.horizontal.builders import (
     why_unusable,
     with_compat,
 )
-from trimtab.decide.horizontal import Memory, ScaleFailure, readings
-from trimtab.decide.horizontal.compat import KUBERNETES_1_36
+from trimtab.decide.horizontal import Memory, ScaleFailure
+from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.decide.horizontal.observation import samples as readings
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, MetricTarget
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList

@@ -33,11 +33,11 @@ from trimtab.decide.horizontal import (
     Record,
     Verdict,
     decide_again,
-    record,
     verdict_of,
 )
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.resume import resumed
+from trimtab.decide.horizontal.memory import resumed
+from trimtab.decide.horizontal.records import record
 from trimtab.model.hpa.types import MetricTarget
 
 QUEUE = external(average(10))

@@ -29,8 +29,9 @@ from tests.unit.decide.horizontal.builders import (
     why_unusable,
     with_compat,
 )
-from trimtab.decide.horizontal import DEFAULT, KUBERNETES_1_36, readings
-from trimtab.decide.horizontal.requests import ContainerRequests
+from trimtab.decide.horizontal import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.observation import samples as readings
+from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import LabelSelector, Selector, go_string
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList

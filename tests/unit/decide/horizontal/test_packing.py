@@ -9,9 +9,10 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, observe, pods, run, samples, usage_of
 from tests.unit.decide.horizontal.test_record import CASES
-from trimtab.decide.horizontal import PodSamples, Record, Sample, after_status, decide, record
-from trimtab.decide.horizontal.dryrun import only_told
-from trimtab.decide.horizontal.packing import PackedRecord, pack, unpack
+from trimtab.decide.horizontal import PodSamples, Record, Sample, after_status, decide
+from trimtab.decide.horizontal.decision import only_told
+from trimtab.decide.horizontal.records import record
+from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 
 MOST_BYTES_PER_RECORD = 360
 """What a packed record of ten pods takes beside its ground; it was 900 when each kept its own status and memory."""

@@ -36,11 +36,11 @@ from trimtab.decide.horizontal import (
     Target,
     Unread,
     decide_again,
-    record,
 )
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
-from trimtab.decide.horizontal.selection import keep_owned
+from trimtab.decide.horizontal.records import record
+from trimtab.decide.horizontal.selection.selection import keep_owned
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
 

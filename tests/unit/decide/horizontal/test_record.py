@@ -20,7 +20,14 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
 )
 from tests.unit.decide.horizontal.test_verdicts import STANDING_STILL
-from trimtab.decide.horizontal import KUBERNETES_1_36, Record, after_status, decide, decide_again, record
+from trimtab.decide.horizontal import (
+    KUBERNETES_1_36,
+    Record,
+    after_status,
+    decide,
+    decide_again,
+)
+from trimtab.decide.horizontal.records import record
 
 CASES = {str(verdict): seen for verdict, seen in STANDING_STILL.items()} | {
     "a rescale": observe(hpa(cpu(50)), 4, usage_of(pods(4), 90)),

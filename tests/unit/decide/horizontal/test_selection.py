@@ -40,8 +40,8 @@ from trimtab.decide.horizontal import (
     found_owner,
     owners_to_find,
 )
-from trimtab.decide.horizontal.owners import DEEPEST_CHAIN
-from trimtab.decide.horizontal.selection import keep_all, keep_owned
+from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
+from trimtab.decide.horizontal.selection.selection import keep_all, keep_owned
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus

@@ -42,7 +42,7 @@ from trimtab.decide.horizontal import (
     decide,
 )
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
-from trimtab.decide.horizontal.steady import Steady, continued, steady
+from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
 
 STEPS = st.sampled_from([0.5, 1.0, 15.0, 15.0, 15.0, 15.0, 30.0, 100.0, 299.99, 300.0, 1800.0, 3599.0])
 

@@ -35,8 +35,8 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import Gone, Memory, Owner, Rival, ScaleFailure, Unread, Verdict, verdict_of
+from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
-from trimtab.decide.horizontal.wording import SUMMARIES
 from trimtab.model.feature_gates import FeatureGates
 
 QUEUE = external(average(100))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe, pods, run, scale
 from tests.unit.operator.horizontal.test_usage import listed
-from trimtab.decide.horizontal.steady import steady
+from trimtab.decide.horizontal.records.unchanged import steady
 from trimtab.model.times import format_time, from_ns, to_ns
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.kinds import OWN_HPAS

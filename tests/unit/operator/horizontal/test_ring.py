@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pods, run, usage_of
-from trimtab.decide.horizontal import Record, record
+from trimtab.decide.horizontal import Record
+from trimtab.decide.horizontal.records import record
 from trimtab.operator.horizontal.ring import RecordRing
 
 

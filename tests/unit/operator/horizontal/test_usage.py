@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import pods as made_pods
-from trimtab.decide.horizontal.readings import PodSamples
+from trimtab.decide.horizontal.observation.samples import PodSamples
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetricsList
 from trimtab.operator.horizontal.usage import ClusterUsage, namespace_usage
