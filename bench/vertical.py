@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 
 from bench import Rows, best_seconds
-from trimtab.decide.vertical.aggregate import AggregateTable
-from trimtab.decide.vertical.intake import UsageBatch, add_usage
-from trimtab.decide.vertical.recommend import RecommenderSettings, Wanted, recommend_rows
-from trimtab.decide.vertical.samples import ContainerTable, Usage
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.containers import ContainerTable, Usage
+from trimtab.decide.vertical.input.usage import UsageBatch, add_usage
+from trimtab.decide.vertical.recommend.recommendation import (
+    RecommenderSettings,
+    Wanted,
+    recommend_rows,
+)
 from trimtab.model.times import SECOND_NS, parse_ns
 
 SIZES = (1_000, 100_000)

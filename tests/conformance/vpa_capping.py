@@ -4,12 +4,16 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.decide.vertical.cap import cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.integer_cpu import round_to_whole_cores
-from trimtab.decide.vertical.limitranges import Bound, fit_pod_amount, merge_limit_ranges
-from trimtab.decide.vertical.podrules import LimitRanges
-from trimtab.decide.vertical.proportional import (
+from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
+from trimtab.decide.vertical.resources.capping import cap_by_policy, cap_for_pod
+from trimtab.decide.vertical.resources.limit_ranges import (
+    Bound,
+    fit_pod_amount,
+    merge_limit_ranges,
+)
+from trimtab.decide.vertical.resources.pod_rules import LimitRanges
+from trimtab.decide.vertical.resources.proportional import (
     Rounding,
     boundary_request,
     proportional_limit,

@@ -9,14 +9,20 @@ from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_admission import container_resources, controller_key, gates
 from tests.conformance.vpa_capping import limit_ranges, optional, shown, without_empty
-from trimtab.decide.vertical.actions import Action, Evict, Outcome
-from trimtab.decide.vertical.brake import NO_BRAKES
-from trimtab.decide.vertical.budget import Group, by_creator, count_group, membership
-from trimtab.decide.vertical.cap import cap_for_pod
+from trimtab.decide.vertical.admission.patches import add_annotation, add_empty_annotations
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.controllers import ControllerKey
-from trimtab.decide.vertical.eligibility import (
+from trimtab.decide.vertical.control.controllers import ControllerKey
+from trimtab.decide.vertical.resources.capping import cap_for_pod
+from trimtab.decide.vertical.update.actions import Action, Evict, Outcome
+from trimtab.decide.vertical.update.disruption_budget import (
+    Group,
+    by_creator,
+    count_group,
+    membership,
+)
+from trimtab.decide.vertical.update.eligibility import (
     Candidate,
+    Priority,
     UpdateThresholds,
     admits_eviction,
     has_quick_oom,
@@ -24,14 +30,23 @@ from trimtab.decide.vertical.eligibility import (
     is_lower_anywhere,
     judge,
     oom_threshold,
+    update_priority,
 )
-from trimtab.decide.vertical.inplace import InPlaceRequest, Standing, can_evict, decide_in_place
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.patches import add_annotation, add_empty_annotations
-from trimtab.decide.vertical.priority import Priority, update_priority
-from trimtab.decide.vertical.resize import plan_resize
-from trimtab.decide.vertical.update import drive, update_loop
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
+from trimtab.decide.vertical.update.in_place.group_status import (
+    InPlaceRequest,
+    Standing,
+    can_evict,
+    decide_in_place,
+)
+from trimtab.decide.vertical.update.in_place.resize import plan_resize
+from trimtab.decide.vertical.update.loop import drive, update_loop
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.observation import (
+    Observation,
+    ObservedController,
+    ObservedVPA,
+)
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.objects import LimitRange, LimitRangeSpec
 from trimtab.model.core.pod import Pod

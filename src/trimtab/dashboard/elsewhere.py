@@ -9,7 +9,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.dashboard.events import ClusterEvents
 from trimtab.dashboard.views import EventView
-from trimtab.decide.vertical.actions import Verdict
+from trimtab.decide.vertical.update.actions import Verdict
 from trimtab.operator.published import Found
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.foresight import next_verdicts

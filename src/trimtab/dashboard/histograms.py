@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 
 from trimtab.dashboard.views import BucketView
-from trimtab.decide.vertical.aggregate import AggregateTable
-from trimtab.decide.vertical.histogram import Histogram
-from trimtab.decide.vertical.profiles import profiles_of
-from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.decide.vertical.histogram.histogram import Histogram
+from trimtab.decide.vertical.recommend.profiles import profiles_of
 from trimtab.model.core.pod import CPU
 
 MOST_BARS: Final = 60

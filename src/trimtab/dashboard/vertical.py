@@ -10,14 +10,14 @@ from trimtab.dashboard import states
 from trimtab.dashboard.histograms import bars_of, samples_of
 from trimtab.dashboard.horizontal import conditions_of
 from trimtab.dashboard.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
-from trimtab.decide.vertical.actions import Verdict
-from trimtab.decide.vertical.containers import requests_and_limits
-from trimtab.decide.vertical.control import Claim
-from trimtab.decide.vertical.estimate import Bound
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.control.control import Claim
 from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
-from trimtab.decide.vertical.recommend import Derivation
-from trimtab.decide.vertical.recommender import VPARecommendation
-from trimtab.decide.vertical.state import ClusterState
+from trimtab.decide.vertical.recommend.estimators import Bound
+from trimtab.decide.vertical.recommend.recommendation import Derivation
+from trimtab.decide.vertical.recommend.recommender import VPARecommendation
+from trimtab.decide.vertical.resources.container_resources import requests_and_limits
+from trimtab.decide.vertical.update.actions import Verdict
 from trimtab.model.core.pod import CPU, MEMORY, Pod, ResourceList
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount

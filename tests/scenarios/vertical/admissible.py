@@ -14,11 +14,16 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType
 from trimtab.cluster.resources import LIMIT_RANGES, PODS
-from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
+from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT
-from trimtab.decide.vertical.observation import NamespaceRanges, Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.podrules import LimitRanges
-from trimtab.decide.vertical.resize import plan_resize, size_running_pod
+from trimtab.decide.vertical.resources.pod_rules import LimitRanges
+from trimtab.decide.vertical.update.in_place.resize import plan_resize, size_running_pod
+from trimtab.decide.vertical.update.observation import (
+    NamespaceRanges,
+    Observation,
+    ObservedController,
+    ObservedVPA,
+)
 from trimtab.lab.embedded import NAMESPACES
 from trimtab.lab.patches import json_patch
 from trimtab.model.core.objects import LimitRange

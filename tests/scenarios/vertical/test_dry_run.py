@@ -17,7 +17,7 @@ from trimtab.cluster.leader import LeaderElector
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES, PODS
 from trimtab.cluster.transport import Request
-from trimtab.decide.vertical.roles import LEASE_ANNOTATION
+from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, elector_of
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.keeping import SECRET_NAME, SECRETS

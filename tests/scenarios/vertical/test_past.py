@@ -6,7 +6,11 @@ from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LE
 from tests.scenarios.vertical.test_history import BYTES, HOUR, Prometheus, loader
 from trimtab.cluster.client import Selection
 from trimtab.cluster.resource import Json
-from trimtab.decide.vertical.state import ContainerId, PodId, TrackedContainer
+from trimtab.decide.vertical.cluster_state.cluster import (
+    ContainerId,
+    PodId,
+    TrackedContainer,
+)
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 

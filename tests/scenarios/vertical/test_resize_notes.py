@@ -4,10 +4,10 @@ import json
 
 from tests.scenarios.vertical.stage import Stage
 from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.actions import Outcome, Resize
-from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.resize import plan_resize
-from trimtab.decide.vertical.sizes import ContainerResources
+from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
+from trimtab.decide.vertical.resources.container_resources import ContainerResources
+from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.in_place.resize import plan_resize
 from trimtab.model.quantity import Quantity
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.performing import Performer, RateLimit

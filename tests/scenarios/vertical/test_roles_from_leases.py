@@ -10,7 +10,7 @@ from trimtab.cluster.client import Selection
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import LEASES
 from trimtab.cluster.transport import Request
-from trimtab.decide.vertical.roles import LABEL_ANNOTATION, LEASE_ANNOTATION
+from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.times import format_micro_time
 from trimtab.operator.vertical.assembly import make_roles
 from trimtab.operator.vertical.roles import RoleKeeper

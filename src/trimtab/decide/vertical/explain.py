@@ -8,16 +8,25 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from trimtab.decide.vertical.actions import Verdict
-from trimtab.decide.vertical.cap import Cut
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.containers import requests_and_limits
-from trimtab.decide.vertical.control import Claim, VPAIndex, controlling_vpa, receiving_vpas
-from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
-from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
-from trimtab.decide.vertical.recommend import ContainerRecommendation
-from trimtab.decide.vertical.resize import size_running_pod
-from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError
+from trimtab.decide.vertical.control.control import (
+    Claim,
+    VPAIndex,
+    controlling_vpa,
+    receiving_vpas,
+)
+from trimtab.decide.vertical.control.controllers import (
+    ControllerKey,
+    Owners,
+    topmost_controller,
+)
+from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError
+from trimtab.decide.vertical.recommend.recommendation import ContainerRecommendation
+from trimtab.decide.vertical.resources.capping import Cut
+from trimtab.decide.vertical.resources.container_resources import requests_and_limits
+from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.update.actions import Verdict
+from trimtab.decide.vertical.update.in_place.resize import size_running_pod
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.json.wire import Wire
 from trimtab.model.readable import readable_amount

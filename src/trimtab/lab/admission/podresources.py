@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from trimtab.decide.vertical.podrules import LimitRanges, container_violations, pod_totals, pod_violations
+from trimtab.decide.vertical.resources.pod_rules import (
+    LimitRanges,
+    container_violations,
+    pod_totals,
+    pod_violations,
+)
 from trimtab.lab.admission import Attempt
 from trimtab.lab.codec import JsonObject
 from trimtab.lab.errors import ApiError, forbidden

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from trimtab.decide.vertical import podrules
-from trimtab.decide.vertical.podrules import (
+from trimtab.decide.vertical.resources import pod_rules
+from trimtab.decide.vertical.resources.pod_rules import (
     NO_LIMIT_RANGES,
     SIZED,
     Rule,
@@ -215,6 +215,6 @@ def validate_resources(resources: JsonObject, path: str) -> list[FieldError]:
 def qos_class(spec: JsonObject) -> str:
     """Return the quality-of-service class of a pod; one that cannot be read is refused before it matters."""
     try:
-        return podrules.qos_class(wire.convert(spec, PodSpec)).value
+        return pod_rules.qos_class(wire.convert(spec, PodSpec)).value
     except wire.WireError:
         return "BestEffort"

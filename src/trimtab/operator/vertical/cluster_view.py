@@ -14,12 +14,16 @@ from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resources import LIMIT_RANGES, NODES
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.control import Claim, VPAIndex, index_vpas
-from trimtab.decide.vertical.controllers import ControllerKey, Owners, creator_of
-from trimtab.decide.vertical.intake import Capacity
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.returns import is_left_behind
-from trimtab.decide.vertical.scope import NodeLabels
+from trimtab.decide.vertical.control.control import Claim, VPAIndex, index_vpas
+from trimtab.decide.vertical.control.controllers import ControllerKey, Owners, creator_of
+from trimtab.decide.vertical.control.scope import NodeLabels
+from trimtab.decide.vertical.input.usage import Capacity
+from trimtab.decide.vertical.update.in_place.withdraw import is_left_behind
+from trimtab.decide.vertical.update.observation import (
+    Observation,
+    ObservedController,
+    ObservedVPA,
+)
 from trimtab.model.core.objects import LimitRange, Node
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.feature_gates import FeatureGates

@@ -15,7 +15,12 @@ from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale
-from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners, owner_of
+from trimtab.decide.vertical.control.controllers import (
+    Controller,
+    ControllerKey,
+    Owners,
+    owner_of,
+)
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector, SelectorError

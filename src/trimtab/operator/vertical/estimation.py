@@ -2,11 +2,15 @@
 
 from datetime import timedelta
 
-from trimtab.decide.vertical.aggregate import AggregationConfig
-from trimtab.decide.vertical.estimate import EstimatorSettings, Percentiles, ResourceSettings
-from trimtab.decide.vertical.format import Rounding
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing
+from trimtab.decide.vertical.cluster_state.aggregates import AggregationConfig
+from trimtab.decide.vertical.recommend.estimators import (
+    EstimatorSettings,
+    Percentiles,
+    ResourceSettings,
+)
+from trimtab.decide.vertical.recommend.quantities import Rounding
+from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommender import PostProcessing
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab.operator.vertical.settings import VerticalSettings

@@ -19,7 +19,7 @@ from trimtab.decide.vertical.explain import (
     pod_lines,
     vpa_lines,
 )
-from trimtab.decide.vertical.observation import NamespaceRanges
+from trimtab.decide.vertical.update.observation import NamespaceRanges
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.model.vpa.types import VPAConditionType

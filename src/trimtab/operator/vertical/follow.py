@@ -3,12 +3,17 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from trimtab.decide.vertical.attribution import attribute
-from trimtab.decide.vertical.control import Conflict, controlling_vpa
-from trimtab.decide.vertical.controllers import owner_of
-from trimtab.decide.vertical.currency import selector_hash
-from trimtab.decide.vertical.scope import Scope
-from trimtab.decide.vertical.state import Attribution, ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.cluster import (
+    Attribution,
+    ClusterState,
+    ContainerId,
+    PodId,
+)
+from trimtab.decide.vertical.cluster_state.vpa import selector_hash
+from trimtab.decide.vertical.control.attribution import attribute
+from trimtab.decide.vertical.control.control import Conflict, controlling_vpa
+from trimtab.decide.vertical.control.controllers import owner_of
+from trimtab.decide.vertical.control.scope import Scope
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.labels.requirement import Requirement
 from trimtab.model.labels.selector import Selector

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.decide.vertical.actions import Action, Evict, Outcome, Verdict
-from trimtab.decide.vertical.update import UpdateResult, update_loop
-from trimtab.decide.vertical.updater_state import UpdaterState
+from trimtab.decide.vertical.update.actions import Action, Evict, Outcome, Verdict
+from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
+from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.replacement import Obstacle, ReplacementCheck
 from trimtab.operator.vertical.settings import VerticalSettings

@@ -6,8 +6,8 @@ meanwhile is loaded whole, and nothing is counted twice (decision 0036).
 
 from collections.abc import Callable, Iterator
 
-from trimtab.decide.vertical.state import ClusterState
-from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.operator.ownership import Ownership, Shared
 
 

@@ -11,7 +11,7 @@ from trimtab.cluster.informer import Informer
 from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resources import CORE_EVENTS
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.oom import OOM, ooms_of_event, ooms_of_update
+from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 

@@ -11,14 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trimtab.decide.vertical.checkpoints import knows_history, load_checkpoint
-from trimtab.decide.vertical.control import Claim
-from trimtab.decide.vertical.expiry import expire_loaded
-from trimtab.decide.vertical.histogram import from_wire_time
-from trimtab.decide.vertical.history import Replayed, Retrospect, add_history, covers, first_samples
-from trimtab.decide.vertical.past_pods import PastPods
-from trimtab.decide.vertical.scope import Scope
-from trimtab.decide.vertical.state import ClusterState, PodId
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
+from trimtab.decide.vertical.cluster_state.garbage import expire_loaded
+from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.scope import Scope
+from trimtab.decide.vertical.histogram.histogram import from_wire_time
+from trimtab.decide.vertical.input.checkpoints import knows_history, load_checkpoint
+from trimtab.decide.vertical.input.history import (
+    Replayed,
+    Retrospect,
+    add_history,
+    covers,
+    first_samples,
+)
+from trimtab.decide.vertical.input.history_pods import PastPods
 from trimtab.model import times
 from trimtab.model.core.pod import Pod
 from trimtab.model.usage_history import UsageHistory

@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from trimtab.decide.vertical.gomath import Floats
-from trimtab.decide.vertical.quality import Expectations, Judged
-from trimtab.decide.vertical.samples import Usage
-from trimtab.decide.vertical.state import ClusterState
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.cluster_state.containers import Usage
+from trimtab.decide.vertical.histogram.go_math import Floats
+from trimtab.decide.vertical.recommend.quality import Expectations, Judged
 from trimtab.model.core.pod import CPU, MEMORY
 
 _CORES = [0.01 * 2**power for power in range(17)]

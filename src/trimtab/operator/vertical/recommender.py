@@ -18,19 +18,28 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
-from trimtab.decide.vertical.aggregate import AggregationConfig
-from trimtab.decide.vertical.control import CONFLICT_REASON, Conflict, new_conflicts
-from trimtab.decide.vertical.expiry import Collector
-from trimtab.decide.vertical.intake import Intake, record_oom
-from trimtab.decide.vertical.nodefit import rooms_of
-from trimtab.decide.vertical.oom import OOM
-from trimtab.decide.vertical.quality import Expectations, expectations_of
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_vpas
-from trimtab.decide.vertical.refusals import refusals_by_vpa
-from trimtab.decide.vertical.samples import Usage
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, TrackedContainer
-from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.cluster_state.aggregates import AggregationConfig
+from trimtab.decide.vertical.cluster_state.cluster import (
+    ClusterState,
+    ContainerId,
+    PodId,
+    TrackedContainer,
+)
+from trimtab.decide.vertical.cluster_state.containers import Usage
+from trimtab.decide.vertical.cluster_state.garbage import Collector
+from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.decide.vertical.control.control import CONFLICT_REASON, Conflict, new_conflicts
+from trimtab.decide.vertical.input.oom import OOM
+from trimtab.decide.vertical.input.usage import Intake, record_oom
+from trimtab.decide.vertical.recommend.quality import Expectations, expectations_of
+from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommender import (
+    PostProcessing,
+    VPARecommendation,
+    recommend_vpas,
+)
+from trimtab.decide.vertical.update.node_fit import rooms_of
+from trimtab.decide.vertical.update.replacement_refusals import refusals_by_vpa
 from trimtab.model import times
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.vpa.types import UpdateMode

@@ -7,7 +7,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
+from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
 from trimtab.model.core.pod import Pod
 
 log = logging.getLogger(__name__)

@@ -15,14 +15,18 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.patching import PatchType, Preconditions
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.boost import without_boosts
-from trimtab.decide.vertical.containers import requests_and_limits
-from trimtab.decide.vertical.nodefit import PlacedPod, PlacedSpec, no_node_fits, rooms_of
-from trimtab.decide.vertical.observation import NamespaceRanges
-from trimtab.decide.vertical.podrules import SIZED, pod_totals, reserved
-from trimtab.decide.vertical.proportional import units_of
-from trimtab.decide.vertical.resize import plan_resize, size_running_pod
-from trimtab.decide.vertical.sizes import NOTHING
+from trimtab.decide.vertical.admission.startup_boost import without_boosts
+from trimtab.decide.vertical.resources.container_resources import NOTHING, requests_and_limits
+from trimtab.decide.vertical.resources.pod_rules import SIZED, pod_totals, reserved
+from trimtab.decide.vertical.resources.proportional import units_of
+from trimtab.decide.vertical.update.in_place.resize import plan_resize, size_running_pod
+from trimtab.decide.vertical.update.node_fit import (
+    PlacedPod,
+    PlacedSpec,
+    no_node_fits,
+    rooms_of,
+)
+from trimtab.decide.vertical.update.observation import NamespaceRanges
 from trimtab.model.core.pod import Pod, PodSpec, ResourceList
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity, QuantityError

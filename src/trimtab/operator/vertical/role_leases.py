@@ -8,7 +8,7 @@ from trimtab.cluster.cache import Delta
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.informer import Informer
 from trimtab.cluster.resources import LEASES
-from trimtab.decide.vertical.tenure import SeenLease, Tenure, see_lease
+from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure, see_lease
 from trimtab.model.core.objects import Lease
 
 

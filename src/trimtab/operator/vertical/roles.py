@@ -16,8 +16,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.controllers import creator_of
-from trimtab.decide.vertical.roles import (
+from trimtab.decide.vertical.control.controllers import creator_of
+from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure
+from trimtab.decide.vertical.control.role_labels import (
     LEASE_ANNOTATION,
     Declaration,
     Malformed,
@@ -26,7 +27,6 @@ from trimtab.decide.vertical.roles import (
     holder_among,
     plan_roles,
 )
-from trimtab.decide.vertical.tenure import SeenLease, Tenure
 from trimtab.model.core.pod import Pod
 from trimtab.operator.ownership import Ownership, Shared
 from trimtab.operator.vertical.cluster_view import ClusterView

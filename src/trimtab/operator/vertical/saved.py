@@ -9,10 +9,10 @@ from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, Selection
-from trimtab.decide.vertical.checkpoints import load_checkpoint
-from trimtab.decide.vertical.nodefit import rooms_of
-from trimtab.decide.vertical.recommender import VPARecommendation, recommend_vpas
-from trimtab.decide.vertical.state import ClusterState
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.input.checkpoints import load_checkpoint
+from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.update.node_fit import rooms_of
 from trimtab.model import times
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of

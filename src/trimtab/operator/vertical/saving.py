@@ -12,9 +12,9 @@ from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.kind_cache import KindCache
-from trimtab.decide.vertical.checkpoints import save_checkpoints
-from trimtab.decide.vertical.state import ClusterState
-from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.decide.vertical.input.checkpoints import save_checkpoints
 from trimtab.model import times
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint

@@ -10,8 +10,8 @@ from sys import intern
 
 from trimtab.cluster.resource import Kept
 from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.boost import READY
-from trimtab.decide.vertical.budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from trimtab.decide.vertical.admission.startup_boost import READY
+from trimtab.decide.vertical.update.disruption_budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import (
     Affinity,

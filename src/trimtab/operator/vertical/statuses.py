@@ -10,9 +10,8 @@ import msgspec
 from trimtab.cluster import errors
 from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.patching import PatchType, Preconditions
+from trimtab.decide.vertical.cluster_state.vpa import VPAState, is_small_move
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.moves import is_small_move
-from trimtab.decide.vertical.vpastate import VPAState
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.clock import Clock
-from trimtab.decide.vertical.control import Claim
-from trimtab.decide.vertical.vpastate import VPAState
+from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.decide.vertical.control.control import Claim
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
 from trimtab.operator.vertical.quality import QualityMetrics
 

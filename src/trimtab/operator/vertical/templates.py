@@ -8,9 +8,13 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.resource import Json
 from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.controllers import owner_of
-from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION, Originals
-from trimtab.decide.vertical.patches import HELD_BACK_ANNOTATION, IN_PLACE_ANNOTATION, UPDATES_ANNOTATION
+from trimtab.decide.vertical.admission.patches import (
+    HELD_BACK_ANNOTATION,
+    IN_PLACE_ANNOTATION,
+    UPDATES_ANNOTATION,
+)
+from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION, Originals
+from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 

@@ -3,9 +3,9 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping
 
-from trimtab.decide.vertical.actions import Evict, Outcome
-from trimtab.decide.vertical.control import DRIVING_MODES
-from trimtab.decide.vertical.quality import size_log2
+from trimtab.decide.vertical.control.control import DRIVING_MODES
+from trimtab.decide.vertical.recommend.quality import size_log2
+from trimtab.decide.vertical.update.actions import Evict, Outcome
 from trimtab.operator.vertical.performing import Performed
 from trimtab.operator.vertical.telemetry import UpdaterMetrics
 

@@ -20,18 +20,28 @@ from trimtab.cluster.cache import Change, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.fence import Fence
-from trimtab.decide.vertical.actions import Action, Evict, Outcome, UpdateEvent, Verdict
-from trimtab.decide.vertical.brake import BrakeSettings, BrakeState
-from trimtab.decide.vertical.control import CONFLICT_REASON
-from trimtab.decide.vertical.controllers import ControllerKey, creator_of
-from trimtab.decide.vertical.inplace import Resizing, resizing
-from trimtab.decide.vertical.ledger import is_available
-from trimtab.decide.vertical.loop_state import BACKING_OFF
-from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost, next_read
-from trimtab.decide.vertical.progress import PROGRESS_REASONS
-from trimtab.decide.vertical.record import RecordedResult, UpdateRecord, recorded_loop
-from trimtab.decide.vertical.refusals import refusal_notes
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.control.control import CONFLICT_REASON
+from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
+from trimtab.decide.vertical.records import RecordedResult, UpdateRecord, recorded_loop
+from trimtab.decide.vertical.update.actions import (
+    Action,
+    Evict,
+    Outcome,
+    UpdateEvent,
+    Verdict,
+)
+from trimtab.decide.vertical.update.disruption_ledger import is_available
+from trimtab.decide.vertical.update.eviction_limits import BrakeSettings, BrakeState
+from trimtab.decide.vertical.update.in_place.group_status import Resizing, resizing
+from trimtab.decide.vertical.update.in_place.lost_answers import (
+    judge_lost,
+    lost_requests,
+    mark_lost,
+    next_read,
+)
+from trimtab.decide.vertical.update.in_place.progress import PROGRESS_REASONS
+from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.replacement_refusals import refusal_notes
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler

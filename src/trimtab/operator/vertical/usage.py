@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from trimtab.decide.vertical.intake import Capacity, Intake, add_rows
-from trimtab.decide.vertical.samples import Usage
-from trimtab.decide.vertical.state import ClusterState, PodId
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
+from trimtab.decide.vertical.cluster_state.containers import Usage
+from trimtab.decide.vertical.input.usage import Capacity, Intake, add_rows
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader

@@ -20,11 +20,15 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.actions import Action, Evict, Outcome
-from trimtab.decide.vertical.brake import NO_BRAKES
-from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost
-from trimtab.decide.vertical.update import update_loop
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.actions import Action, Evict, Outcome
+from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
+from trimtab.decide.vertical.update.in_place.lost_answers import (
+    judge_lost,
+    lost_requests,
+    mark_lost,
+)
+from trimtab.decide.vertical.update.loop import update_loop
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 

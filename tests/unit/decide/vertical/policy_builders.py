@@ -8,12 +8,16 @@ from typing import Any
 
 import msgspec
 
-from trimtab.decide.vertical.actions import Action, Evict, Outcome
 from trimtab.decide.vertical.compat import DEFAULT
-from trimtab.decide.vertical.control import VPAIndex
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.update import UpdateResult, drive, update_loop
-from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterState
+from trimtab.decide.vertical.control.control import VPAIndex
+from trimtab.decide.vertical.update.actions import Action, Evict, Outcome
+from trimtab.decide.vertical.update.loop import UpdateResult, drive, update_loop
+from trimtab.decide.vertical.update.loop_state import DEFAULT_SETTINGS, UpdaterState
+from trimtab.decide.vertical.update.observation import (
+    Observation,
+    ObservedController,
+    ObservedVPA,
+)
 from trimtab.model.core.objects import LimitRange, LimitRangeItem
 from trimtab.model.core.pod import ContainerResizePolicy, Pod
 from trimtab.model.feature_gates import FeatureGates

@@ -15,9 +15,9 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from tests.unit.decide.vertical.test_admit import admit, patched
-from trimtab.decide.vertical.actions import Resize
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.updater_state import UpdaterSettings
+from trimtab.decide.vertical.update.actions import Resize
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity

@@ -17,10 +17,10 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
+from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
+from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.observation import NamespaceRanges, ObservedController
-from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
+from trimtab.decide.vertical.update.observation import NamespaceRanges, ObservedController
 from trimtab.model.feature_gates import FeatureGates
 
 LEADER_SCOPE = scope("leader", pods=LEADER)

@@ -17,9 +17,9 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.actions import Resize
-from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
-from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS, UpdaterState
+from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
+from trimtab.decide.vertical.update.actions import Resize
+from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS, UpdaterState
 from trimtab.lab.patches.json_patch import apply as apply_json_patch
 from trimtab.model.core.pod import Pod, ResourceRequirements
 from trimtab.model.feature_gates import FeatureGates

@@ -5,13 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import limit_range, limit_range_item, pod, recommended, vpa
-from trimtab.decide.vertical.cap import Cause, cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.integer_cpu import round_to_whole_cores
-from trimtab.decide.vertical.limitranges import merge_limit_ranges
-from trimtab.decide.vertical.podrules import LimitRanges
-from trimtab.decide.vertical.proportional import boundary_request, proportional_limit, scale
-from trimtab.decide.vertical.sizing import size_pod
+from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
+from trimtab.decide.vertical.resources.capping import Cause, cap_by_policy, cap_for_pod
+from trimtab.decide.vertical.resources.limit_ranges import merge_limit_ranges
+from trimtab.decide.vertical.resources.pod_resources import size_pod
+from trimtab.decide.vertical.resources.pod_rules import LimitRanges
+from trimtab.decide.vertical.resources.proportional import (
+    boundary_request,
+    proportional_limit,
+    scale,
+)
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import PodResourcePolicy, RecommendedPodResources, VerticalPodAutoscaler

@@ -18,11 +18,11 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
-from trimtab.decide.vertical.control import Claim
-from trimtab.decide.vertical.currency import is_recommendation_current, selector_hash
-from trimtab.decide.vertical.scope import Scope
-from trimtab.decide.vertical.updater_state import UpdaterSettings
+from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
+from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current, selector_hash
+from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.scope import Scope
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.model.labels.selector import LabelSelector, LabelSelectorRequirement, Selector
 
 LEADERS, FOLLOWERS = scope("role", pods=LEADER), scope("role", pods=FOLLOWER)

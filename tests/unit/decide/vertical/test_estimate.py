@@ -6,16 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.usage_builders import DAY_NS, MINUTE_NS, START_NS
-from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
-from trimtab.decide.vertical.estimate import EstimatorSettings, confidence_multipliers
-from trimtab.decide.vertical.format import Rounding, cpu_quantity, memory_quantity
-from trimtab.decide.vertical.recommend import (
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
+from trimtab.decide.vertical.cluster_state.containers import ContainerHistory, ContainerTable
+from trimtab.decide.vertical.recommend.estimators import (
+    EstimatorSettings,
+    confidence_multipliers,
+)
+from trimtab.decide.vertical.recommend.quantities import (
+    Rounding,
+    cpu_quantity,
+    memory_quantity,
+)
+from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
     RecommenderSettings,
     pod_resources,
     recommend_containers,
 )
-from trimtab.decide.vertical.samples import ContainerHistory, ContainerTable
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import ContainerResourcePolicy
 

@@ -19,11 +19,10 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.actions import Outcome
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.controllers import ControllerKey
+from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.explain import explain_pod, explain_vpa, pod_lines, vpa_lines
-from trimtab.decide.vertical.record import (
+from trimtab.decide.vertical.records import (
     VERSION,
     read_admission,
     read_update,
@@ -33,7 +32,8 @@ from trimtab.decide.vertical.record import (
     replay_update,
     to_json,
 )
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 

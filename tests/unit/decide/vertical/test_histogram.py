@@ -6,9 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.usage_builders import DAY_NS, HOUR_NS, START_NS
-from trimtab.decide.vertical.buckets import CPU_BUCKETS, MEMORY_BUCKETS, BucketOptionsError, LinearBuckets
-from trimtab.decide.vertical.histogram import Histogram
-from trimtab.decide.vertical.matrix import HistogramMatrix, SampleBatch
+from trimtab.decide.vertical.histogram.buckets import (
+    CPU_BUCKETS,
+    MEMORY_BUCKETS,
+    BucketOptionsError,
+    LinearBuckets,
+)
+from trimtab.decide.vertical.histogram.histogram import Histogram
+from trimtab.decide.vertical.histogram.matrix import HistogramMatrix, SampleBatch
 from trimtab.model.vpa.types import HistogramCheckpoint
 
 SAMPLES = st.lists(

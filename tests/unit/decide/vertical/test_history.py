@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import index, scope, vpa, world
 from tests.unit.decide.vertical.usage_builders import HOUR_NS, START_NS, Load, Recommender, member
-from trimtab.decide.vertical.history import Retrospect, add_history
-from trimtab.decide.vertical.intake import Capacity
-from trimtab.decide.vertical.past_pods import PastPods
+from trimtab.decide.vertical.input.history import Retrospect, add_history
+from trimtab.decide.vertical.input.history_pods import PastPods
+from trimtab.decide.vertical.input.usage import Capacity
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
 
 BUSY, IDLE = Load(4000, 8 * 10**9), Load(300, 10**9)

@@ -20,11 +20,11 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.actions import Outcome, Resize
-from trimtab.decide.vertical.inplace import Resizing
-from trimtab.decide.vertical.ledger import phase_of
-from trimtab.decide.vertical.resize_note import NOTE_ANNOTATION, ResizeNote
-from trimtab.decide.vertical.updater_state import UpdaterSettings
+from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.disruption_ledger import phase_of
+from trimtab.decide.vertical.update.in_place.group_status import Resizing
+from trimtab.decide.vertical.update.in_place.resize_note import NOTE_ANNOTATION, ResizeNote
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.model.core.pod import ResourceRequirements
 from trimtab.model.json import wire
 

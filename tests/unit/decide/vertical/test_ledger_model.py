@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.decide.vertical.kubelets import SIZES, TICK, Cluster, Updater, Workload
-from trimtab.decide.vertical.lost_answers import LAST_APPLIED
+from trimtab.decide.vertical.update.in_place.lost_answers import LAST_APPLIED
 
 SEEDS = 40
 HOURS = 6

@@ -6,10 +6,16 @@ import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import NOW, Recorder, pod, recommended, run, vpa, world
-from trimtab.decide.vertical.actions import Outcome
-from trimtab.decide.vertical.brake import NO_BRAKES
-from trimtab.decide.vertical.lost_answers import FIRST_READ, LAST_APPLIED, judge_lost, mark_lost, next_read
-from trimtab.decide.vertical.updater_state import UpdaterSettings
+from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
+from trimtab.decide.vertical.update.in_place.lost_answers import (
+    FIRST_READ,
+    LAST_APPLIED,
+    judge_lost,
+    mark_lost,
+    next_read,
+)
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 
 ONE_AT_A_TIME = UpdaterSettings(eviction_tolerance=0.0, brake=NO_BRAKES)
 LATE = NOW + LAST_APPLIED

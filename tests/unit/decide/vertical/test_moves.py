@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
+from trimtab.decide.vertical.cluster_state.vpa import SMALL_MOVE, is_small_move
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.moves import SMALL_MOVE, is_small_move
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
 from trimtab.operator.vertical.statuses import change_of

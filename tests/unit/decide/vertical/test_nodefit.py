@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.decide.vertical.nodefit import PlacedSpec, no_node_fits, rooms_of
+from trimtab.decide.vertical.update.node_fit import PlacedSpec, no_node_fits, rooms_of
 from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.decide.vertical.oom import ooms_of_event, ooms_of_update
+from trimtab.decide.vertical.input.oom import ooms_of_event, ooms_of_update
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire

@@ -3,7 +3,11 @@
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import index, pod, vpa, world
-from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION, refusal_notes, refusals_by_vpa
+from trimtab.decide.vertical.update.replacement_refusals import (
+    REFUSAL_ANNOTATION,
+    refusal_notes,
+    refusals_by_vpa,
+)
 
 REFUSED = "the replacement of pod db-0 would be refused: no"
 FIRST, SECOND = "shop/db-0", "shop/db-1"

@@ -5,9 +5,9 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.checkpoints import load_checkpoint, save_checkpoints
+from trimtab.decide.vertical.cluster_state.cluster import PodId
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.state import PodId
+from trimtab.decide.vertical.input.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.decide.vertical.roles import (
+from trimtab.decide.vertical.control.role_labels import (
     LABEL_ANNOTATION,
     LEASE_ANNOTATION,
     OTHERS_ANNOTATION,

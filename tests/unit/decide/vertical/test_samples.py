@@ -6,8 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.usage_builders import DAY_NS, HOUR_NS, MINUTE_NS, START_NS
-from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
-from trimtab.decide.vertical.samples import ContainerHistory, ContainerTable, Usage
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
+from trimtab.decide.vertical.cluster_state.containers import (
+    ContainerHistory,
+    ContainerTable,
+    Usage,
+)
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import ContainerResourcePolicy
 

@@ -19,10 +19,14 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.control import controlling_vpa, new_conflicts, receiving_vpas
-from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners
-from trimtab.decide.vertical.observation import ObservedController
-from trimtab.decide.vertical.scope import ScopeError, node_name_of, resolve_scope
+from trimtab.decide.vertical.control.control import (
+    controlling_vpa,
+    new_conflicts,
+    receiving_vpas,
+)
+from trimtab.decide.vertical.control.controllers import Controller, ControllerKey, Owners
+from trimtab.decide.vertical.control.scope import ScopeError, node_name_of, resolve_scope
+from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import RecommenderSelector, VPAScope

@@ -12,17 +12,23 @@ from tests.unit.decide.vertical.usage_builders import (
     Recommender,
     member,
 )
-from trimtab.decide.vertical.checkpoints import (
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.garbage import Collector, collect_garbage
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
+from trimtab.decide.vertical.input.checkpoints import (
     find_collisions,
     load_checkpoint,
     load_history,
     save_checkpoints,
 )
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
-from trimtab.decide.vertical.expiry import Collector, collect_garbage
-from trimtab.decide.vertical.intake import Capacity, UsageBatch, add_sample, add_usage, record_oom
-from trimtab.decide.vertical.oom import OOM
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.input.oom import OOM
+from trimtab.decide.vertical.input.usage import (
+    Capacity,
+    UsageBatch,
+    add_sample,
+    add_usage,
+    record_oom,
+)
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector

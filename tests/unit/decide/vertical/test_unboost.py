@@ -19,10 +19,10 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.actions import Outcome, Resize
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.observation import ObservedController
-from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS
+from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS
+from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 

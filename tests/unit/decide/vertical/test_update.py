@@ -20,10 +20,10 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.actions import Outcome, Resize
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.observation import ObservedController
-from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS, UpdaterSettings
+from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS, UpdaterSettings
+from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
 
 LEADER_MEMORY, BASE_MEMORY = "9616998332", "1168723596"

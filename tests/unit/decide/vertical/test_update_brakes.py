@@ -17,10 +17,14 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.actions import Outcome
-from trimtab.decide.vertical.brake import BrakeSettings
-from trimtab.decide.vertical.observation import ObservedController
-from trimtab.decide.vertical.updater_state import UPSTREAM_SETTINGS, UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.eviction_limits import BrakeSettings
+from trimtab.decide.vertical.update.loop_state import (
+    UPSTREAM_SETTINGS,
+    UpdaterSettings,
+    UpdaterState,
+)
+from trimtab.decide.vertical.update.observation import ObservedController
 
 MINUTE = timedelta(minutes=1)
 

@@ -17,16 +17,24 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.actions import Outcome
-from trimtab.decide.vertical.brake import NO_BRAKES
+from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
+from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.explain import explain_pod, pod_lines
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.patches import IN_PLACE_ANNOTATION
-from trimtab.decide.vertical.refusals import REFUSAL_ANNOTATION
-from trimtab.decide.vertical.resize_note import NO_NOTE, NOTE_ANNOTATION, read_note
-from trimtab.decide.vertical.updater_state import UpdaterSettings
+from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
+from trimtab.decide.vertical.update.in_place.resize_note import (
+    NO_NOTE,
+    NOTE_ANNOTATION,
+    read_note,
+)
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings
+from trimtab.decide.vertical.update.observation import (
+    Observation,
+    ObservedController,
+    ObservedVPA,
+)
+from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates

@@ -7,11 +7,9 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import HOUR_NS, Load, Recommender, member
-from trimtab.decide.vertical.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.intake import record_oom
-from trimtab.decide.vertical.oom import OOM
-from trimtab.decide.vertical.windows import (
+from trimtab.decide.vertical.input.checkpoints import load_checkpoint, save_checkpoints
+from trimtab.decide.vertical.input.memory_windows import (
     MOST_WINDOWS,
     WINDOWS_ANNOTATION,
     Window,
@@ -19,6 +17,8 @@ from trimtab.decide.vertical.windows import (
     encode_windows,
     save_windows,
 )
+from trimtab.decide.vertical.input.oom import OOM
+from trimtab.decide.vertical.input.usage import record_oom
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 

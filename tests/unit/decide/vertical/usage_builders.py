@@ -3,13 +3,17 @@
 from dataclasses import dataclass, replace
 
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
-from trimtab.decide.vertical.attribution import attribute
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.intake import Capacity, Intake, UsageBatch, add_usage
-from trimtab.decide.vertical.profiles import merged_rows, profiles_of
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_all
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.control.attribution import attribute
+from trimtab.decide.vertical.input.usage import Capacity, Intake, UsageBatch, add_usage
+from trimtab.decide.vertical.recommend.profiles import merged_rows, profiles_of
+from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommender import (
+    PostProcessing,
+    VPARecommendation,
+    recommend_all,
+)
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import SECOND_NS, parse_ns
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from trimtab.decide.vertical.control import index_vpas
-from trimtab.decide.vertical.roles import Declaration, declaration_of
-from trimtab.decide.vertical.scope import Scope
+from trimtab.decide.vertical.control.control import index_vpas
+from trimtab.decide.vertical.control.role_labels import Declaration, declaration_of
+from trimtab.decide.vertical.control.scope import Scope
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire

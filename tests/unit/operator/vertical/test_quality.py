@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.quality import expectations_of, size_log2
+from trimtab.decide.vertical.recommend.quality import expectations_of, size_log2
 from trimtab.operator.vertical.quality import BulkHistogram, QualityMetrics
 from trimtab.operator.vertical.telemetry import RecommenderMetrics
 

@@ -6,9 +6,9 @@ VPAs are kept by target as they change, so an answer looks at two or three of th
 from trimtab.cluster import errors
 from trimtab.cluster.cache import Delta
 from trimtab.cluster.client import Client
-from trimtab.decide.vertical.admit import AdmissionContext
-from trimtab.decide.vertical.controllers import ControllerKey, topmost_controller
-from trimtab.decide.vertical.observation import NamespaceRanges
+from trimtab.decide.vertical.admission.admit import AdmissionContext
+from trimtab.decide.vertical.control.controllers import ControllerKey, topmost_controller
+from trimtab.decide.vertical.update.observation import NamespaceRanges
 from trimtab.model.core.pod import Pod
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import VerticalPodAutoscaler

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from trimtab.clock import Clock
-from trimtab.decide.vertical.admit import admit_pod
+from trimtab.decide.vertical.admission.admit import admit_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.vpa.admission import Answer, Review, review_scope, review_vpa
