@@ -23,7 +23,7 @@ from trimtab.adapter.files import API_VERSION
 from trimtab.adapter.program import serve
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 
 RATE = 200
 SECONDS = 10

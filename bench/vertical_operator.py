@@ -10,10 +10,9 @@ from prometheus_client import CollectorRegistry
 from bench import Rows
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import NODES, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.resource import NODES, PODS, STATEFUL_SETS, Json, Resource
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire

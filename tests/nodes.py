@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, suppress
 
-from trimtab.cluster.client import Client
+from trimtab.cluster.client import Client, DeleteOptions
 from trimtab.cluster.errors import NotFound
-from trimtab.cluster.patching import DeleteOptions
 from trimtab.lab.nodes.pool import NodePool
 from trimtab.lab.workload_side import Setting, WorkloadSide
 from trimtab.lab.workloads.kinds import NODES, PODS

@@ -19,7 +19,7 @@ from trimtab.adapter.files import API_VERSION
 from trimtab.adapter.program import Adapter, serve
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessServer, InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessServer, InProcessTransport
 
 HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"

@@ -10,7 +10,7 @@ from trimtab.adapter.component import AdapterComponent
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from trimtab.adapter import objects
 from trimtab.cli import adapter as command
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.operator.logs import JsonFormatter
 
 WEB = {

@@ -9,8 +9,8 @@ from tests.adapter.conftest import running, write_configuration
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import Forbidden
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.request import User
 from trimtab.lab.server import Server
 from trimtab.lab.serving import ServedLab

@@ -6,13 +6,13 @@ import pytest
 
 from tests.client_suite.objects import CONFIG_MAPS, config_map, pod
 from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Selection
-from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.leader import LeaderElector
-from trimtab.cluster.resources import CORE_EVENTS, LEASES, PODS
-from trimtab.cluster.transport import Request, lines
+from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS
+from trimtab.cluster.transport.transport import Request, lines
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.json import wire
 

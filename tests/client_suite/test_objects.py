@@ -6,10 +6,9 @@ import pytest
 
 from tests.client_suite.objects import CONFIG_MAPS, config_map, deployment, owner_of, pod
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
-from trimtab.cluster.transport import Request
+from trimtab.cluster.client import DeleteOptions, PatchType, Preconditions, Selection
+from trimtab.cluster.resource import DEPLOYMENTS, PODS
+from trimtab.cluster.transport.transport import Request
 
 
 async def test_an_object_lives_from_create_to_delete(api_server):

@@ -17,13 +17,11 @@ from tests.client_suite.objects import (
 )
 from tools.peers.cluster import WORKLOAD_CONTROLLERS
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection, decide_again
-from trimtab.cluster.codec import PartialObject
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.client import DeleteOptions, Preconditions, Selection, decide_again
 from trimtab.cluster.discovery import Discovery, UnknownKindError
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.patching import DeleteOptions, Preconditions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
+from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
 
 

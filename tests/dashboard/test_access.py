@@ -10,8 +10,8 @@ from tests.unit.lab.test_server_access import grant
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Transport
 from trimtab.dashboard import ClusterAccess
 from trimtab.lab.request import User
 

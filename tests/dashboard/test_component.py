@@ -15,7 +15,7 @@ from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.narrow import Narrow
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.fence import ClosedFence
+from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import component
 from trimtab.dashboard.certificate import FileCertificate
 from trimtab.dashboard.component import Dashboard, check

@@ -4,7 +4,7 @@ from tests.dashboard.asking import app_of, entered
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
-from trimtab.cluster.fence import ClosedFence
+from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard_for
 from trimtab.dashboard.onlooker import Onlooker
 

@@ -8,10 +8,10 @@ from tests.client_suite.conftest import NAMESPACES
 from tests.client_suite.objects import config_map
 from tests.faults.conftest import MAPS
 from trimtab.clock import SystemClock
+from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.informer import Informer
 
 pytestmark = pytest.mark.real
 

@@ -15,7 +15,7 @@ from tests.firstrun import truth, vertical_truth
 from trimtab.cli.stories import STORIES
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates

@@ -21,11 +21,11 @@ from tests.unit.model.crds.objects import SCOPE
 from tools.peers.cluster import RealCluster
 from trimtab import cli
 from trimtab.clock import Clock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.transport import Deadlines, Request, Transport
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Deadlines, Request, Transport
 from trimtab.lab.outbound import Outbound
 from trimtab.lab.server import Server
 from trimtab.lab.serving import ServedLab

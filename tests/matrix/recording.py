@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from trimtab.adapter.component import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.dashboard.component import Dashboard
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds

@@ -12,7 +12,7 @@ from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.vertical.stage import FOLLOWER_TARGET, LEADER_TARGET, Stage
 from tools.peers import prometheus
 from tools.peers.cluster import free_port
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.server import Server
 
 pytestmark = pytest.mark.real

@@ -19,8 +19,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, LEASES
+from trimtab.cluster.resource import DEPLOYMENTS, LEASES, Json, Resource
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.kinds import OWN_HPAS
 

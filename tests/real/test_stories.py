@@ -20,7 +20,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resources import DEPLOYMENTS
+from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics_server import MetricsServer
 from trimtab.lab.workload_side import Setting

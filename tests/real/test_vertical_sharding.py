@@ -13,7 +13,7 @@ from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage
 from tools.peers.cluster import RealCluster
 from trimtab.cluster.client import Selection
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.operator.vertical.kinds import VPAS
 
 pytestmark = pytest.mark.real

@@ -15,7 +15,7 @@ from tests.scenarios.vertical.stage import Stage
 from tools.peers.cluster import RealCluster, free_port
 from tools.peers.processes import start
 from trimtab.cluster import errors
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.operator.vertical.admission.registration import MUTATING
 from trimtab.serving import certificates
 

@@ -12,10 +12,9 @@ from tests.nodes import passing_nodes
 from tests.unit.lab_workloads.builders import workload
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import SystemClock
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, DeleteOptions, Selection
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad

@@ -13,7 +13,13 @@ from enum import Enum
 from tests.faults.proxy import failure
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport import Request, Response, Stream, Transport, lines
+from trimtab.cluster.transport.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+    lines,
+)
 
 
 class Break(Enum):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from tests.faults.proxy import failure
-from trimtab.cluster.transport import Request, Response, Stream, Transport
+from trimtab.cluster.transport.transport import Request, Response, Stream, Transport
 
 CLUSTER_SCOPED = frozenset(
     {

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from trimtab.clock import Clock
+from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.kind_cache import KindCache
 
 LOOK_SECONDS = 0.05
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import Settings, below, convert, read_document
 from trimtab.clock import Clock
-from trimtab.cluster.config.address import check_address
 from trimtab.cluster.config.connection import Connection, Credentials, StaticCredentials
+from trimtab.cluster.config.credentials import TokenFileCredentials
+from trimtab.cluster.config.proxies import check_address
 from trimtab.cluster.config.tls import TlsSettings
-from trimtab.cluster.config.tokenfile import TokenFileCredentials
 from trimtab.cluster.errors import ConfigError
 
 KIND = "AdapterConfiguration"

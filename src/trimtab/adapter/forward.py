@@ -17,7 +17,7 @@ from trimtab.adapter.source import Catalogue, Offer, Sample, Series
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport import Deadlines, Request
+from trimtab.cluster.transport.transport import Deadlines, Request
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.versions import CustomMetricsVersion
 from trimtab.model.json import wire

@@ -11,11 +11,11 @@ from typing import Protocol
 from trimtab import tasks
 from trimtab.adapter.errors import NotFound, Unavailable
 from trimtab.adapter.health import Health, State
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.errors import ClusterError
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json.wire import Wire

@@ -12,7 +12,7 @@ from trimtab.adapter.errors import Unavailable
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ClusterError
-from trimtab.cluster.transport import Deadlines, Request
+from trimtab.cluster.transport.transport import Deadlines, Request
 from trimtab.model.json import wire
 
 T = TypeVar("T")

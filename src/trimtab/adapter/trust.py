@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from trimtab.adapter.chains import MOST_CERTIFICATES, is_client_of
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.informer import Informer
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json.wire import Wire

@@ -18,7 +18,7 @@ from trimtab.cli.operator_settings import Choice, operator_namespace_option, set
 from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import NotFound
-from trimtab.cluster.fence import ClosedFence
+from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.explain.from_status import forbidden_metric, told_by_status
 from trimtab.decide.horizontal.records.record import WELL, decided, loads

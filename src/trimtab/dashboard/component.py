@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from trimtab.cluster.fence import ClosedFence
+from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard.access import Access, ClusterAccess
 from trimtab.dashboard.app import DashboardApp
 from trimtab.dashboard.assembly import keep_address, serving

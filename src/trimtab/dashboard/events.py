@@ -5,7 +5,7 @@ from typing import Final
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.resources import CORE_EVENTS
+from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.dashboard.views import EventView
 from trimtab.model.core.objects import Event
 

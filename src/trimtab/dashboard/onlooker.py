@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.fence import ClosedFence, Fence
+from trimtab.cluster.leases.fence import ClosedFence, Fence
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.settings import Settings

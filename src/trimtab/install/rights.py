@@ -7,7 +7,7 @@ Rights over the user's namespaces, over things of the whole cluster, and over ou
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trimtab.cluster.sharding import MOST_SHARDS
+from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import names
 from trimtab.install.tree import Both, Condition, Each, If, Item, Not, Text, Tree, Val
 

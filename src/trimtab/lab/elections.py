@@ -4,7 +4,7 @@ Stands in for the election that such programs hold among themselves; `load.shari
 """
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.members import workload_of

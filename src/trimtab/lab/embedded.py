@@ -19,11 +19,10 @@ from msgspec.structs import replace
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.cache.watch import WatchPace
+from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.watch import WatchPace
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.plan import Memory, WorkloadLoad

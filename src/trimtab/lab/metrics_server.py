@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.certificates import make_certificate
 from trimtab.lab.metric_values import MetricValues, Sample

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.dialing import Address, Dialer
+from trimtab.cluster.http.dialer import Address, Dialer
+from trimtab.cluster.http.errors import HttpProblem
 from trimtab.cluster.http.pool import Limits, Pool
-from trimtab.cluster.http.problems import HttpProblem
 from trimtab.cluster.http.requests import HeadWriter
-from trimtab.cluster.transport import Deadlines
+from trimtab.cluster.transport.transport import Deadlines
 from trimtab.lab.certificates import Certificate
 from trimtab.lab.request import Response
 from trimtab.lab.store import Store

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client
-from trimtab.cluster.watch import WatchPace
 from trimtab.lab.elections import Elections
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.plan import LoadPlan

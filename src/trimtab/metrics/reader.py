@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.clock import Clock
+from trimtab.cluster.cache.list_decoder import Items
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ApiError, ClusterError
-from trimtab.cluster.items import Items
-from trimtab.cluster.transport import Deadlines, Request
+from trimtab.cluster.transport.transport import Deadlines, Request
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import CUSTOM_GROUP, ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.metrics.versions import CustomMetricsVersion

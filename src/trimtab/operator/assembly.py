@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.cluster.fence import ClosedFence, Fence, NoFence
-from trimtab.cluster.leader import LeaderElector, unique_identity
-from trimtab.cluster.sharding import Shards
+from trimtab.cluster.leases.election import LeaderElector, unique_identity
+from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
+from trimtab.cluster.leases.shards import Shards
 from trimtab.operator.health import HealthApp, Page
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.records import pages_of

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from trimtab import tasks
+from trimtab.cluster.cache.codec import Object
+from trimtab.cluster.cache.namespaced_informer import KindCache, resource_of
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec import Object
-from trimtab.cluster.kind_cache import KindCache, resource_of
 from trimtab.cluster.resource import Kept, Resource
 
 T = TypeVar("T", bound=Object)

@@ -11,10 +11,10 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.cluster.client import Client
-from trimtab.cluster.epoch import UNSHARED, Epoch
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.leader import LeaderElector
-from trimtab.cluster.sharding import Shards, shard_of
+from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.epoch import UNSHARED, Epoch
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.leases.shards import Shards, shard_of
 
 _SILENT_AFTER = 30.0
 """Seconds without a look at the Leases after which a copy is not ready: it could not take over from another."""

@@ -16,7 +16,7 @@ import msgspec
 import trimtab
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
 from trimtab.model.times import format_duration, parse_duration

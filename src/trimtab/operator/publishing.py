@@ -9,8 +9,7 @@ from typing import Final
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.times import format_micro_time
 from trimtab.operator.published import note_of
 from trimtab.operator.settings import Settings

@@ -13,8 +13,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.transport import Request
+from trimtab.cluster.resource import LEASES
+from trimtab.cluster.transport.transport import Request
 from trimtab.operator.assembly import Operator
 
 PERIOD = 15.0

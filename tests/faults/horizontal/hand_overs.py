@@ -28,10 +28,10 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, Line, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.client import Client
-from trimtab.cluster.epoch import split_clock_name
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.leases.epoch import split_clock_name
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 
 HPAS = 10

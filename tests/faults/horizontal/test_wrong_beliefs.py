@@ -15,7 +15,7 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.horizontal.autoscalers import Autoscaler
 
 REFUSED = TransportError("connection refused")

@@ -19,12 +19,11 @@ from trimtab.adapter.program import serve
 from trimtab.cli.explain import explain_replicas, explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, PatchType, Selection
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resources import LEASES, PODS
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.resource import LEASES, PODS
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard.component import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.assembly import Operator

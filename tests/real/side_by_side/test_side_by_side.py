@@ -19,8 +19,8 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resources import DEPLOYMENTS
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.resource import DEPLOYMENTS
+from trimtab.cluster.transport.transport import Transport
 from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
 
 pytestmark = pytest.mark.real

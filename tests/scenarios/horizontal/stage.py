@@ -21,10 +21,9 @@ from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS
-from trimtab.cluster.transport import Request, Transport
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.resource import CORE_EVENTS, DEPLOYMENTS, PODS, Json, Resource
+from trimtab.cluster.transport.transport import Request, Transport
 from trimtab.lab.builtin import builtin_resources
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds

@@ -8,9 +8,8 @@ import pytest
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, owner_of
 from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
+from trimtab.cluster.client import DeleteOptions
+from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 
 EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
 WORKLOADS = ("web", "shop", "mail")

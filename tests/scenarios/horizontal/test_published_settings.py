@@ -15,8 +15,8 @@ from trimtab.cli.explain import Told, explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.fence import ClosedFence, NoFence
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.leases.fence import ClosedFence, NoFence
+from trimtab.cluster.resource import LEASES
 from trimtab.decide.horizontal import Record, explain
 from trimtab.operator.assembly import Operator
 from trimtab.operator.health import Misdirected

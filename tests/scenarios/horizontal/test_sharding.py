@@ -14,9 +14,9 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import Break, Line
 from trimtab.cluster.client import Client
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.sharding import Shards
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.resource import LEASES
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.health import Misdirected
 from trimtab.operator.horizontal.records import pages_of
 

@@ -12,10 +12,8 @@ from tests.nodes import remove_nodes
 from tests.scenarios.clocks import pass_time
 from tests.scenarios.horizontal.bodies import owner_of, pod_spec, stateful_set, workload
 from trimtab.clock import Clock
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS
+from trimtab.cluster.client import Client, DeleteOptions, Selection
+from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Json, Resource
 from trimtab.lab.nodes.lifecycle import PREFIX, Timing
 from trimtab.lab.nodes.pool import NodePool
 from trimtab.lab.workload_side import Setting, WorkloadSide

@@ -11,9 +11,8 @@ from typing import Any
 
 from tests.scenarios.vertical.random_pods import Case, Json, Namespace
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resources import LIMIT_RANGES, PODS
+from trimtab.cluster.client import Client, PatchType
+from trimtab.cluster.resource import LIMIT_RANGES, PODS
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.resources.pod_rules import LimitRanges

@@ -15,7 +15,7 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.server import Server
 
 Scenario = Callable[[Stage], Awaitable[None]]

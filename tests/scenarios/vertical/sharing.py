@@ -9,8 +9,8 @@ from typing import Any
 from tests.scenarios.line import Break, Line
 from tests.scenarios.vertical.stage import Actor, Stage
 from trimtab.cluster.client import Client
-from trimtab.cluster.sharding import Shards
-from trimtab.cluster.transport import Request
+from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.transport.transport import Request
 from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.kinds import VPAS
 

@@ -24,12 +24,10 @@ from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.client import Client, PatchType, Selection
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.resource import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS, Json, Resource
+from trimtab.cluster.transport.transport import Transport
 from trimtab.lab.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time

@@ -21,8 +21,7 @@ from tests.scenarios.vertical.stage import Stage, free_port
 from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.client import PatchType, Selection
 from trimtab.lab.certificates import make_certificate
 from trimtab.lab.metrics_server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity

@@ -11,12 +11,11 @@ from tests.scenarios.vertical.test_roles_from_leases import hold, roles
 from tests.scenarios.vertical.webhooks import backend
 from trimtab.cluster import errors
 from trimtab.cluster.client import Selection
-from trimtab.cluster.dryrun import DryRun
-from trimtab.cluster.fence import NoFence
-from trimtab.cluster.leader import LeaderElector
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES, PODS
-from trimtab.cluster.transport import Request
+from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.fence import NoFence
+from trimtab.cluster.resource import LEASES, PODS, Json
+from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, elector_of
 from trimtab.operator.settings import Settings

@@ -11,7 +11,7 @@ from trimtab.cli.explain import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.quantity import Quantity
 from trimtab.operator.process import elector_of

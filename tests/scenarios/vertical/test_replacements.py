@@ -20,9 +20,8 @@ from trimtab.cli.explain import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Selection
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.resource import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS, Json, Resource
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard import InTheCluster, vertical_of
 from trimtab.dashboard.followed import FollowedSettings
 from trimtab.decide.vertical.explain import PodExplanation

@@ -3,7 +3,7 @@
 import json
 
 from tests.scenarios.vertical.stage import Stage
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.decide.vertical.update.actions import Outcome, Resize

@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
 from trimtab.cluster.client import Selection
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.transport import Request
+from trimtab.cluster.resource import LEASES, Json
+from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.times import format_micro_time
 from trimtab.operator.vertical.assembly import make_roles

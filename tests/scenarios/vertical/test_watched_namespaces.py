@@ -6,8 +6,7 @@ from datetime import timedelta
 from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
 from trimtab.cluster.client import Selection
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import CORE_EVENTS
+from trimtab.cluster.resource import CORE_EVENTS, Json
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 
 GC = timedelta(minutes=10)

@@ -9,8 +9,8 @@ from typing import Any
 
 import trustme
 
-from trimtab.cluster.asgi import AsgiTransport
-from trimtab.cluster.transport import Request
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.cluster.transport.transport import Request
 from trimtab.lab.outbound import Backend
 from trimtab.lab.request import Response
 from trimtab.operator.vertical.admission.app import AdmissionApp

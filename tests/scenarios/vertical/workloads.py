@@ -14,10 +14,8 @@ from tests.scenarios.horizontal.bodies import owner_of
 from tests.scenarios.horizontal.workloads import Controllers
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import DAEMON_SETS, NODES, PODS, STATEFUL_SETS
+from trimtab.cluster.client import Client, DeleteOptions, Selection
+from trimtab.cluster.resource import DAEMON_SETS, NODES, PODS, STATEFUL_SETS, Json
 from trimtab.lab.nodes.pool import NodePool
 from trimtab.model.times import format_time
 

@@ -7,7 +7,7 @@ import pytest
 
 from trimtab.cli.stories import STORIES, chosen
 from trimtab.clock import VirtualClock
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds

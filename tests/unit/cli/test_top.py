@@ -6,8 +6,8 @@ from trimtab.cli.operator_settings import Choice, settings_for
 from trimtab.cli.top import notes_of, reason_of, rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.server import Server
 from trimtab.model.core.meta import Condition
 from trimtab.model.crds import all_crds

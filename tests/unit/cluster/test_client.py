@@ -9,12 +9,11 @@ from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.asgi import AsgiTransport
-from trimtab.cluster.client import Client, Selection, decide_again
+from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions, Selection, decide_again
 from trimtab.cluster.discovery import Served
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
+from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
+from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.workloads import ReplicationController, Workload
 from trimtab.model.json import wire
 

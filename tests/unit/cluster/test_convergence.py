@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.store import KeyIndex, by_owner
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.client import Client
-from trimtab.cluster.indexes import KeyIndex, by_owner
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS
+from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.pod import Pod
 
 NAMES = ("a", "b", "c", "d")

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from trimtab.cluster.epoch import (
+from trimtab.cluster.leases.epoch import (
     RENEWAL_SECONDS,
     ClockReading,
     Epoch,

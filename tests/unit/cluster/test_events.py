@@ -9,9 +9,9 @@ import pytest
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventLimits, EventRecorder
+from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.objects import ObjectReference
 
 WEB = ObjectReference(

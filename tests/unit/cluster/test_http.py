@@ -10,7 +10,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.config import Connection, Credential, StaticCredentials, TlsSettings
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport import Deadlines, LineTooLongError, Request, lines
+from trimtab.cluster.transport.transport import Deadlines, LineTooLongError, Request, lines
 
 SHORT = Deadlines(connect=0.1, first_byte=0.1, total=0.1)
 

@@ -4,8 +4,8 @@ import weakref
 
 import pytest
 
-from trimtab.cluster.http.answers import AnswerParser
-from trimtab.cluster.http.problems import BadAnswerError, TooBigError
+from trimtab.cluster.http.errors import BadAnswerError, TooBigError
+from trimtab.cluster.http.responses import AnswerParser
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

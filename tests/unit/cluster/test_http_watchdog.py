@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.http.watchdog import NEVER, Watchdog
+from trimtab.cluster.http.deadlines import NEVER, Watchdog
 
 
 class Thing:

@@ -8,13 +8,13 @@ import pytest
 
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.store import KeyIndex, by_node, by_owner
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.codec import PartialObject
-from trimtab.cluster.indexes import KeyIndex, by_node, by_owner
-from trimtab.cluster.informer import Informer
 from trimtab.cluster.resource import Resource
+from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.pod import Pod
 
 PODS = Resource("", "v1", "pods", "Pod", Pod)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.cluster import items as items_module
-from trimtab.cluster.codec import decode_page
+from trimtab.cluster.cache import list_decoder as items_module
+from trimtab.cluster.cache.codec import decode_page
+from trimtab.cluster.cache.list_decoder import SLICE, Items
 from trimtab.cluster.errors import ApiError
-from trimtab.cluster.items import SLICE, Items
 from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
-from trimtab.cluster.leader import LeaderElector, LeaseTimes, unique_identity
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes, unique_identity
+from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.times import parse_time
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases/trimtab"

@@ -8,10 +8,10 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from trimtab.cluster.codec import PartialObject
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.pages import read_pages
 from trimtab.cluster.errors import Gone, error_from_answer
-from trimtab.cluster.paging import read_pages
-from trimtab.cluster.transport import Response
+from trimtab.cluster.transport.transport import Response
 
 
 class Server:

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
-from trimtab.cluster.sharding import MOST_SHARDS, Shards, quota, shard_of
+from trimtab.cluster.leases.shards import MOST_SHARDS, Shards, quota, shard_of
+from trimtab.cluster.transport.asgi import AsgiTransport
 
 KEYS = [f"team-{number % 40}/web-{number}" for number in range(4000)]
 

@@ -10,7 +10,7 @@ from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.prometheus.rules import read_rules
 from trimtab.cli.run import run as run_command
-from trimtab.cluster.sharding import MOST_SHARDS
+from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.assembly import parts
 from trimtab.install.monitoring import ALERTS, PANELS

@@ -1,7 +1,7 @@
 """One pod leads, carries the label and the load, and is followed by another."""
 
 from tests.unit.lab_workloads.builders import pods, virtual, watch_pods, workload
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.plan import Election, Leader, LoadPlan, WorkloadLoad
 from trimtab.lab.workload_side import Setting

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.lab_workloads.builders import names, play, pods, virtual, workload
 from trimtab.clock import SystemClock, VirtualClock
-from trimtab.cluster.cache import Change
+from trimtab.cluster.cache.subscriptions import Change
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad

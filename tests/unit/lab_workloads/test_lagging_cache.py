@@ -9,7 +9,7 @@ from tests.unit.lab_workloads.builders import names, pods, workload
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.workload_side import Setting, WorkloadSide
 from trimtab.lab.workloads.kinds import PODS

@@ -10,7 +10,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.metrics.errors import MetricsError
 from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage
 from trimtab.metrics.reader import MetricsReader

@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.server import Server
 from trimtab.operator.assembly import Operator
 from trimtab.operator.settings import Settings

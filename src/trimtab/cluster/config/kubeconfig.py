@@ -18,9 +18,9 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster.config import schema
 from trimtab.cluster.config.connection import Connection
+from trimtab.cluster.config.credentials import credentials_of, impersonation_of
 from trimtab.cluster.config.proxies import proxy_for
 from trimtab.cluster.config.tls import TlsSettings
-from trimtab.cluster.config.users import credentials_of, impersonation_of
 from trimtab.cluster.errors import ConfigError
 
 DEFAULT_PATH = "~/.kube/config"

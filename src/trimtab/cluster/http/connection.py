@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trimtab.cluster.http.answers import AnswerParser, Headers
-from trimtab.cluster.http.problems import BadAnswerError, DeadlineError, EndedError, HttpProblem
-from trimtab.cluster.http.watchdog import NEVER
+from trimtab.cluster.http.deadlines import NEVER
+from trimtab.cluster.http.errors import (
+    BadAnswerError,
+    DeadlineError,
+    EndedError,
+    HttpProblem,
+)
+from trimtab.cluster.http.responses import AnswerParser, Headers
 
 if TYPE_CHECKING:
     from trimtab.cluster.http.tls import Wire

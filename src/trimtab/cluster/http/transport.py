@@ -13,12 +13,12 @@ from trimtab.clock import Clock
 from trimtab.cluster.config.connection import Connection
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.contexts import TlsContexts
-from trimtab.cluster.http.dialing import Address, Dialer
+from trimtab.cluster.http.dialer import Address, Dialer
+from trimtab.cluster.http.errors import DeadlineError, EndedError, HttpProblem, TooBigError
 from trimtab.cluster.http.pool import Limits, Pool
-from trimtab.cluster.http.problems import DeadlineError, EndedError, HttpProblem, TooBigError
 from trimtab.cluster.http.requests import HeadWriter
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.http.tls import TlsContexts
+from trimtab.cluster.transport.transport import Request, Response
 
 
 class HttpTransport:

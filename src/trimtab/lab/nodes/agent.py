@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.lab.load.measuring import Load
 from trimtab.lab.load.members import Members
 from trimtab.lab.nodes.lifecycle import Step, Timing, next_step, page_cache

@@ -1,8 +1,7 @@
 """Groups of equal nodes, and how they are registered with an API server."""
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.kinds import NODES
 from trimtab.model.json.wire import Wire

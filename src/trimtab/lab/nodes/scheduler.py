@@ -6,9 +6,9 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Change, Delta
-from trimtab.cluster.indexes import KeyIndex
-from trimtab.cluster.transport import Request
+from trimtab.cluster.cache.store import KeyIndex
+from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.transport.transport import Request
 from trimtab.lab.nodes.room import allocatable, requests_of, used_by
 from trimtab.lab.workloads.kinds import PODS, RunNode, RunPod
 from trimtab.lab.workloads.mirror import Key, Mirror

@@ -1,7 +1,7 @@
 """DaemonSets: one pod on each node that may run it."""
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads import podstate
 from trimtab.lab.workloads.kinds import (

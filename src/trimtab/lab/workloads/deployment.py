@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads import podstate
 from trimtab.lab.workloads.deployment_status import deployment_status

@@ -2,7 +2,7 @@
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.job_plan import (
     FINALIZER,

@@ -14,14 +14,12 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import msgspec
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Delta
-from trimtab.cluster.client import Client
-from trimtab.cluster.indexes import KeyIndex, by_owner
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.store import KeyIndex, by_owner, is_older
+from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.watch import WatchPace
+from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.store import is_older
-from trimtab.cluster.watch import WatchPace
 from trimtab.model.core.meta import ObjectMeta
 
 Key = tuple[str, str]

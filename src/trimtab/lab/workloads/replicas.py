@@ -3,7 +3,7 @@
 from typing import Generic, TypeVar
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads import podstate
 from trimtab.lab.workloads.claims import claim_pods, may_adopt

@@ -6,9 +6,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.watch import WatchPace
+from trimtab.cluster.resource import LEASES
 from trimtab.lab.workloads import kinds
 from trimtab.lab.workloads.daemonset import DaemonSetController
 from trimtab.lab.workloads.deployment import DeploymentController

@@ -1,7 +1,7 @@
 """StatefulSets: pods with lasting names, made, renewed and deleted in order."""
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads import podstate
 from trimtab.lab.workloads.kinds import STATEFUL_SETS, ControllerRevision, PodSet, RunPod, owner_reference

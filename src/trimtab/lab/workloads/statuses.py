@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.workloads.mirror import Mirror, Seen
 from trimtab.model.core.meta import Condition

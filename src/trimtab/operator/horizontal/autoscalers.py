@@ -7,9 +7,9 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.store import is_older
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Resource
-from trimtab.cluster.store import is_older
 from trimtab.decide.horizontal import Failed, Memory, Record
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.records.unchanged import Steady

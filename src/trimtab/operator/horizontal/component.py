@@ -14,10 +14,9 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.fence import ClosedFence, Fence, NoFence
-from trimtab.cluster.resource import Resource
-from trimtab.cluster.resources import PODS
-from trimtab.cluster.sharding import Shards
+from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
+from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.resource import PODS, Resource
 from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal import Settings as Numbers
 from trimtab.decide.horizontal.config import NAMED

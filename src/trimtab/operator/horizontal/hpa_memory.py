@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.cluster.epoch import SET_SECONDS, Epoch
+from trimtab.cluster.leases.epoch import SET_SECONDS, Epoch
 from trimtab.decide.horizontal import Memory
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.memory import EMPTY, caught_up, resumed, retimed, taken_over

@@ -7,8 +7,13 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.resource import Resource
-from trimtab.cluster.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
+from trimtab.cluster.resource import (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire

@@ -11,12 +11,11 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.discovery import Discovery, Served, UnknownKindError
-from trimtab.cluster.kind_cache import KindCache
-from trimtab.cluster.resource import Resource
-from trimtab.cluster.resources import DAEMON_SETS, JOBS
+from trimtab.cluster.resource import DAEMON_SETS, JOBS, Resource
 from trimtab.decide.horizontal import (
     Gone,
     Owner,

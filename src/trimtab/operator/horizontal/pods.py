@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.decide.horizontal import PodFacts
 from trimtab.model.labels.index import SelectorIndex
 from trimtab.model.labels.selector import Selector, SelectorError

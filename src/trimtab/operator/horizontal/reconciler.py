@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.epoch import Epoch
+from trimtab.cluster.leases.epoch import Epoch
 from trimtab.decide.horizontal import Decision, Observation, decide
 from trimtab.decide.horizontal.records.unchanged import continued, steady
 from trimtab.metrics.queries import Query

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Change, Delta
-from trimtab.cluster.client import Client
+from trimtab.cluster.cache.store import is_older
+from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.discovery import Discovery, Served
-from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.cluster.store import is_older
 from trimtab.decide.horizontal import ScaleFailure
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale

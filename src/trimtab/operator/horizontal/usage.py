@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection
 
 from trimtab.clock import Clock
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import PodFacts, Reading
 from trimtab.decide.horizontal.observation.samples import each_usage, read_usage, span_of
 from trimtab.metrics.queries import PodUsage

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
+from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.patching import Preconditions
 from trimtab.decide.horizontal import (
     Decision,
     Memory,

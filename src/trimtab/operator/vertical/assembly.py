@@ -10,8 +10,8 @@ from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.fence import Fence, NoFence
-from trimtab.cluster.sharding import Shards, ShardUser
+from trimtab.cluster.leases.fence import Fence, NoFence
+from trimtab.cluster.leases.shards import Shards, ShardUser
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates

@@ -16,8 +16,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
+from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions, Selection
 from trimtab.cluster.resource import Resource
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.model.core.meta import ObjectMeta

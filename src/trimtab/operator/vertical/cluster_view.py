@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.kind_cache import KindCache
-from trimtab.cluster.resources import LIMIT_RANGES, NODES
+from trimtab.cluster.resource import LIMIT_RANGES, NODES
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.control.control import Claim, VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import ControllerKey, Owners, creator_of

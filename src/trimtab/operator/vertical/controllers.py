@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec import PartialObject
 from trimtab.cluster.discovery import Discovery, UnknownKindError
-from trimtab.cluster.kind_cache import KindCache
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale
 from trimtab.decide.vertical.control.controllers import (

@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.cluster.resources import NODES
+from trimtab.cluster.resource import NODES
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.explain import (
     PodExplanation,

@@ -5,12 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from trimtab.clock import Clock
-from trimtab.cluster.config.address import check_address
 from trimtab.cluster.config.connection import Connection, Credential, Credentials, StaticCredentials
+from trimtab.cluster.config.credentials import TokenFileCredentials
+from trimtab.cluster.config.proxies import check_address
 from trimtab.cluster.config.tls import TlsSettings
-from trimtab.cluster.config.tokenfile import TokenFileCredentials
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.usage_history import SeriesNames, Span, UsageHistoryReader
 from trimtab.model.times import parse_long_duration

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from trimtab.cluster.resource import Resource
-from trimtab.cluster.resources import DAEMON_SETS, JOBS
+from trimtab.cluster.resource import DAEMON_SETS, JOBS, Resource
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.namespaced_informer import KindCache
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.kind_cache import KindCache
-from trimtab.cluster.resources import CORE_EVENTS
+from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.model.core.objects import Event

@@ -11,9 +11,8 @@ from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType, Preconditions
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.client import Client, PatchType, Preconditions
+from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.actions import Action, Evict, Outcome, Resize
 from trimtab.model.core.pod import Pod
 from trimtab.operator.vertical.replacement import REFUSED, Obstacle, ReplacementCheck

@@ -11,8 +11,7 @@ from datetime import timedelta
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES, PODS
+from trimtab.cluster.resource import LEASES, PODS, Json
 from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAMESPACE, WebhookSettings
 
 PROBE_LABEL = "trimtab.dev/admission-probe"

@@ -4,9 +4,8 @@ import logging
 from collections.abc import Iterable
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import Preconditions
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.client import Client, Preconditions
+from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
 from trimtab.model.core.pod import Pod
 

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType, Preconditions
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.client import Client, PatchType, Preconditions
+from trimtab.cluster.resource import PODS, Json
 from trimtab.decide.vertical.admission.startup_boost import without_boosts
 from trimtab.decide.vertical.resources.container_resources import NOTHING, requests_and_limits
 from trimtab.decide.vertical.resources.pod_rules import SIZED, pod_totals, reserved

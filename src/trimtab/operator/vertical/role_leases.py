@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 from trimtab import tasks
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure, see_lease
 from trimtab.model.core.objects import Lease
 

@@ -11,11 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Delta
-from trimtab.cluster.client import Client
+from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.patching import Preconditions
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.control.controllers import creator_of
 from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure
 from trimtab.decide.vertical.control.role_labels import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.kind_cache import KindCache
+from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.input.checkpoints import save_checkpoints

@@ -8,8 +8,7 @@ from collections.abc import Hashable
 from datetime import datetime
 from sys import intern
 
-from trimtab.cluster.resource import Kept
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS, Kept
 from trimtab.decide.vertical.admission.startup_boost import READY
 from trimtab.decide.vertical.update.disruption_budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from trimtab.model.core.meta import ObjectMeta

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.cluster import errors
-from trimtab.cluster.kind_cache import KindCache
-from trimtab.cluster.patching import PatchType, Preconditions
+from trimtab.cluster.cache.namespaced_informer import KindCache
+from trimtab.cluster.client import PatchType, Preconditions
 from trimtab.decide.vertical.cluster_state.vpa import VPAState, is_small_move
 from trimtab.decide.vertical.compat import DEFAULT, Compat
 from trimtab.model.json import wire

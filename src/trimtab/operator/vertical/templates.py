@@ -6,8 +6,7 @@ from typing import Any, Final
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, UnknownKindError
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS, Json
 from trimtab.decide.vertical.admission.patches import (
     HELD_BACK_ANNOTATION,
     IN_PLACE_ANNOTATION,

@@ -16,10 +16,10 @@ from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.fence import Fence
+from trimtab.cluster.leases.fence import Fence
 from trimtab.decide.vertical.control.control import CONFLICT_REASON
 from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
 from trimtab.decide.vertical.records import RecordedResult, UpdateRecord, recorded_loop

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.cluster.cache import Change, Delta
+from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire

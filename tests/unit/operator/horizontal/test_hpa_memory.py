@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.epoch import ClockReading, Epoch, OwnClock, clock_name
+from trimtab.cluster.leases.epoch import ClockReading, Epoch, OwnClock, clock_name
 from trimtab.decide.horizontal.memory import LastGood, Memory, Recommendation, ScaleEvent, dumps
 from trimtab.operator.horizontal.hpa_memory import HpaMemory, loads
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.codec import decode_page
+from trimtab.cluster.cache.codec import decode_page
 from trimtab.decide.horizontal import pod_facts
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire

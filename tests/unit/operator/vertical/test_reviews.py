@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.transport import Request
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Request
 from trimtab.lab.patches import json_patch
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.operator.vertical.templates import Templates

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
 from trimtab.operator.settings import Settings

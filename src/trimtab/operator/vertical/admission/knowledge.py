@@ -4,7 +4,7 @@ VPAs are kept by target as they change, so an answer looks at two or three of th
 """
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.admission.admit import AdmissionContext
 from trimtab.decide.vertical.control.controllers import ControllerKey, topmost_controller

@@ -5,8 +5,7 @@ import logging
 from collections.abc import Iterable
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.operator.settings import Settings
 from trimtab.operator.vertical.admission.reviews import (

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from trimtab.cluster.codec import Page
-from trimtab.cluster.items import Items
-from trimtab.cluster.transport import Response
+from trimtab.cluster.cache.codec import Page
+from trimtab.cluster.cache.list_decoder import Items
+from trimtab.cluster.transport.transport import Response
 from trimtab.model.core.meta import ListMeta
 
 T = TypeVar("T")

@@ -17,9 +17,14 @@ from math import isfinite
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, decide_again
-from trimtab.cluster.epoch import MOST_CLOCKS, ClockReading, Epoch, OwnClock, clock_name
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.leases.epoch import (
+    MOST_CLOCKS,
+    ClockReading,
+    Epoch,
+    OwnClock,
+    clock_name,
+)
+from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time

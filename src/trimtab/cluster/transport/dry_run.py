@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from trimtab.cluster.transport import Request
+from trimtab.cluster.transport.transport import Request
 from trimtab.model.json import wire
 
 _EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})

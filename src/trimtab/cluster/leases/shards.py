@@ -15,9 +15,9 @@ from typing import Protocol
 from trimtab import tasks
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.epoch import Epoch
-from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.leases.epoch import Epoch
+from trimtab.cluster.resource import LEASES
 
 log = logging.getLogger(__name__)
 

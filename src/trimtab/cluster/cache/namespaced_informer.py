@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from trimtab.cluster.cache import Delta
+from trimtab.cluster.cache.codec import Object
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.codec import Object
-from trimtab.cluster.informer import Informer
 from trimtab.cluster.resource import Kept, Resource
 
 T = TypeVar("T", bound=Object)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Cache, Change, Delta
+from trimtab.cluster.cache.codec import Event, Object, Page, Unreadable
+from trimtab.cluster.cache.store import Index, Store, is_older, later
+from trimtab.cluster.cache.subscriptions import Cache, Change, Delta
+from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, Selection
-from trimtab.cluster.codec import Event, Object, Page, Unreadable
-from trimtab.cluster.pacing import Backoff
 from trimtab.cluster.resource import Kept, Resource
-from trimtab.cluster.store import Index, Store, is_older, later
-from trimtab.cluster.watch import Watch, WatchBrokenError, WatchPace
+from trimtab.cluster.transport.rate_limits import Backoff
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)

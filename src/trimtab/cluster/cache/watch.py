@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import Event, event_decoder
 from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.codec import Event, event_decoder
 from trimtab.cluster.resource import Resource
-from trimtab.cluster.transport import LineTooLongError, Request, lines
+from trimtab.cluster.transport.transport import LineTooLongError, Request, lines
 from trimtab.model.json import wire
 
 T = TypeVar("T")

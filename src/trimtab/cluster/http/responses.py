@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from trimtab.cluster.http.problems import BadAnswerError, TooBigError
+from trimtab.cluster.http.errors import BadAnswerError, TooBigError
 
 _MAX_HEAD = 256 * 1024
 """Bytes before the body; API servers send less than one KB, so more is an attack or an accident."""

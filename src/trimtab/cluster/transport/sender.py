@@ -13,10 +13,10 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.dryrun import DryRun
-from trimtab.cluster.fence import Fence, NoFence
-from trimtab.cluster.pacing import Backoff, Pacer
-from trimtab.cluster.transport import Request, Response, Stream, Transport
+from trimtab.cluster.leases.fence import Fence, NoFence
+from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.cluster.transport.rate_limits import Backoff, Pacer
+from trimtab.cluster.transport.transport import Request, Response, Stream, Transport
 
 _MAX_THROTTLED = 10
 _MAX_READ_TRIES = 4
