@@ -18,7 +18,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.transport import Deadlines, Request
-from trimtab.metrics.errors import MetricsError
+from trimtab.metrics.queries import MetricsError
 from trimtab.metrics.versions import CustomMetricsVersion
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList

@@ -16,9 +16,9 @@ from trimtab.adapter.errors import ConfigurationError
 from trimtab.cli.errors import CommandError
 from trimtab.clock import Clock, SystemClock
 from trimtab.cluster.http import HttpTransport
-from trimtab.metrics.history import Progress as Done
-from trimtab.metrics.history import Range, read_history
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
+from trimtab.metrics.range_queries import Progress as Done
+from trimtab.metrics.range_queries import Range, read_history
 from trimtab.model.times import parse_long_duration
 from trimtab.simulate import Trace, TraceError
 from trimtab.simulate.recorded import the_one_series, trace_of

@@ -14,8 +14,15 @@ from trimtab.cluster.cache.list_decoder import Items
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ApiError, ClusterError
 from trimtab.cluster.transport.transport import Deadlines, Request
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import CUSTOM_GROUP, ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
+from trimtab.metrics.queries import (
+    CUSTOM_GROUP,
+    ExternalMetric,
+    MetricsError,
+    ObjectMetric,
+    PodsMetric,
+    PodUsage,
+    Query,
+)
 from trimtab.metrics.versions import CustomMetricsVersion
 from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetrics, PodMetricsList

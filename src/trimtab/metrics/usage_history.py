@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from trimtab.metrics.history import Range, Samples, read_history
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
+from trimtab.metrics.range_queries import Range, Samples, read_history
 from trimtab.model import times
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from trimtab.metrics.history import Range, Samples
+from trimtab.metrics.range_queries import Range, Samples
 from trimtab.simulate.trace import Trace, TraceError
 
 

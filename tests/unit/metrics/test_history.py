@@ -10,9 +10,9 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Response
-from trimtab.metrics import history
-from trimtab.metrics.history import HistoryError, Progress, Range, read_history
+from trimtab.metrics import range_queries
 from trimtab.metrics.prometheus import PrometheusClient
+from trimtab.metrics.range_queries import HistoryError, Progress, Range, read_history
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TOO_MANY = {
@@ -91,7 +91,7 @@ def test_a_server_that_is_gone_is_an_error_after_a_few_tries():
 
 
 def test_progress_is_told_after_every_piece(monkeypatch):
-    monkeypatch.setattr(history, "MOST_STEPS", 31)
+    monkeypatch.setattr(range_queries, "MOST_STEPS", 31)
     heard: list[Progress] = []
     read(Past(), 1, told=heard.append)
     assert heard == [Progress(31 / 61, 2, 62), Progress(1.0, 2, 122)]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trimtab.metrics.history import Range, Samples
+from trimtab.metrics.range_queries import Range, Samples
 from trimtab.simulate import TraceError
 from trimtab.simulate.recorded import the_one_series, trace_of
 

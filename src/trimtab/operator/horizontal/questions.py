@@ -15,8 +15,7 @@ from trimtab.decide.horizontal.observation.samples import (
     read_object_metric,
     read_pods_metric,
 )
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
+from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec, ObjectMetricSource
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError

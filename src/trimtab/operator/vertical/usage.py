@@ -12,8 +12,7 @@ import numpy as np
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
 from trimtab.decide.vertical.cluster_state.containers import Usage
 from trimtab.decide.vertical.input.usage import Capacity, Intake, add_rows
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import PodUsage
+from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model import times
 from trimtab.model.core.pod import CPU, MEMORY

@@ -4,8 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.unit.metrics.test_reader import Api, run
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import PodUsage
+from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.model.metrics_api import PodMetricsList
 from trimtab.operator.vertical.usage import UsageFeed
 
