@@ -17,9 +17,9 @@ from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater
 
 VPAS_COUNT, PODS_EACH, NAMESPACES_COUNT = 1_000, 10, 20
 LOOPS = 4

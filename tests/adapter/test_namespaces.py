@@ -12,7 +12,7 @@ from trimtab.cli import adapter as command
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.operator.logs import JsonFormatter
+from trimtab.operator.log_format import JsonFormatter
 
 WEB = {
     "custom": [

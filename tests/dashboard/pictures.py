@@ -11,7 +11,7 @@ from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp, Load, serving
 from trimtab.dashboard.horizontal import OperatorHorizontal
 from trimtab.dashboard.source import Sources
-from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
 NAMES = {

@@ -21,11 +21,11 @@ from trimtab.dashboard.certificate import FileCertificate
 from trimtab.dashboard.component import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.assembly import Operator, Parts
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.kinds import OWN_HPAS
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import elector_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
 
 ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)

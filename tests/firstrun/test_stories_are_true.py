@@ -19,11 +19,11 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
 from trimtab.operator.horizontal.records import explained
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
-from trimtab.operator.vertical.explaining import Explainer
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import Explainer
+from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater
 
 MINUTES = (1, 10, 40)
 TRIES = 200

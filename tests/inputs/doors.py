@@ -29,8 +29,8 @@ from trimtab.cluster.transport.transport import Deadlines, Request, Transport
 from trimtab.lab.outbound import Outbound
 from trimtab.lab.server import Server
 from trimtab.lab.serving import ServedLab
-from trimtab.operator.vertical.admission.component import Admission
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
+from trimtab.operator.vertical.admission.webhook import Admission
 
 TAKEN, UNREADABLE, INVALID, DEFECT = 200, 400, 422, 500
 CODES = {0: TAKEN, 1: INVALID, 2: UNREADABLE}

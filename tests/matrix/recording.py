@@ -15,8 +15,8 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.dashboard.component import Dashboard
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
-from trimtab.operator.assembly import Operator, Parts
-from trimtab.operator.settings import Settings
+from trimtab.operator.operator import Operator, Parts
+from trimtab.operator.settings.settings import Settings
 
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False

@@ -18,10 +18,10 @@ from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
 from trimtab.install.values import SETTINGS
 from trimtab.model.feature_gates import GATES
-from trimtab.operator import assembly, process
-from trimtab.operator.horizontal.component import rules_of
-from trimtab.operator.published import PUBLISHED, combined, note_of
-from trimtab.operator.settings import declared
+from trimtab.operator import operator, process
+from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.settings.published import PUBLISHED, combined, note_of
+from trimtab.operator.settings.settings import declared
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(trimtab.__file__).parent
@@ -108,7 +108,7 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str
         patch.setattr(followed, "combined", unnoticed(combined))
         for program in RUN:
             # Every process checks them at its start; only decisions about HPAs go by them.
-            patch.setattr(assembly, "rules_of", rules_of if program == "horizontal" else unnoticed(rules_of))
+            patch.setattr(operator, "rules_of", rules_of if program == "horizontal" else unnoticed(rules_of))
             read: set[str] = set()
             for way in WAYS:
                 read |= reads(program, directory, **way)

@@ -25,8 +25,8 @@ from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics_server import MetricsServer
 from trimtab.lab.workload_side import Setting
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings.settings import Settings
 
 pytestmark = pytest.mark.real
 NAMES = ("same-labels", "tolerance", "to-zero", "one-series")

@@ -22,8 +22,8 @@ from trimtab.cluster.config import load_connection
 from trimtab.cluster.errors import ConfigError
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
-from trimtab.operator import logs
-from trimtab.operator.settings import Settings, with_values
+from trimtab.operator import log_format
+from trimtab.operator.settings.settings import Settings, with_values
 
 
 @click.group(invoke_without_command=True)
@@ -47,7 +47,7 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
     if config is None:
         raise click.UsageError("Missing option '--config'.", ctx)
     settings = with_values({**values, "kubeconfig": kubeconfig, "context": context})
-    logs.set_up(settings.log_format)
+    log_format.set_up(settings.log_format)
     try:
         configuration = load_configuration(config)
         _run(_serve(configuration, config.absolute().parent, settings))

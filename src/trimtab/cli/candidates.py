@@ -17,8 +17,8 @@ from trimtab.model.hpa.metric_fields import own_fields
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
-from trimtab.operator.horizontal.component import rules_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.settings.settings import Settings
 from trimtab.simulate import Candidate
 
 

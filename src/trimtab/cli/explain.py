@@ -24,13 +24,18 @@ from trimtab.decide.horizontal.explain.from_status import forbidden_metric, told
 from trimtab.decide.horizontal.records.record import WELL, decided, loads
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.published import Found
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import compat_of
-from trimtab.operator.vertical.explaining import CannotLookError, Explained, Explainer, NotFoundError
-from trimtab.operator.vertical.follow import DEFAULT_RECOMMENDER
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import (
+    CannotLookError,
+    Explained,
+    Explainer,
+    NotFoundError,
+)
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.recommender.feeder import DEFAULT_RECOMMENDER
+from trimtab.operator.vertical.wiring import compat_of
 
 HORIZONTAL = "horizontal"
 

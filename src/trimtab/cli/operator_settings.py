@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import click
 
 from trimtab.cluster.client import Client
-from trimtab.operator.published import Found, combined, find_settings
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import Found, combined, find_settings
+from trimtab.operator.settings.settings import Settings
 
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
 """The gates that are assumed where the operator's cannot be read: those that the chart opens."""

@@ -15,11 +15,11 @@ from trimtab.cli.errors import CommandError
 from trimtab.cli.upstream import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.booleans import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
-from trimtab.operator import garbage
-from trimtab.operator.flags import Flag
-from trimtab.operator.setting_bounds import refuse_absurd_values
-from trimtab.operator.settings import Settings, declared, with_values
-from trimtab.operator.vertical.webhook_tls import refuse_unusable_tls
+from trimtab.operator import process
+from trimtab.operator.settings.bounds import refuse_absurd_values
+from trimtab.operator.settings.flags import Flag
+from trimtab.operator.settings.settings import Settings, declared, with_values
+from trimtab.operator.vertical.admission.tls import refuse_unusable_tls
 
 if TYPE_CHECKING:
     from trimtab.clock import Clock
@@ -190,16 +190,16 @@ def run_settings(settings: Settings) -> None:
 
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
-    garbage.look_less_often()
+    process.look_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.config import load_connection  # noqa: PLC0415
     from trimtab.cluster.errors import ConfigError  # noqa: PLC0415
-    from trimtab.operator import logs  # noqa: PLC0415
-    from trimtab.operator.assembly import Operator, Parts  # noqa: PLC0415
-    from trimtab.operator.horizontal.native import RivalControllerError  # noqa: PLC0415
+    from trimtab.operator import log_format  # noqa: PLC0415
+    from trimtab.operator.horizontal.inputs.kinds import RivalControllerError  # noqa: PLC0415
+    from trimtab.operator.operator import Operator, Parts  # noqa: PLC0415
     from trimtab.operator.process import Component  # noqa: PLC0415
 
-    logs.set_up(settings.log_format, verbosity=0 if announce is not None else settings.verbosity)
+    log_format.set_up(settings.log_format, verbosity=0 if announce is not None else settings.verbosity)
     clock = SystemClock()
 
     def page(parts: Parts) -> Component:

@@ -9,8 +9,13 @@ import yaml
 
 from trimtab.cli.errors import CommandError
 from trimtab.cli.validate import ALWAYS_ON, gates_of
-from trimtab.operator.published import ANNOTATION, UnreadableSettings, described, read_note
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import (
+    ANNOTATION,
+    UnreadableSettings,
+    described,
+    read_note,
+)
+from trimtab.operator.settings.settings import Settings
 
 NUMBERS = (
     "tolerance",

@@ -23,9 +23,9 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import named, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.published import Found
-from trimtab.operator.settings import Settings
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.settings import Settings
 
 _NUMBERS = {"min", "max", "current", "desired"}
 _COLUMNS = (

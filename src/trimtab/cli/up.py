@@ -109,17 +109,17 @@ class _Stage:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
 
         from trimtab.dashboard import InTheCluster, LabLoads, dashboard_for, serving, vertical_of  # noqa: PLC0415
-        from trimtab.operator import logs  # noqa: PLC0415
+        from trimtab.operator import log_format  # noqa: PLC0415
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
-        from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of  # noqa: PLC0415
+        from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
-        from trimtab.operator.published import own_settings  # noqa: PLC0415
-        from trimtab.operator.publishing import SettingsPublisher  # noqa: PLC0415
-        from trimtab.operator.settings import Settings  # noqa: PLC0415
-        from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater  # noqa: PLC0415
+        from trimtab.operator.settings.published import own_settings  # noqa: PLC0415
+        from trimtab.operator.settings.publisher import SettingsPublisher  # noqa: PLC0415
+        from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
+        from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater  # noqa: PLC0415
         from trimtab.serving.server import served  # noqa: PLC0415
 
-        logs.set_up("text", verbosity=0)
+        log_format.set_up("text", verbosity=0)
         settings = Settings(
             components=("horizontal", "recommender", "updater"),
             feature_gates=_GATES,
@@ -174,7 +174,7 @@ class _Stage:
     async def _show(self, client: "Client") -> None:
         """Print a line whenever a workload changes size."""
         from trimtab.cli.top import rows_of  # noqa: PLC0415
-        from trimtab.operator.settings import Settings  # noqa: PLC0415
+        from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
 
         known: dict[tuple[str, str], int] = {}
         while True:

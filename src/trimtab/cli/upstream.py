@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from trimtab.operator.upstream_flags import TOLERATED, TRANSLATED, translated
+from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED, translated
 
 _FLAG = re.compile(r"(--?)([a-z][\w-]*)(=.*)?\Z", re.ASCII | re.DOTALL)
 

@@ -13,8 +13,8 @@ import click
 from trimtab.cli.errors import CommandError
 from trimtab.cli.run import operator_command, run_settings, setting_options
 from trimtab.cli.upstream import upstream_options, with_upstream_flags
-from trimtab.operator.compat import VPA
-from trimtab.operator.settings import Settings, with_values
+from trimtab.operator.settings.compat import VPA
+from trimtab.operator.settings.settings import Settings, with_values
 
 _ANY_ADDRESS: Final = "::"  # upstream's programs listen everywhere
 _COMMON: Final[Mapping[str, Any]] = {

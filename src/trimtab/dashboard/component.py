@@ -28,12 +28,12 @@ from trimtab.dashboard.vertical import OperatorVertical
 from trimtab.dashboard.views import EventView, Notice
 from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.selection.owners import Found
-from trimtab.operator.assembly import Parts
-from trimtab.operator.horizontal.component import HorizontalAutoscaler
-from trimtab.operator.settings import Settings
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler
+from trimtab.operator.operator import Parts
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.operator.vertical.recommender import Recommender
-from trimtab.operator.vertical.updater import Updater
+from trimtab.operator.vertical.recommender.controller import Recommender
+from trimtab.operator.vertical.updater.controller import Updater
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,9 @@ from trimtab.cluster.client import Client
 from trimtab.dashboard.events import ClusterEvents
 from trimtab.dashboard.views import EventView
 from trimtab.decide.vertical.update.actions import Verdict
-from trimtab.operator.published import Found
+from trimtab.operator.settings.published import Found
 from trimtab.operator.vertical.cluster_view import ClusterView, Standings
-from trimtab.operator.vertical.foresight import next_verdicts
-from trimtab.operator.vertical.saved import Learned, SavedHistory
+from trimtab.operator.vertical.explain import Learned, SavedHistory, next_verdicts
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from trimtab.dashboard.stories import numbers_of, unit_of
 from trimtab.dashboard.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
 from trimtab.decide.horizontal.metrics.proposal import Proposal
-from trimtab.operator.horizontal.ring import RecordRing
+from trimtab.operator.horizontal.inputs.hpa_state import RecordRing
 
 MOST_POINTS: Final = 200_000
 """Points of all HPAs together; about 300 bytes each."""

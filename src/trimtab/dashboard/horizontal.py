@@ -22,7 +22,7 @@ from trimtab.decide.horizontal.selection.owners import Found
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_fields.naming import plain_names
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
 
 MOST_TOLD: Final = 500
 """Rows that are told again in one call: about 30 ms of work."""

@@ -13,9 +13,9 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence, Fence
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 

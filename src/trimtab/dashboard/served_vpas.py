@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from trimtab.cluster import errors
+from trimtab.cluster.cache.informers import Caches
 from trimtab.cluster.discovery import Discovery
 from trimtab.dashboard.vertical import OperatorVertical
 from trimtab.dashboard.views import VerticalPage, VerticalRow
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.operator.assembly import Parts
-from trimtab.operator.caches import Caches
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import compat_of
+from trimtab.operator.operator import Parts
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.wiring import compat_of
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.transport import Request
-from trimtab.operator.assembly import Operator
+from trimtab.operator.operator import Operator
 
 PERIOD = 15.0
 LEASE = "trimtab-horizontal"

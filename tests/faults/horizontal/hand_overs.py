@@ -32,7 +32,7 @@ from trimtab.cluster.errors import TransportError
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import split_clock_name
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
 
 HPAS = 10
 PERIOD = 15.0

@@ -16,7 +16,7 @@ from tests.scenarios.line import Break, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
 
 REFUSED = TransportError("connection refused")
 

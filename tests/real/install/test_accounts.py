@@ -26,23 +26,23 @@ from trimtab.cluster.resource import LEASES, PODS
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard.component import Dashboard
 from trimtab.install import manifests, set_values
-from trimtab.operator.assembly import Operator
-from trimtab.operator.horizontal.native import RIVAL, RivalControllerError
+from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
+from trimtab.operator.operator import Operator
 from trimtab.operator.process import elector_of
-from trimtab.operator.published import ANNOTATION, read_note
-from trimtab.operator.publishing import SettingsPublisher
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import ANNOTATION, read_note
+from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
-from trimtab.operator.vertical.assembly import (
+from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.updater.templates import Templates
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import (
     Site,
     make_admission,
     make_recommender,
     make_roles,
     make_updater,
 )
-from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe
-from trimtab.operator.vertical.templates import Templates
 
 pytestmark = pytest.mark.real
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"

@@ -21,7 +21,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.cluster.transport.transport import Transport
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
 
 pytestmark = pytest.mark.real
 

@@ -30,10 +30,10 @@ from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION
 from trimtab.model.times import format_time
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import acting_client
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
 

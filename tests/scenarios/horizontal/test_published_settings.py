@@ -18,16 +18,16 @@ from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
 from trimtab.cluster.resource import LEASES
 from trimtab.decide.horizontal import Record, explain
-from trimtab.operator.assembly import Operator
 from trimtab.operator.health import Misdirected
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
 from trimtab.operator.horizontal.records import pages_of
+from trimtab.operator.operator import Operator
 from trimtab.operator.ownership import Sole
 from trimtab.operator.process import elector_of, shards_of
-from trimtab.operator.published import ANNOTATION, read_note
-from trimtab.operator.publishing import SettingsPublisher
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import ANNOTATION, read_note
+from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.settings import Settings
 
 HOME = "trimtab"
 CHOICE = Choice(HOME)

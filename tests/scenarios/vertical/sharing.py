@@ -11,8 +11,8 @@ from tests.scenarios.vertical.stage import Actor, Stage
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.transport.transport import Request
-from trimtab.operator.vertical.history import HistoryLoader
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 
 SHARDS = 6
 MIB = 2**20

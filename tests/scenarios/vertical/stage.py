@@ -31,18 +31,23 @@ from trimtab.cluster.transport.transport import Transport
 from trimtab.lab.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings, with_values
-from trimtab.operator.vertical.admission.component import Admission
+from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.operator.vertical.admission.registration import (
     MUTATING,
     NAMINGS,
     VALIDATING,
     configuration_name,
 )
-from trimtab.operator.vertical.assembly import Site, make_admission, make_recommender, make_updater
-from trimtab.operator.vertical.history import HistoryLoader
+from trimtab.operator.vertical.admission.webhook import Admission
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe
+from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import (
+    Site,
+    make_admission,
+    make_recommender,
+    make_updater,
+)
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 CRDS = Resource(

@@ -26,11 +26,11 @@ from trimtab.lab.certificates import make_certificate
 from trimtab.lab.metrics_server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import KeyPair
 from trimtab.operator.vertical.admission.serving import TlsServer
+from trimtab.operator.vertical.admission.tls import tls_context
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
-from trimtab.operator.vertical.webhook_tls import tls_context
 
 WORKLOADS, STEPS = 200, 3
 SERVICE = "vpa-comparison-metrics"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.scenarios.vertical.stage import Stage
 from trimtab.operator.process import Component
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import (
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.wiring import (
     Site,
     make_admission,
     make_recommender,

@@ -18,14 +18,14 @@ from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, elector_of
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.admission.keeping import SECRET_NAME, SECRETS
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.webhook import STATUS_LEASE_NAME as LEASE_NAME
+from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
+from trimtab.operator.vertical.admission.certificates import SECRET_NAME, SECRETS
 from trimtab.operator.vertical.admission.registration import MUTATING
-from trimtab.operator.vertical.assembly import make_admission, make_roles
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe
-from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAME as LEASE_NAME
-from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import make_admission, make_roles
 
 ALLOWED = {
     "POST events",
@@ -125,7 +125,7 @@ def test_rh3_a_live_process_does_all_that_the_dry_run_must_not(play_lab):
 
 
 def test_rh3_a_dry_run_sends_events_only(play, caplog):
-    caplog.set_level("INFO", logger="trimtab.operator.vertical.statuses")
+    caplog.set_level("INFO", logger="trimtab.operator.vertical.recommender.status_writer")
 
     async def scenario(stage: Stage) -> None:
         await _database(stage)

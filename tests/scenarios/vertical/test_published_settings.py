@@ -15,8 +15,8 @@ from trimtab.cluster.transport.transport import Request, Response
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.quantity import Quantity
 from trimtab.operator.process import elector_of
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.explaining import CannotLookError, Explained
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import CannotLookError, Explained
 from trimtab.operator.vertical.kinds import VPAS
 
 CHOICE = Choice("trimtab")

@@ -30,10 +30,10 @@ from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings, with_values
-from trimtab.operator.vertical.explaining import Explainer
+from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.vertical.explain import Explainer
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.templates import Templates
+from trimtab.operator.vertical.updater.templates import Templates
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Json)
 NARROW: dict[str, Any] = {"replacement_check": "dry-run", "node_fit": "free"}

@@ -10,7 +10,7 @@ from trimtab.decide.vertical.update.actions import Outcome, Resize
 from trimtab.decide.vertical.update.in_place.resize import plan_resize
 from trimtab.model.quantity import Quantity
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.performing import Performer, RateLimit
+from trimtab.operator.vertical.updater.actuator import Performer, RateLimit
 
 
 async def _proved() -> str | None:

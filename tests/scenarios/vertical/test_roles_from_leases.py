@@ -11,8 +11,8 @@ from trimtab.cluster.resource import LEASES, Json
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.times import format_micro_time
-from trimtab.operator.vertical.assembly import make_roles
-from trimtab.operator.vertical.roles import RoleKeeper
+from trimtab.operator.vertical.role_labels import RoleKeeper
+from trimtab.operator.vertical.wiring import make_roles
 
 
 async def hold(stage: Stage, holder: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import trimtab
 from trimtab import cli
-from trimtab.operator.settings import GROUPS
+from trimtab.operator.settings.settings import GROUPS
 
 
 def test_every_command_is_described_by_its_own_first_sentence():

@@ -12,8 +12,8 @@ from trimtab.cli import answer
 from trimtab.cli.bundles import read_bundle
 from trimtab.cli.candidates import candidates_of
 from trimtab.cli.errors import CommandError
-from trimtab.operator.published import note_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import note_of
+from trimtab.operator.settings.settings import Settings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TODAY, EAGER = (str(EXAMPLES / name) for name in ("simulate-web.yaml", "simulate-web-eager.yaml"))

@@ -11,9 +11,9 @@ from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
+from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater
 
 
 def play(name, minutes, look):

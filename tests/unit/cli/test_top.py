@@ -12,9 +12,9 @@ from trimtab.lab.server import Server
 from trimtab.model.core.meta import Condition
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import elector_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False

@@ -15,13 +15,17 @@ from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.assembly import parts
 from trimtab.install.monitoring import ALERTS, PANELS
 from trimtab.install.names import VALUES as PATHS
-from trimtab.operator.assembly import HORIZONTAL, VERTICAL
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.publishing import SUFFIX
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.admission.keeping import SECRET_NAME
+from trimtab.operator.horizontal.metrics import Telemetry
+from trimtab.operator.operator import HORIZONTAL, VERTICAL
+from trimtab.operator.settings.publisher import SUFFIX
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.admission.certificates import SECRET_NAME
 from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name
-from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
+from trimtab.operator.vertical.metrics import (
+    AdmissionMetrics,
+    RecommenderMetrics,
+    UpdaterMetrics,
+)
 
 EVERYTHING = (
     "adapter.enabled=true",

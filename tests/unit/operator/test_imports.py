@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from trimtab.operator.assembly import VERTICAL
-from trimtab.operator.vertical.assembly import LOOPS
+from trimtab.operator.operator import VERTICAL
+from trimtab.operator.vertical.wiring import LOOPS
 
 HEAVY = frozenset(
     {
@@ -56,12 +56,12 @@ def test_scaling_out_does_not_load(unneeded, horizontal_run):
 @pytest.fixture(scope="module")
 def horizontal_run() -> frozenset[str]:
     return loaded_by(
-        "trimtab.cli.run", "trimtab.cluster.config", "trimtab.cluster.http", "trimtab.operator.assembly"
+        "trimtab.cli.run", "trimtab.cluster.config", "trimtab.cluster.http", "trimtab.operator.operator"
     )
 
 
 def test_recommending_needs_no_certificates():
-    loaded = loaded_by("trimtab.cluster.http", "trimtab.operator.vertical.assembly")
+    loaded = loaded_by("trimtab.cluster.http", "trimtab.operator.vertical.wiring")
     assert "cryptography" not in loaded
     assert "uvicorn" not in loaded
 

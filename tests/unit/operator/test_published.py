@@ -13,7 +13,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Listing
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.objects import Lease, LeaseSpec
-from trimtab.operator.published import (
+from trimtab.operator.settings.published import (
     ANNOTATION,
     PUBLISHED,
     UnreadableSettings,
@@ -22,7 +22,7 @@ from trimtab.operator.published import (
     note_of,
     read_note,
 )
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
 OTHER = {bool: lambda value: not value, int: lambda value: value + 1, float: lambda value: value + 0.25}

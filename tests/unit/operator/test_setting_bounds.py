@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from trimtab.operator.setting_bounds import refuse_absurd_values
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.bounds import refuse_absurd_values
+from trimtab.operator.settings.settings import Settings
 
 
 @pytest.mark.parametrize(

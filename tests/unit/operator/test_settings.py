@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from trimtab.operator.settings import LOOPS, Settings, declared, with_values
+from trimtab.operator.settings.settings import LOOPS, Settings, declared, with_values
 
 
 @pytest.mark.parametrize(

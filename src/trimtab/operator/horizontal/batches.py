@@ -13,15 +13,15 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.decide.horizontal import Decision, Failed
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer
-from trimtab.operator.horizontal.plans import Plan, Wanted, namespaces_of
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.metric_queries import Plan, Wanted, namespaces_of
+from trimtab.operator.horizontal.inputs.pod_usage import EVERYWHERE
+from trimtab.operator.horizontal.inputs.targets import Targets
+from trimtab.operator.horizontal.inputs.turn import Turn, begin_turn
+from trimtab.operator.horizontal.metrics import Telemetry
 from trimtab.operator.horizontal.reconciler import Answers, Reconciler
-from trimtab.operator.horizontal.targets import Targets
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.horizontal.turn import Turn, begin_turn
-from trimtab.operator.horizontal.usage import EVERYWHERE
-from trimtab.operator.horizontal.writes import DecideAgain
+from trimtab.operator.horizontal.snapshot import Observer
+from trimtab.operator.horizontal.writer import DecideAgain
 from trimtab.operator.ownership import Ownership
 
 AT_ONCE = 200

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from trimtab.clock import Clock
-from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.lookout import Lookout
-from trimtab.operator.horizontal.pace import Pace
-from trimtab.operator.horizontal.turns import Turns
+from trimtab.operator.horizontal.early_scaling import Lookout
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.schedule import Pace, Turns
 from trimtab.operator.ownership import Ownership
 
 

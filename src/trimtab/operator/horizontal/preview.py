@@ -7,10 +7,10 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Failed, Observation, Record, decide
 from trimtab.decide.horizontal.decision import is_only_told, only_told
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.targets import Aim
 from trimtab.operator.horizontal.reconciler import Answers, Reconciler
-from trimtab.operator.horizontal.targets import Aim
+from trimtab.operator.horizontal.snapshot import Observer
 
 log = logging.getLogger(__name__)
 

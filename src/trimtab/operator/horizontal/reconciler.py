@@ -13,15 +13,20 @@ from trimtab.cluster.leases.epoch import Epoch
 from trimtab.decide.horizontal import Decision, Observation, decide
 from trimtab.decide.horizontal.records.unchanged import continued, steady
 from trimtab.metrics.queries import Query
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer, Sight
-from trimtab.operator.horizontal.owners import Found
-from trimtab.operator.horizontal.plans import Plan, plan_of
-from trimtab.operator.horizontal.questions import Answer
-from trimtab.operator.horizontal.targets import Aim, Targets
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.horizontal.turn import Turn
-from trimtab.operator.horizontal.writes import DecideAgain, Outcome, ScaleUnknown, Writer, record_of
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.metric_queries import Answer, Plan, plan_of
+from trimtab.operator.horizontal.inputs.owners import Found
+from trimtab.operator.horizontal.inputs.targets import Aim, Targets
+from trimtab.operator.horizontal.inputs.turn import Turn
+from trimtab.operator.horizontal.metrics import Telemetry
+from trimtab.operator.horizontal.snapshot import Observer, Sight
+from trimtab.operator.horizontal.writer import (
+    DecideAgain,
+    Outcome,
+    ScaleUnknown,
+    Writer,
+    record_of,
+)
 from trimtab.operator.ownership import Ownership
 
 log = logging.getLogger(__name__)

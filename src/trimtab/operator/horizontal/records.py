@@ -6,7 +6,7 @@ from trimtab.decide.horizontal import Explanation, Record, explain
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import Misdirected
-from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler, Autoscalers
 from trimtab.operator.ownership import Ownership
 
 

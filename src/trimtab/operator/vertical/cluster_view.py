@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from trimtab.cluster.cache.informers import Caches
 from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
@@ -29,10 +30,9 @@ from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.caches import Caches
-from trimtab.operator.vertical.controllers import Controllers, Unsupported
+from trimtab.operator.pods.vpa_pods import shared_pods
 from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
-from trimtab.operator.vertical.shared_pods import shared_pods
+from trimtab.operator.vertical.targets import Controllers, Unsupported
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.operator.vertical.settings import VerticalSettings
+from trimtab.operator.settings.vertical import VerticalSettings
 
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -11,7 +11,7 @@ from trimtab.decide.vertical.cluster_state.vpa import SMALL_MOVE, is_small_move
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
-from trimtab.operator.vertical.statuses import change_of
+from trimtab.operator.vertical.recommender.status_writer import change_of
 
 
 def status(name="app", lower="100m", target="200m", upper="1000m", *, generation=1, reason="", **more):

@@ -6,8 +6,8 @@ from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, handed
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, handed
 
 POLICIES = [{"type": "Percent", "value": 900, "periodSeconds": 1}]
 UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": POLICIES}

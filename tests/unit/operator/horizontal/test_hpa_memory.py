@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from trimtab.cluster.leases.epoch import ClockReading, Epoch, OwnClock, clock_name
 from trimtab.decide.horizontal.memory import LastGood, Memory, Recommendation, ScaleEvent, dumps
-from trimtab.operator.horizontal.hpa_memory import HpaMemory, loads
+from trimtab.operator.horizontal.inputs.hpa_memory import HpaMemory, loads
 
 NOW, MONOTONIC = 1_000_000.0, 500.0
 HOLDER = clock_name("first")

@@ -10,8 +10,8 @@ from trimtab.cluster.cache.codec import decode_page
 from trimtab.decide.horizontal import pod_facts
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.known_pod import KnownPod, PodReader, SlimPod
-from trimtab.operator.unread import Shared
+from trimtab.operator.pods.hpa_pods import KnownPod, PodReader, SlimPod
+from trimtab.operator.pods.interning import Shared
 
 MOST_BYTES_PER_POD = 560
 """A whole pod takes 4,000; there were 430 of facts beside it."""

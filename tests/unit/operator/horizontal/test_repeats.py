@@ -11,13 +11,12 @@ from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe
 from tests.unit.operator.horizontal.test_usage import listed
 from trimtab.decide.horizontal.records.unchanged import steady
 from trimtab.model.times import format_time, from_ns, to_ns
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.kinds import OWN_HPAS
-from trimtab.operator.horizontal.observe import Observer, Rules, Sight
-from trimtab.operator.horizontal.plans import plan_of
-from trimtab.operator.horizontal.questions import question_of
-from trimtab.operator.horizontal.targets import Aim
-from trimtab.operator.horizontal.usage import EVERYWHERE, ClusterUsage
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.inputs.metric_queries import plan_of, question_of
+from trimtab.operator.horizontal.inputs.pod_usage import EVERYWHERE, ClusterUsage
+from trimtab.operator.horizontal.inputs.targets import Aim
+from trimtab.operator.horizontal.snapshot import Observer, Rules, Sight
 
 NOBODY: Any = None
 """What an observer is not asked for here."""

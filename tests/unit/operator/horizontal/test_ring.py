@@ -6,7 +6,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pods, run, usage_of
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.records import record
-from trimtab.operator.horizontal.ring import RecordRing
+from trimtab.operator.horizontal.inputs.hpa_state import RecordRing
 
 
 def made(number: int) -> list[Record]:

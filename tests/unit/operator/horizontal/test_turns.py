@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.kinds import OWN_HPAS
-from trimtab.operator.horizontal.pace import Pace
-from trimtab.operator.horizontal.turns import FEW, Turns
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.schedule import FEW, Pace, Turns
 
 PERIOD = 15.0
 SPEC = HorizontalPodAutoscalerSpec(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.clock import VirtualClock
-from trimtab.operator.horizontal.write_slots import WriteSlots
+from trimtab.operator.horizontal.writer import WriteSlots
 
 
 def test_a_scale_that_comes_last_goes_before_every_status_that_waits():

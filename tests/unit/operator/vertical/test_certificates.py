@@ -12,12 +12,12 @@ from trimtab.operator.vertical.admission.certificates import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
     CertificateError,
+    FileCertificates,
     KeyPair,
     make_material,
     names_of,
     renewed,
 )
-from trimtab.operator.vertical.admission.keeping import FileCertificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("trimtab-webhook.trimtab.svc", "127.0.0.1")

@@ -14,7 +14,7 @@ from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.admission import Review, review_scope, review_vpa
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.settings import declared
+from trimtab.operator.settings.settings import declared
 
 PAGE = (Path(__file__).parents[4] / "docs" / "vertical.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

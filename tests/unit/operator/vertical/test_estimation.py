@@ -13,7 +13,7 @@ from trimtab.decide.vertical.input.usage import record_oom
 from trimtab.decide.vertical.recommend.recommender import recommend_all
 from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.operator.settings import Settings, with_values
+from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 
 GIB = 2**30

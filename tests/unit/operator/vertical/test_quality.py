@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.decide.vertical.recommend.quality import expectations_of, size_log2
-from trimtab.operator.vertical.quality import BulkHistogram, QualityMetrics
-from trimtab.operator.vertical.telemetry import RecommenderMetrics
+from trimtab.operator.vertical.metrics import RecommenderMetrics
+from trimtab.operator.vertical.recommender.quality_metrics import BulkHistogram, QualityMetrics
 
 QUIET, LOUD = Load(100, 10**9), Load(500, 4 * 10**9)
 

@@ -17,10 +17,10 @@ from trimtab.cluster.transport.transport import Request
 from trimtab.lab.patches import json_patch
 from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import MOST_BYTES
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
-from trimtab.operator.vertical.assembly import Site, make_admission
+from trimtab.operator.vertical.wiring import Site, make_admission
 
 
 def ask(path: str, body: bytes, *, method: str = "POST", prepare: Any = None) -> tuple[int, dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import raw_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.operator.vertical.shared_pods import PodSharer, RawPod
+from trimtab.operator.pods.vpa_pods import PodSharer, RawPod
 
 RUNNING = {"name": "app", "ready": True, "restartCount": 2, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
            "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},

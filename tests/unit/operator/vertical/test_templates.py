@@ -8,7 +8,7 @@ import pytest
 from trimtab.cluster.resource import PODS
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.operator.vertical.templates import Templates
+from trimtab.operator.vertical.updater.templates import Templates
 
 RAW: dict[str, Any] = {
     "metadata": {

@@ -19,8 +19,8 @@ from trimtab.cli.run import run
 from trimtab.cli.upstream import with_upstream_flags
 from trimtab.cli.vpa_programs import admission_controller, program_settings, recommender, updater
 from trimtab.model.times import parse_duration
-from trimtab.operator.settings import Settings, declared, with_values
-from trimtab.operator.upstream_flags import TOLERATED, TRANSLATED, VPA_DEFAULTS
+from trimtab.operator.settings.settings import Settings, declared, with_values
+from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED, VPA_DEFAULTS
 
 COMMANDS = {
     "vpa-recommender": recommender,

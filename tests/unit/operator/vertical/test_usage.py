@@ -6,7 +6,7 @@ from typing import Any
 from tests.unit.metrics.test_reader import Api, run
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.model.metrics_api import PodMetricsList
-from trimtab.operator.vertical.usage import UsageFeed
+from trimtab.operator.vertical.recommender.usage import UsageFeed
 
 ALL = PodUsage()
 

@@ -6,8 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trimtab import cli
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.webhook_tls import TLS_1_2_CIPHERS, refuse_unusable_tls, tls_context
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.admission.tls import (
+    TLS_1_2_CIPHERS,
+    refuse_unusable_tls,
+    tls_context,
+)
 from trimtab.serving.certificates import make_authority
 
 RUN = ["run", "--components=admission", "--kubeconfig=/nowhere"]

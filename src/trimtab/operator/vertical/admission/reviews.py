@@ -20,9 +20,9 @@ from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.vpa.admission import Answer, Review, review_scope, review_vpa
 from trimtab.model.vpa.types import VPAScopeReference
-from trimtab.operator.vertical.admission.knowledge import Knowledge
-from trimtab.operator.vertical.probe import PROBE_ANSWER, PROBE_LABEL
-from trimtab.operator.vertical.telemetry import AdmissionMetrics, StepTimer
+from trimtab.operator.vertical.admission.vpa_lookup import Knowledge
+from trimtab.operator.vertical.metrics import AdmissionMetrics, StepTimer
+from trimtab.operator.vertical.updater.webhook_check import PROBE_ANSWER, PROBE_LABEL
 
 log = logging.getLogger(__name__)
 API_VERSION = "admission.k8s.io/v1"
