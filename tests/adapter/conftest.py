@@ -14,9 +14,9 @@ import yaml
 from yarl import URL
 
 from tests.adapter.fake_cluster import FakeCluster
+from trimtab.adapter.adapter import Adapter, serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.adapter.program import Adapter, serve
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessServer, InProcessTransport

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from tests.adapter.conftest import until, write_configuration
-from trimtab.adapter.component import AdapterComponent
+from trimtab.adapter.adapter import AdapterComponent
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client

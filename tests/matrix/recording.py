@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trimtab.adapter.component import AdapterComponent
+from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
+from trimtab.adapter.adapter import Adapter, serve
 from trimtab.adapter.config import AdapterConfiguration, Address, connection_to, load_configuration
 from trimtab.adapter.errors import AdapterError, ConfigurationError
-from trimtab.adapter.program import Adapter, serve
-from trimtab.adapter.prometheus.rules import Rules, read_rules
-from trimtab.adapter.prometheus.trial import Tried, try_rules
+from trimtab.adapter.sources.prometheus.dry_run import Tried, try_rules
+from trimtab.adapter.sources.prometheus.rules import Rules, read_rules
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.run import client_of, options_of

@@ -208,7 +208,7 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
         return Dashboard(parts, announce)
 
     def adapter(parts: Parts) -> Component:
-        from trimtab.adapter.component import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
+        from trimtab.adapter.adapter import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
 
         settings = parts.settings
         return AdapterComponent(

@@ -11,11 +11,11 @@ import hmac
 from collections.abc import Awaitable, Iterable
 from typing import Any, Final, Protocol, TypeVar
 
-from trimtab.adapter.authentication import TOKEN_REVIEWS, User
-from trimtab.adapter.authorization import ACCESS_REVIEWS
+from trimtab.adapter.auth.authentication import TOKEN_REVIEWS, User
+from trimtab.adapter.auth.authorization import ACCESS_REVIEWS
 from trimtab.adapter.errors import Unavailable
-from trimtab.adapter.reviews import ReviewCache, review
 from trimtab.clock import Clock
+from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
 from trimtab.dashboard.http import RefusedError
 from trimtab.model.json.wire import Wire

@@ -13,9 +13,9 @@ from yarl import URL
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.metrics_stub import WithMetrics
+from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.adapter.program import serve
 from trimtab.cli.explain import explain_replicas, explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trimtab.adapter.answers import label_selector
-from trimtab.adapter.collapse import Collapse, collapse
+from trimtab.adapter.api.responses import label_selector
 from trimtab.adapter.errors import Unavailable
-from trimtab.adapter.source import Sample
+from trimtab.adapter.sources.collapse import Collapse, collapse
+from trimtab.adapter.sources.source import Sample
 from trimtab.model.json.wire import convert
 from trimtab.model.labels.selector import EVERYTHING, LabelSelector, Selector
 from trimtab.model.quantity import Quantity

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion
+from trimtab.adapter.api.routes import is_metrics_path, route, split_path
 from trimtab.adapter.errors import BadRequest, Invalid, NotFound
-from trimtab.adapter.questions import CustomQuestion, ExternalQuestion
-from trimtab.adapter.routes import is_metrics_path, route, split_path
 from trimtab.model.labels.selector import EVERYTHING, Selector
 
 CUSTOM = b"/apis/custom.metrics.k8s.io/v1beta2"

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.adapter.errors import BadRequest, ConfigurationError
-from trimtab.adapter.prometheus import promql
-from trimtab.adapter.prometheus.rules import Rule, check, read_rules
-from trimtab.adapter.prometheus.values import RefusedValueError, quantity_of, time_of
+from trimtab.adapter.sources.prometheus import promql
+from trimtab.adapter.sources.prometheus.rules import Rule, check, read_rules
+from trimtab.adapter.sources.prometheus.source import RefusedValueError, quantity_of, time_of
 from trimtab.clock import VirtualClock
 from trimtab.model.labels.selector import Selector
 

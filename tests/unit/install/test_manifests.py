@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
-from trimtab.adapter.prometheus.rules import read_rules
+from trimtab.adapter.sources.prometheus.rules import read_rules
 from trimtab.cli.run import run as run_command
 from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values

@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
 from trimtab.adapter.errors import AdapterError, NotFound, Unavailable
-from trimtab.adapter.questions import CustomQuestion, ExternalQuestion, Question
-from trimtab.adapter.source import Catalogue, Sample, Series, Source
+from trimtab.adapter.sources.source import Catalogue, Sample, Series, Source
 
 SLOTS = 64
 """Questions under way at one source; beyond it they wait, within their deadline."""

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trimtab.adapter.prometheus.queries import example_queries
-from trimtab.adapter.prometheus.rules import CheckedRule, Rules
-from trimtab.adapter.prometheus.values import RefusedValueError, quantity_of
+from trimtab.adapter.sources.prometheus.rules import CheckedRule, Rules, example_queries
+from trimtab.adapter.sources.prometheus.source import RefusedValueError, quantity_of
 from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError
 
 SERIES_SHOWN = 20

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from trimtab.adapter.health import Health
-from trimtab.adapter.questions import CustomQuestion, ExternalQuestion, Question
+from trimtab.adapter.api.health import Health
+from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
 from trimtab.model.quantity import Quantity
 
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from trimtab.adapter.app import JSON, Answer, Receive, Scope, Send, reply
+from trimtab.adapter.api.app import JSON, Answer, Receive, Scope, Send, reply
+from trimtab.adapter.api.routes import split_path
 from trimtab.adapter.errors import (
     AdapterError,
     BadRequest,
@@ -27,9 +28,8 @@ from trimtab.adapter.errors import (
     status_body,
 )
 from trimtab.adapter.files import API_VERSION, convert, parse_document
-from trimtab.adapter.routes import split_path
-from trimtab.adapter.testing.source import TestingSource
-from trimtab.adapter.testing.values import (
+from trimtab.adapter.sources.testing.source import TestingSource
+from trimtab.adapter.sources.testing.values import (
     KIND,
     CustomValue,
     ExternalValue,

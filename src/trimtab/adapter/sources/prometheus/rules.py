@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from trimtab.adapter.collapse import Collapse
+from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomQuestion, ExternalQuestion
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import Settings, convert, read_document, seconds
-from trimtab.adapter.prometheus import promql
-from trimtab.adapter.questions import NAMESPACES
+from trimtab.adapter.sources.collapse import Collapse
+from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.prometheus import promql
 
 KIND = "MetricRules"
 CUSTOM_QUERY = "sum by (<<groupBy>>) (<<series>>{<<matchers>>})"
@@ -186,3 +187,47 @@ def _group(match: re.Match[str], found: re.Match[str]) -> str:
 def _name_of(rule: Any, position: int) -> str:
     name = rule.get("name") if isinstance(rule, dict) else None
     return name if isinstance(name, str) and name else f"rules[{position}]"
+
+
+async def custom_query(
+    checked: CheckedRule, series: str, question: CustomQuestion, objects: Objects
+) -> str | None:
+    """Return the query, or None where no object is selected, so that there is nothing to ask."""
+    names: frozenset[str] | None = None
+    if not question.is_about_many:
+        names = frozenset({question.name})
+    elif not question.objects.is_empty:
+        names = await objects.names(question.resource, question.namespace, question.objects)
+    return None if names is not None and not names else _query_about(checked, series, question, names)
+
+
+def external_query(checked: CheckedRule, series: str, question: ExternalQuestion) -> str:
+    """Return the query for the series of an external metric."""
+    rule = checked.rule
+    namespace = promql.equals(rule.namespace_label, question.namespace) if rule.namespace_label else ""
+    matchers = promql.join(namespace, promql.from_selector(question.series))
+    return checked.query(series, matchers, ", ".join(rule.group_by))
+
+
+def example_queries(checked: CheckedRule, namespace: str, series: str) -> list[tuple[str, str]]:
+    """Return, for each kind of object that a rule serves, its description and the query about all in a namespace."""
+    metric = checked.metric_of(series) or checked.rule.metric or series
+    if checked.rule.type == "external":
+        return [(f"external {metric}", external_query(checked, series, ExternalQuestion(namespace, metric)))]
+    found = []
+    for resource in checked.rule.resources:
+        is_namespace = resource == NAMESPACES
+        question = CustomQuestion("" if is_namespace else namespace, resource, ANY, metric)
+        names = frozenset({namespace}) if is_namespace else None
+        found.append((f"{resource}/{metric}", _query_about(checked, series, question, names)))
+    return found
+
+
+def _query_about(
+    checked: CheckedRule, series: str, question: CustomQuestion, names: frozenset[str] | None
+) -> str:
+    """Return the query about the named objects; None stands for all of them."""
+    label = checked.rule.resources[question.resource]
+    namespace = promql.equals(checked.rule.namespace_label, question.namespace) if question.namespace else ""
+    which = f'{label}!=""' if names is None else promql.one_of(label, names)
+    return checked.query(series, promql.join(namespace, which, promql.from_selector(question.series)), label)

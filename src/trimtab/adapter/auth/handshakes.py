@@ -9,11 +9,11 @@ import logging
 import ssl
 from pathlib import Path
 
-from trimtab.adapter.certificates import KeyPair, make_pair, read_pair, server_context
+from trimtab.adapter.auth.certificates import KeyPair, make_pair, read_pair, server_context
+from trimtab.adapter.auth.front_proxy import Trust
 from trimtab.adapter.config import ServingTls
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import WatchedFile, below
-from trimtab.adapter.trust import Trust
 from trimtab.clock import Clock
 
 log = logging.getLogger(__name__)

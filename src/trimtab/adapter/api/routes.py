@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from trimtab.adapter.errors import BadRequest, Invalid, NotFound
-from trimtab.adapter.questions import (
+from trimtab.adapter.api.requests import (
     ANY,
     CUSTOM_GROUP,
     CUSTOM_VERSIONS,
@@ -22,6 +21,7 @@ from trimtab.adapter.questions import (
     ExternalQuestion,
     Question,
 )
+from trimtab.adapter.errors import BadRequest, Invalid, NotFound
 from trimtab.model.field_errors import quote
 from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
 

@@ -4,14 +4,22 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from trimtab.adapter.collapse import Collapse, collapse
+from trimtab.adapter.api.health import Health, State
+from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import WatchedFile
-from trimtab.adapter.health import Health, State
-from trimtab.adapter.objects import Objects
-from trimtab.adapter.questions import CustomQuestion, ExternalQuestion, Question
-from trimtab.adapter.source import Catalogue, Offer, Sample, Series
-from trimtab.adapter.testing.values import Labels, Point, Table, Value, object_labels, read_values, table_of
+from trimtab.adapter.sources.collapse import Collapse, collapse
+from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.source import Catalogue, Offer, Sample, Series
+from trimtab.adapter.sources.testing.values import (
+    Labels,
+    Point,
+    Table,
+    Value,
+    object_labels,
+    read_values,
+    table_of,
+)
 from trimtab.clock import Clock
 
 log = logging.getLogger(__name__)

@@ -7,21 +7,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from trimtab.adapter.app import App, Gates
-from trimtab.adapter.authentication import Authenticator
-from trimtab.adapter.authorization import Authorizer
-from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to
+from trimtab.adapter.api.app import App, Gates
+from trimtab.adapter.auth.authentication import Authenticator
+from trimtab.adapter.auth.authorization import Authorizer
+from trimtab.adapter.auth.front_proxy import TrustKeeper
+from trimtab.adapter.auth.handshakes import Handshakes
+from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to, load_configuration
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import below, seconds
-from trimtab.adapter.forward import ForwardSource
-from trimtab.adapter.handshakes import Handshakes
-from trimtab.adapter.objects import ClusterObjects, Objects
-from trimtab.adapter.prometheus.source import PrometheusSource
-from trimtab.adapter.router import Router
-from trimtab.adapter.source import Source
-from trimtab.adapter.telemetry import Telemetry
-from trimtab.adapter.testing.admin import AdminApp, load_token
-from trimtab.adapter.testing.source import TestingSource
-from trimtab.adapter.trust import TrustKeeper
+from trimtab.adapter.metrics import Telemetry
+from trimtab.adapter.sources.forward import ForwardSource
+from trimtab.adapter.sources.objects import ClusterObjects, Objects
+from trimtab.adapter.sources.prometheus.source import PrometheusSource
+from trimtab.adapter.sources.router import Router
+from trimtab.adapter.sources.source import Source
+from trimtab.adapter.sources.testing.admin import AdminApp, load_token
+from trimtab.adapter.sources.testing.source import TestingSource
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
@@ -129,3 +130,57 @@ def _source(clock: Clock, objects: Objects, settings: SourceSettings, root: Path
     return ForwardSource(
         clock, settings.name, Client(clock, HttpTransport(clock, connection)), settings.forward
     )
+
+
+class AdapterComponent:
+    """Serves custom and external metrics while it runs; every copy serves, whoever leads."""
+
+    name = "adapter"
+
+    def __init__(self, clock: Clock, client: Client, file: str, *, namespaces: Sequence[str] = ()) -> None:
+        """Read the configuration, so that a mistake in it ends the program before anything is started."""
+        if not file:
+            raise ConfigurationError("the component adapter needs --adapter-config, its configuration file")
+        path = Path(file)
+        if not path.is_file():
+            raise ConfigurationError(f"--adapter-config: there is no file {file}")
+        self._clock = clock
+        self._client = client
+        self._namespaces = namespaces
+        self._configuration = load_configuration(path)
+        self._root = path.absolute().parent
+        self._running: Adapter | None = None
+
+    @property
+    def running(self) -> Adapter | None:
+        """Return the running adapter; None while it does not serve."""
+        return self._running
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with AsyncExitStack() as stack:
+            self._running = running = await self._serve(stack)
+            stack.callback(self._stopped)
+            log.info("serving metrics", extra={"facts": {"port": running.port}})
+            await asyncio.Event().wait()
+
+    async def _serve(self, stack: AsyncExitStack) -> Adapter:
+        try:
+            return await stack.enter_async_context(
+                serve(self._clock, self._client, self._configuration, self._root, self._namespaces)
+            )
+        except OSError as error:
+            where = f"{self._configuration.listen.address}:{self._configuration.listen.port}"
+            raise ConfigurationError(
+                f"the adapter cannot listen on {where}: {error.strerror or error}; choose another listen.port, or 0 for any"
+            ) from error
+
+    def _stopped(self) -> None:
+        self._running = None
+
+    def health(self) -> dict[str, str]:
+        """Return what keeps it from serving; a source or rule that fails is told on its own port and takes nothing down."""
+        if self._running is None:
+            return {"start": "not serving yet"}
+        problem = self._running.trust.problem
+        return {"trust": problem} if problem else {}

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.adapter import answers, discovery
-from trimtab.adapter.authentication import Authenticator, User
-from trimtab.adapter.authorization import Authorizer
+from trimtab.adapter.api import discovery, responses
+from trimtab.adapter.api.health import Health, State
+from trimtab.adapter.api.requests import Attributes, CustomQuestion
+from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
+from trimtab.adapter.auth.authentication import Authenticator, User
+from trimtab.adapter.auth.authorization import Authorizer
 from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, status_body
-from trimtab.adapter.health import Health, State
-from trimtab.adapter.objects import Objects
-from trimtab.adapter.questions import Attributes, CustomQuestion
-from trimtab.adapter.router import Router
-from trimtab.adapter.routes import is_metrics_path, route, split_path, versions_of
-from trimtab.adapter.telemetry import CONTENT_TYPE, Telemetry
+from trimtab.adapter.metrics import CONTENT_TYPE, Telemetry
+from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.router import Router
 from trimtab.clock import Clock
 from trimtab.serving.server import CERTIFICATES
 
@@ -95,8 +95,8 @@ class App:
         if isinstance(question, CustomQuestion):
             samples = await self._router.custom(question)
             kind = await self._objects.kind_of(question.resource)
-            return Answer(answers.custom_list(question, found.version, kind, samples))
-        return Answer(answers.external_list(question.metric, await self._router.external(question)))
+            return Answer(responses.custom_list(question, found.version, kind, samples))
+        return Answer(responses.external_list(question.metric, await self._router.external(question)))
 
     def _document(self, parts: tuple[str, ...], accept: str) -> Answer:
         match parts:

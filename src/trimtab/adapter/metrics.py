@@ -6,9 +6,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from trimtab.adapter.health import Health, State
-from trimtab.adapter.objects import Objects
-from trimtab.adapter.source import Source
+from trimtab.adapter.api.health import Health, State
+from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.source import Source
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trimtab.adapter.authentication import User
+from trimtab.adapter.api.requests import Attributes
+from trimtab.adapter.auth.authentication import User
 from trimtab.adapter.errors import Forbidden
-from trimtab.adapter.questions import Attributes
-from trimtab.adapter.reviews import ReviewCache, review
 from trimtab.clock import Clock
+from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
 from trimtab.model.json.wire import Wire
 

@@ -9,11 +9,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from trimtab.adapter.api.health import Health, RuleHealth
+from trimtab.adapter.api.requests import (
+    CUSTOM_GROUP,
+    EXTERNAL_GROUP,
+    CustomQuestion,
+    ExternalQuestion,
+    Question,
+)
 from trimtab.adapter.config import ForwardSettings
 from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
-from trimtab.adapter.health import Health, RuleHealth
-from trimtab.adapter.questions import CUSTOM_GROUP, EXTERNAL_GROUP, CustomQuestion, ExternalQuestion, Question
-from trimtab.adapter.source import Catalogue, Offer, Sample, Series
+from trimtab.adapter.sources.source import Catalogue, Offer, Sample, Series
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
 from trimtab.cluster.client import Client

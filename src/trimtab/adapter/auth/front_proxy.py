@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from trimtab.adapter.chains import MOST_CERTIFICATES, is_client_of
+from trimtab.adapter.auth.certificate_chains import MOST_CERTIFICATES, is_client_of
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.client import Client, Selection

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from trimtab import tasks
+from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.errors import NotFound, Unavailable
-from trimtab.adapter.health import Health, State
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.namespaced_informer import KindCache
 from trimtab.cluster.client import Client, Selection

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from trimtab.adapter.questions import CUSTOM_GROUP, EXTERNAL_GROUP, CustomQuestion
-from trimtab.adapter.source import Sample, Series
+from trimtab.adapter.api.requests import CUSTOM_GROUP, EXTERNAL_GROUP, CustomQuestion
+from trimtab.adapter.sources.source import Sample, Series
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_time

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from trimtab.adapter.auth.front_proxy import Trust, TrustKeeper
 from trimtab.adapter.errors import Unauthorized
-from trimtab.adapter.reviews import ReviewCache, review
-from trimtab.adapter.trust import Trust, TrustKeeper
 from trimtab.clock import Clock
+from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
 from trimtab.model.json.wire import Wire
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from trimtab.adapter.questions import CUSTOM_GROUP, EXTERNAL_GROUP
-from trimtab.adapter.routes import versions_of
-from trimtab.adapter.source import Catalogue
+from trimtab.adapter.api.requests import CUSTOM_GROUP, EXTERNAL_GROUP
+from trimtab.adapter.api.routes import versions_of
+from trimtab.adapter.sources.source import Catalogue
 from trimtab.model.json import wire
 
 Json = dict[str, Any]

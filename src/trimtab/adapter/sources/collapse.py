@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from trimtab.adapter.errors import Unavailable
-from trimtab.adapter.source import Sample
+from trimtab.adapter.sources.source import Sample
 from trimtab.model.quantity import Quantity
 
 
