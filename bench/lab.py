@@ -11,12 +11,12 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
+from trimtab.lab.controllers.base.kinds import PODS
+from trimtab.lab.data_plane import Setting
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.serving import Address, write_kubeconfig
-from trimtab.lab.workload_side import Setting
-from trimtab.lab.workloads.kinds import PODS
+from trimtab.lab.serve import Address, write_kubeconfig
 from trimtab.model.quantity import Quantity
 
 WORKLOADS, PODS_EACH, HOURS = 10, 10, 24

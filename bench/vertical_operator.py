@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import NODES, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.model.times import format_time

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager, suppress
 
 from trimtab.cluster.client import Client, DeleteOptions
 from trimtab.cluster.errors import NotFound
-from trimtab.lab.nodes.pool import NodePool
-from trimtab.lab.workload_side import Setting, WorkloadSide
-from trimtab.lab.workloads.kinds import NODES, PODS
+from trimtab.lab.controllers.base.kinds import NODES, PODS
+from trimtab.lab.data_plane import Setting, WorkloadSide
+from trimtab.lab.nodes.node_pool import NodePool
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
 

@@ -15,7 +15,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
 
 T = TypeVar("T", bound=Object)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)

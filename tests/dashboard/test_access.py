@@ -13,7 +13,7 @@ from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Transport
 from trimtab.dashboard import ClusterAccess
-from trimtab.lab.request import User
+from trimtab.lab.apiserver.request import User
 
 LISTING = [
     {"apiGroups": ["autoscaling.trimtab.dev"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]}

@@ -26,9 +26,9 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Deadlines, Request, Transport
-from trimtab.lab.outbound import Outbound
-from trimtab.lab.server import Server
-from trimtab.lab.serving import ServedLab
+from trimtab.lab.apiserver.outbound import Outbound
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.serve import ServedLab
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.vertical.admission.webhook import Admission
 

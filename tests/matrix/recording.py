@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.dashboard.component import Dashboard
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.settings.settings import Settings

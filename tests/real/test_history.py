@@ -13,7 +13,7 @@ from tests.scenarios.vertical.stage import FOLLOWER_TARGET, LEADER_TARGET, Stage
 from tools.peers import prometheus
 from tools.peers.cluster import free_port
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
 
 pytestmark = pytest.mark.real
 

@@ -21,9 +21,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
+from trimtab.lab.data_plane import Setting
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics_server import MetricsServer
-from trimtab.lab.workload_side import Setting
+from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
 from trimtab.operator.settings.settings import Settings

@@ -16,12 +16,12 @@ from trimtab.cluster.client import Client, DeleteOptions, Selection
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource
+from trimtab.lab.controllers.base import kinds
+from trimtab.lab.data_plane import Setting, WorkloadSide
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics_server import MetricsServer
-from trimtab.lab.nodes.pool import NodePool
-from trimtab.lab.workload_side import Setting, WorkloadSide
-from trimtab.lab.workloads import kinds
+from trimtab.lab.metrics.server import MetricsServer
+from trimtab.lab.nodes.node_pool import NodePool
 
 pytestmark = pytest.mark.real
 BATCH = {"lab.trimtab.dev/run-seconds": "1"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 if TYPE_CHECKING:
-    from trimtab.lab.serving import ServedLab
+    from trimtab.lab.serve import ServedLab
 
 OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
 
@@ -80,17 +80,17 @@ async def _open(
     bind: str, port: int, *, has_workloads: bool, plan: Path | None
 ) -> "AsyncIterator[ServedLab]":
     from trimtab.clock import SystemClock  # noqa: PLC0415 - the server's imports cost time that --help should not take
-    from trimtab.lab.server import Server  # noqa: PLC0415
-    from trimtab.lab.serving import Address, ServedLab  # noqa: PLC0415
+    from trimtab.lab.apiserver.server import Server  # noqa: PLC0415
+    from trimtab.lab.serve import Address, ServedLab  # noqa: PLC0415
 
     address = Address(bind, port)
     if not has_workloads:
         async with ServedLab(Server(SystemClock()), address) as served:
             yield served
         return
+    from trimtab.lab.data_plane import Setting  # noqa: PLC0415
     from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
     from trimtab.lab.load.plan import NO_LOAD, PlanError, read_plan  # noqa: PLC0415
-    from trimtab.lab.workload_side import Setting  # noqa: PLC0415
 
     try:
         setting = Setting(plan=read_plan(plan) if plan is not None else NO_LOAD)
@@ -104,7 +104,7 @@ async def _open(
 async def _serve(open_lab: "OpenLab", kubeconfig: Path, *, prints: bool) -> None:
     import yaml  # noqa: PLC0415 - the server's imports cost time that --help should not take
 
-    from trimtab.lab.serving import write_kubeconfig  # noqa: PLC0415
+    from trimtab.lab.serve import write_kubeconfig  # noqa: PLC0415
 
     async with open_lab() as running:
         write_kubeconfig(kubeconfig, running.kubeconfig())

@@ -71,7 +71,7 @@ class _Stage:
     async def run(self, seconds: float) -> None:
         """Put everything up, tell what there is to see, and wait for the end."""
         from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
-        from trimtab.lab.serving import Address, write_kubeconfig  # noqa: PLC0415
+        from trimtab.lab.serve import Address, write_kubeconfig  # noqa: PLC0415
         from trimtab.model.crds import all_crds  # noqa: PLC0415
 
         stop = asyncio.Event()

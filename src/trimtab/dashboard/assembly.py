@@ -14,7 +14,7 @@ from trimtab.dashboard.source import Controls, NoVertical, Sources
 from trimtab.dashboard.vertical import Elsewhere, OperatorVertical, RecommenderView, UpdaterView
 from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.selection.owners import Found
-from trimtab.lab.serving import write_private
+from trimtab.lab.serve import write_private
 from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.serving.server import served

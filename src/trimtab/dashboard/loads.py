@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trimtab.dashboard.views import Load
-from trimtab.lab.load.measuring import Load as Lab
+from trimtab.lab.load.load import Load as Lab
 from trimtab.lab.load.plan import WorkloadLoad
 
 

@@ -23,14 +23,14 @@ from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import LAB_GATES, Server
+from trimtab.lab.data_plane import SETTLE_SECONDS, Setting, WorkloadSide
 from trimtab.lab.load.curves import constant
-from trimtab.lab.load.measuring import Load
+from trimtab.lab.load.load import Load
 from trimtab.lab.load.plan import Memory, WorkloadLoad
-from trimtab.lab.metric_values import MetricValues, Number
-from trimtab.lab.metrics_server import serve_in_process
-from trimtab.lab.server import LAB_GATES, Server
-from trimtab.lab.serving import Address, ServedLab
-from trimtab.lab.workload_side import SETTLE_SECONDS, Setting, WorkloadSide
+from trimtab.lab.metrics.server import serve_in_process
+from trimtab.lab.metrics.values import MetricValues, Number
+from trimtab.lab.serve import Address, ServedLab
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.quantity import Quantity

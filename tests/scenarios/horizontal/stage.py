@@ -24,8 +24,8 @@ from trimtab.cluster.client import Client, Selection
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DEPLOYMENTS, PODS, Json, Resource
 from trimtab.cluster.transport.transport import Request, Transport
-from trimtab.lab.builtin import builtin_resources
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.resources.builtin import builtin_resources
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION

@@ -14,9 +14,9 @@ from tests.scenarios.horizontal.bodies import owner_of, pod_spec, stateful_set, 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, DeleteOptions, Selection
 from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Json, Resource
-from trimtab.lab.nodes.lifecycle import PREFIX, Timing
-from trimtab.lab.nodes.pool import NodePool
-from trimtab.lab.workload_side import Setting, WorkloadSide
+from trimtab.lab.data_plane import Setting, WorkloadSide
+from trimtab.lab.nodes.node_pool import NodePool
+from trimtab.lab.nodes.pod_lifecycle import PREFIX, Timing
 
 #: Pods younger than this count by rules of their own (the initialization period of CPU); a scenario begins after it.
 SETTLED_SECONDS = 360.0

@@ -28,7 +28,7 @@ from trimtab.cluster.client import Client, PatchType, Selection
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.transport import Transport
-from trimtab.lab.outbound import Outbound
+from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.settings.settings import Settings, with_values

@@ -22,8 +22,8 @@ from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
 from trimtab.cluster.client import PatchType, Selection
-from trimtab.lab.certificates import make_certificate
-from trimtab.lab.metrics_server import API_SERVICES, SERVICES, api_service
+from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.metrics.server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
 from trimtab.operator.settings.settings import Settings

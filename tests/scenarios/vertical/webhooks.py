@@ -11,8 +11,8 @@ import trustme
 
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.outbound import Backend
-from trimtab.lab.request import Response
+from trimtab.lab.apiserver.outbound import Backend
+from trimtab.lab.apiserver.request import Response
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.serving.server import HttpServer
 

@@ -16,7 +16,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, Selection
 from trimtab.cluster.resource import DAEMON_SETS, NODES, PODS, STATEFUL_SETS, Json
-from trimtab.lab.nodes.pool import NodePool
+from trimtab.lab.nodes.node_pool import NodePool
 from trimtab.model.times import format_time
 
 AT_ONCE = DeleteOptions(grace_seconds=0)

@@ -8,7 +8,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.meta import Condition
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus

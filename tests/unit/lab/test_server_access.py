@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, PODS, Api, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.auth import service_account_user
-from trimtab.lab.metrics_api import Usage
-from trimtab.lab.request import Response, User
+from trimtab.lab.apiserver.authentication import service_account_user
+from trimtab.lab.apiserver.request import Response, User
+from trimtab.lab.metrics.apis import Usage
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 

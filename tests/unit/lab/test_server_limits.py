@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, DEPLOYMENTS, PODS, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.asgi import App
-from trimtab.lab.server import Server
-from trimtab.lab.serving import ServedLab
+from trimtab.lab.apiserver.asgi import App
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.serve import ServedLab
 
 
 def nested(depth):

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.lab.errors import ApiError
+from trimtab.lab.apiserver.errors import ApiError
 from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
-from trimtab.lab.patches.fieldsets import from_wire, leaves, show, to_wire
+from trimtab.lab.patches.field_sets import from_wire, leaves, show, to_wire
 from trimtab.lab.patches.managed_fields import Manager
-from trimtab.lab.schemas import shape_of_kind
+from trimtab.lab.schemas.shapes import shape_of_kind
 from trimtab.model.times import parse_time
 
 DEPLOYMENT = shape_of_kind("apps", "v1", "Deployment")

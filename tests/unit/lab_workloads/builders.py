@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from trimtab.clock import VirtualClock
+from trimtab.lab.controllers.base.kinds import PODS, RunPod
+from trimtab.lab.data_plane import Setting
 from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.workload_side import Setting
-from trimtab.lab.workloads.kinds import PODS, RunPod
 from trimtab.model.core.pod import PodCondition
 
 Scene = Callable[[EmbeddedCluster], Awaitable[Any]]

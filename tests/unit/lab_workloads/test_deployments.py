@@ -3,8 +3,15 @@
 import pytest
 
 from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, watch_pods, workload
-from trimtab.lab.workloads.kinds import REPLICA_SETS, UpdateStrategy
-from trimtab.lab.workloads.rollout import Limits, SetSize, grow_new, limits_of, share_out, shrink_old
+from trimtab.lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
+from trimtab.lab.controllers.rollout import (
+    Limits,
+    SetSize,
+    grow_new,
+    limits_of,
+    share_out,
+    shrink_old,
+)
 from trimtab.model.json import wire
 
 

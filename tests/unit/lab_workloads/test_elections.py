@@ -2,9 +2,9 @@
 
 from tests.unit.lab_workloads.builders import pods, virtual, watch_pods, workload
 from trimtab.cluster.resource import LEASES
+from trimtab.lab.data_plane import Setting
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.plan import Election, Leader, LoadPlan, WorkloadLoad
-from trimtab.lab.workload_side import Setting
 
 
 def led(**election):

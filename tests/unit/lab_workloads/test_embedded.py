@@ -7,15 +7,15 @@ import pytest
 from tests.unit.lab_workloads.builders import names, play, pods, virtual, workload
 from trimtab.clock import SystemClock, VirtualClock
 from trimtab.cluster.cache.subscriptions import Change
+from trimtab.lab.controllers.base.kinds import PODS
+from trimtab.lab.controllers.base.write_through_cache import Mirror
+from trimtab.lab.data_plane import NotSettledError, Setting
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metric_values import MetricValues
-from trimtab.lab.metrics_answers import MetricsAnswers
-from trimtab.lab.metrics_server import MetricsApp
-from trimtab.lab.workload_side import NotSettledError, Setting
-from trimtab.lab.workloads.kinds import PODS
-from trimtab.lab.workloads.mirror import Mirror
+from trimtab.lab.metrics.apis import MetricsAnswers
+from trimtab.lab.metrics.server import MetricsApp
+from trimtab.lab.metrics.values import MetricValues
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity

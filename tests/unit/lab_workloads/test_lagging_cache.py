@@ -10,9 +10,9 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.controllers.base.kinds import PODS
+from trimtab.lab.data_plane import Setting, WorkloadSide
 from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.workload_side import Setting, WorkloadSide
-from trimtab.lab.workloads.kinds import PODS
 
 BYSTANDER = Setting(pools=(), has_controllers=False)
 """The embedded cluster's own workload side stands by: the one under test is another client."""

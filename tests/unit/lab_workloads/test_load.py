@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab_workloads.builders import pods, virtual, workload
-from trimtab.lab.load.backlog import Backlog
+from trimtab.lab.controllers.base.kinds import HeldMeta, RunPod
+from trimtab.lab.data_plane import Setting
 from trimtab.lab.load.curves import Moment, Recorded, constant
-from trimtab.lab.load.noise import noise
 from trimtab.lab.load.plan import (
     HotShard,
     Leader,
@@ -22,9 +22,7 @@ from trimtab.lab.load.plan import (
     read_plan,
     read_points,
 )
-from trimtab.lab.load.sharing import weights
-from trimtab.lab.workload_side import Setting
-from trimtab.lab.workloads.kinds import HeldMeta, RunPod
+from trimtab.lab.load.usage import Backlog, noise, weights
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 

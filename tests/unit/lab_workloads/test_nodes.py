@@ -6,12 +6,12 @@ import pytest
 
 from tests.unit.lab_workloads.builders import condition, names, pods, resources, virtual, workload
 from trimtab.cluster import errors
-from trimtab.lab.nodes.lifecycle import Timing, backoff
-from trimtab.lab.nodes.pool import NodePool
+from trimtab.lab.controllers.base.kinds import RunPod
+from trimtab.lab.data_plane import Setting
+from trimtab.lab.nodes.capacity import Amount
+from trimtab.lab.nodes.node_pool import NodePool
+from trimtab.lab.nodes.pod_lifecycle import Timing, backoff
 from trimtab.lab.nodes.resize import Surroundings, resize_step
-from trimtab.lab.nodes.room import Amount
-from trimtab.lab.workload_side import Setting
-from trimtab.lab.workloads.kinds import RunPod
 from trimtab.model.json import wire
 
 SMALL = Setting(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))

@@ -8,11 +8,11 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
+from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, PODS
+from trimtab.lab.data_plane import Setting
 from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.nodes.lifecycle import Timing
-from trimtab.lab.serving import Address, write_kubeconfig
-from trimtab.lab.workload_side import Setting
-from trimtab.lab.workloads.kinds import DEPLOYMENTS, PODS
+from trimtab.lab.nodes.pod_lifecycle import Timing
+from trimtab.lab.serve import Address, write_kubeconfig
 
 AT_ONCE = Setting(timing=Timing(start_seconds=0, stop_seconds=0))
 

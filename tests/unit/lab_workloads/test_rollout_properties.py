@@ -3,7 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.lab.workloads.rollout import Limits, SetSize, grow_new, share_out, shrink_old
+from trimtab.lab.controllers.rollout import (
+    Limits,
+    SetSize,
+    grow_new,
+    share_out,
+    shrink_old,
+)
 
 sizes = st.integers(0, 12)
 

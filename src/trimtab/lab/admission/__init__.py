@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from trimtab.lab.codec import JsonObject
-from trimtab.lab.registry import Resource
-from trimtab.lab.request import Request, Target
+from trimtab.lab.apiserver.request import Request, Target
+from trimtab.lab.resources.registry import Resource
+from trimtab.lab.storage.codec import JsonObject
 
 
 @dataclass(frozen=True)

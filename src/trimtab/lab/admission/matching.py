@@ -6,10 +6,10 @@ from typing import Any
 from celpy.evaluation import CELEvalError
 
 from trimtab.lab.admission import Attempt
-from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.cel import compile_rule, to_cel
-from trimtab.lab.store import Store
-from trimtab.lab.strategies.workloads import selector_of
+from trimtab.lab.resources.workloads import selector_of
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.lab.storage.store import Store
 from trimtab.model.labels.selector import Selector
 
 GROUP = "admissionregistration.k8s.io"

@@ -6,12 +6,12 @@ import binascii
 
 from trimtab.lab.admission import Attempt
 from trimtab.lab.admission.matching import Hook, Hooks
-from trimtab.lab.codec import JsonObject, decode, encode
-from trimtab.lab.errors import ApiError, internal
-from trimtab.lab.identities import Identities
-from trimtab.lab.outbound import Call, Endpoint, Outbound, OutboundError
+from trimtab.lab.apiserver.errors import ApiError, internal
+from trimtab.lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
 from trimtab.lab.patches import json_patch
-from trimtab.lab.store import Store
+from trimtab.lab.storage.bootstrap import Identities
+from trimtab.lab.storage.codec import JsonObject, decode, encode
+from trimtab.lab.storage.store import Store
 
 REVIEW = "admission.k8s.io/v1"
 

@@ -14,9 +14,14 @@ from celpy import celtypes
 from celpy.celparser import CELParseError
 from celpy.evaluation import CELEvalError
 
-from trimtab.lab.codec import JsonObject
+from trimtab.lab.apiserver.errors import (
+    duplicate_value,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from trimtab.lab.crd.cel_functions import FUNCTIONS
-from trimtab.lab.errors import duplicate_value, forbidden_field, invalid_value, required
+from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import ErrorType, FieldError
 from trimtab.model.times import parse_time
 

@@ -3,13 +3,20 @@
 import re
 from typing import Any
 
-from trimtab.lab.codec import JsonObject
+from trimtab.lab.apiserver.errors import (
+    forbidden_field,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from trimtab.lab.crd.cel import RULES, compile_rule
 from trimtab.lab.crd.strategy import CustomStrategy
-from trimtab.lab.errors import forbidden_field, invalid_value, required, unsupported_value
-from trimtab.lab.registry import Column, Resource, ScalePaths, version_rank
-from trimtab.lab.schemas import Shape, custom_shape
-from trimtab.lab.strategies.base import Scene, Strategy
+from trimtab.lab.resources.registry import Column, Registry, Resource, ScalePaths, version_rank
+from trimtab.lab.resources.strategy import Scene, Strategy
+from trimtab.lab.schemas.shapes import Shape, custom_shape
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.watch_cache import Change
 from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
 
@@ -262,3 +269,40 @@ def _scale(version: JsonObject) -> ScalePaths:
         paths.get("statusReplicasPath", ""),
         paths.get("labelSelectorPath", ""),
     )
+
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class DefinitionKeeper:
+    """Keeps the registry in step with the stored definitions."""
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+        store.listen(self._notice)
+
+    def _notice(self, resource: str, change: Change) -> None:
+        if resource != DEFINITIONS:
+            return
+        definition = change.entry.decoded()
+        group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+        if change.action == "DELETED":
+            self._registry.remove(group, plural)
+            self._empty(f"{plural}.{group}")
+            return
+        before = change.previous.decoded()["spec"] if change.previous is not None else None
+        if before == definition["spec"]:
+            return
+        made = resource_of(definition)
+        if made is None:
+            self._registry.remove(group, plural)
+        else:
+            self._registry.add(made)
+
+    def _empty(self, storage: str) -> None:
+        """Remove the objects of a definition that is gone, and end their watches."""
+        shelf = self._store.shelf(storage)
+        for key in list(shelf.keys):
+            self._store.remove(storage, key)
+        shelf.history.cut_all()

@@ -1,10 +1,10 @@
 """The rules of custom objects: defaults, schema and CEL of their definition."""
 
-from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.cel import has_rules, validate_rules
-from trimtab.lab.crd.defaulting import apply_defaults
+from trimtab.lab.crd.schema import apply_defaults
 from trimtab.lab.crd.schema import validate as validate_schema
-from trimtab.lab.strategies.base import Scene, Strategy
+from trimtab.lab.resources.strategy import Scene, Strategy
+from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import ErrorType, FieldError
 
 #: Problems of size and shape; a rule could fail on them, or take for ever.

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import Change, Delta
-from trimtab.lab.load.measuring import Load
-from trimtab.lab.load.members import Members
-from trimtab.lab.nodes.lifecycle import Step, Timing, next_step, page_cache
-from trimtab.lab.nodes.pool import NodePool, register_nodes
+from trimtab.lab.controllers.base.kinds import RunNode, RunPod
+from trimtab.lab.controllers.base.pods import is_ready
+from trimtab.lab.controllers.base.work_queue import WorkQueue
+from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.load.load import Load
+from trimtab.lab.load.pods import Members
+from trimtab.lab.nodes.capacity import Amount, allocatable, allocated_to
+from trimtab.lab.nodes.node_pool import NodePool, register_nodes
+from trimtab.lab.nodes.pod_lifecycle import Step, Timing, next_step, page_cache
 from trimtab.lab.nodes.resize import PENDING, Surroundings, resize_step, wants_resize
-from trimtab.lab.nodes.room import Amount, allocatable, allocated_to
-from trimtab.lab.nodes.samples import Samples
 from trimtab.lab.nodes.scheduler import Scheduler
-from trimtab.lab.workloads.kinds import RunNode, RunPod
-from trimtab.lab.workloads.mirror import Key, Mirror
-from trimtab.lab.workloads.podstate import is_ready
-from trimtab.lab.workloads.queue import WorkQueue
+from trimtab.lab.nodes.usage_samples import Samples
 from trimtab.model.times import ZERO_TIME
 
 SAMPLE_SECONDS = 15.0

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from trimtab.cluster.resource import Json
-from trimtab.lab.nodes.lifecycle import KILLED, Step, Timing
-from trimtab.lab.nodes.room import Amount, allocated_to, wanted_by
-from trimtab.lab.nodes.statusbody import pod_status
-from trimtab.lab.workloads.kinds import RunContainer, RunContainerStatus, RunPod
-from trimtab.lab.workloads.statuses import condition
+from trimtab.lab.controllers.base.kinds import RunContainer, RunContainerStatus, RunPod
+from trimtab.lab.controllers.base.status_writer import condition
+from trimtab.lab.nodes.capacity import Amount, allocated_to, wanted_by
+from trimtab.lab.nodes.pod_lifecycle import KILLED, Step, Timing
+from trimtab.lab.nodes.pod_status import pod_status
 from trimtab.model.core.meta import Condition
 from trimtab.model.core.pod import (
     ContainerState,

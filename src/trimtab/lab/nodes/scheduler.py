@@ -9,13 +9,13 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache.store import KeyIndex
 from trimtab.cluster.cache.subscriptions import Change, Delta
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.nodes.room import allocatable, requests_of, used_by
-from trimtab.lab.workloads.kinds import PODS, RunNode, RunPod
-from trimtab.lab.workloads.mirror import Key, Mirror
-from trimtab.lab.workloads.placement import mismatch
-from trimtab.lab.workloads.podstate import is_active
-from trimtab.lab.workloads.queue import WorkQueue
-from trimtab.lab.workloads.statuses import condition
+from trimtab.lab.controllers.base.kinds import PODS, RunNode, RunPod
+from trimtab.lab.controllers.base.placement import mismatch
+from trimtab.lab.controllers.base.pods import is_active
+from trimtab.lab.controllers.base.status_writer import condition
+from trimtab.lab.controllers.base.work_queue import WorkQueue
+from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.nodes.capacity import allocatable, requests_of, used_by
 from trimtab.model.json import wire
 
 NO_ROOM = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "Too many pods"}

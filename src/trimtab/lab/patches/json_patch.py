@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trimtab.lab.codec import copy_of, decode_json, encode
-from trimtab.lab.errors import ApiError, bad_request, too_large_body
+from trimtab.lab.apiserver.errors import ApiError, bad_request, too_large_body
+from trimtab.lab.storage.codec import copy_of, decode_json, encode
 from trimtab.model.json.shape import describe
 
 #: Operations in one patch (CVE-2019-1002100).

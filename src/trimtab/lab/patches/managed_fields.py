@@ -8,10 +8,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from trimtab.lab.codec import JsonObject, copy_of
-from trimtab.lab.errors import ApiError
-from trimtab.lab.patches.fieldsets import PRESENT, Path, from_wire, key_element, leaves, remove, show, to_wire
-from trimtab.lab.schemas import Shape
+from trimtab.lab.apiserver.errors import ApiError
+from trimtab.lab.patches.field_sets import (
+    PRESENT,
+    Path,
+    from_wire,
+    key_element,
+    leaves,
+    remove,
+    show,
+    to_wire,
+)
+from trimtab.lab.schemas.shapes import Shape
+from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.model.times import format_time
 
 

@@ -14,8 +14,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request
+from trimtab.lab.apiserver.server import Server
 from trimtab.lab.patches import json_patch
-from trimtab.lab.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import MOST_BYTES
