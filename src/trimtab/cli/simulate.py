@@ -32,7 +32,7 @@ from trimtab.simulate import (
     read_trace,
     tally,
 )
-from trimtab.simulate.picture import draw
+from trimtab.simulate.chart import draw
 
 
 def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, int]:

@@ -21,7 +21,7 @@ from trimtab.metrics.range_queries import Progress as Done
 from trimtab.metrics.range_queries import Range, read_history
 from trimtab.model.times import parse_long_duration
 from trimtab.simulate import Trace, TraceError
-from trimtab.simulate.recorded import the_one_series, trace_of
+from trimtab.simulate.trace import the_one_series, trace_of
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
 _QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)

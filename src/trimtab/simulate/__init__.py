@@ -5,9 +5,9 @@ and `Tally` adds up what came of it. Nothing here reads a clock, a cluster or th
 load along. What belongs here: how a simulated workload answers a decision. What does not: any rule that decides.
 """
 
+from trimtab.simulate.backtest import Candidate, Step, play
 from trimtab.simulate.model import Model, ModelError
-from trimtab.simulate.play import Candidate, Step, play
-from trimtab.simulate.tally import Carried, Figures, Tally, run, tally
+from trimtab.simulate.results import Carried, Figures, Tally, run, tally
 from trimtab.simulate.trace import Trace, TraceError, read_trace
 
 __all__ = [

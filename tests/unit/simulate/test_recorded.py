@@ -7,7 +7,7 @@ import pytest
 
 from trimtab.metrics.range_queries import Range, Samples
 from trimtab.simulate import TraceError
-from trimtab.simulate.recorded import the_one_series, trace_of
+from trimtab.simulate.trace import the_one_series, trace_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 FOUR_MINUTES = Range(START, START + timedelta(minutes=3), 60)

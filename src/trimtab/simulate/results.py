@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trimtab.decide.horizontal import Record
+from trimtab.simulate.backtest import Candidate, Step, play
 from trimtab.simulate.model import Metered, Model, metered
-from trimtab.simulate.play import Candidate, Step, play
 from trimtab.simulate.trace import Trace
 
 HOUR = 3600.0

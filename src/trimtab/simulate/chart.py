@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from trimtab.simulate.backtest import Candidate
 from trimtab.simulate.model import Model, metered, replicas_for
-from trimtab.simulate.play import Candidate
-from trimtab.simulate.tally import Tally
+from trimtab.simulate.results import Tally
 from trimtab.simulate.trace import Trace
 
 WIDTH, HEIGHT = 960, 360
