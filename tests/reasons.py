@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trimtab.dashboard.stories import story_of
+from trimtab.dashboard.pages.decision import story_of
 from trimtab.decide.horizontal import (
     Failed,
     Gone,

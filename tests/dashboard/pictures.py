@@ -9,8 +9,8 @@ from tests.dashboard.roles import Frozen
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp, Load, serving
-from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.source import Sources
+from trimtab.dashboard.sources import Sources
+from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"

@@ -16,9 +16,9 @@ from tests.scenarios.narrow import Narrow
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
-from trimtab.dashboard import component
-from trimtab.dashboard.certificate import FileCertificate
-from trimtab.dashboard.component import Dashboard, check
+from trimtab.dashboard import dashboard
+from trimtab.dashboard.auth.certificate import FileCertificate
+from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
@@ -261,7 +261,7 @@ async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
 
 
 async def test_alone_it_takes_up_the_namespaces_of_vpas_that_change_while_it_runs(monkeypatch):
-    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(dashboard, "REFRESH_SECONDS", 0.1)
     async with cluster_with_an_hpa() as cluster:
         await vpas_of_two_namespaces(cluster)
         announced: asyncio.Queue[str] = asyncio.Queue()
@@ -273,7 +273,7 @@ async def test_alone_it_takes_up_the_namespaces_of_vpas_that_change_while_it_run
 
 
 async def test_alone_it_takes_up_settings_that_change_while_it_runs(monkeypatch):
-    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(dashboard, "REFRESH_SECONDS", 0.1)
     async with cluster_with_an_hpa() as cluster:
         await native_rival(cluster)
         announced: asyncio.Queue[str] = asyncio.Queue()

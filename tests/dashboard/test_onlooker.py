@@ -6,7 +6,7 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard_for
-from trimtab.dashboard.onlooker import Onlooker
+from trimtab.dashboard.read_only import Onlooker
 
 
 async def busy(stage: Stage) -> None:

@@ -10,11 +10,12 @@ from tests.dashboard import stage
 from tests.dashboard.asking import app_of, ask, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
-from trimtab.dashboard import DashboardApp, states
-from trimtab.dashboard.history import History
-from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.http import encoded
-from trimtab.dashboard.source import Sources
+from trimtab.dashboard import DashboardApp
+from trimtab.dashboard.pages import decision
+from trimtab.dashboard.sources import Sources
+from trimtab.dashboard.sources.history import History
+from trimtab.dashboard.sources.horizontal import OperatorHorizontal
+from trimtab.dashboard.web.http import encoded
 from trimtab.decide.horizontal import Failed, Owner, Verdict
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.records.unchanged import continued, steady
@@ -31,7 +32,7 @@ def page_of(one, identity="hpa/shop/web"):
 
 
 def test_every_verdict_has_a_state():
-    told = {verdict: states.state_of(verdict) for verdict in Verdict}
+    told = {verdict: decision.state_of(verdict) for verdict in Verdict}
     assert told[Verdict.SCALES_UP] == "scaling"
     assert told[Verdict.DOWN_WINDOW] == "held"
     assert told[Verdict.METRICS_FAILED] == "problem"
@@ -68,7 +69,7 @@ def test_the_overview_tells_the_row_again_only_after_another_decision():
 
 
 def test_a_round_about_thousands_is_told_in_several_looks(monkeypatch):
-    monkeypatch.setattr("trimtab.dashboard.horizontal.MOST_TOLD", 2)
+    monkeypatch.setattr("trimtab.dashboard.sources.horizontal.MOST_TOLD", 2)
     ones = [stage.steady(f"web-{number}") for number in range(5)]
     source = OperatorHorizontal(ones)
     assert {row.desired for row in source.rows()} == {3}, "what is new is told at once"

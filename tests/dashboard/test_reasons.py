@@ -4,7 +4,7 @@ import pytest
 
 from tests.dashboard import stage
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard.stories import story_of
+from trimtab.dashboard.pages.decision import story_of
 
 
 def story(replicas, *readings, hpa=None, **fields):

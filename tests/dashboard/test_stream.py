@@ -10,7 +10,7 @@ from tests.dashboard.asking import app_of, ask, entered, stream
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import VirtualClock
 from trimtab.dashboard import Load
-from trimtab.dashboard import stream as streams
+from trimtab.dashboard.web import event_stream as streams
 
 
 def rows_in(message):

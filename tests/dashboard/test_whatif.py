@@ -8,8 +8,14 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard.stories import story_of
-from trimtab.dashboard.whatif import Edits, MetricEdit, RefusedEditsError, edited, what_if
+from trimtab.dashboard.pages.decision import story_of
+from trimtab.dashboard.pages.what_if import (
+    Edits,
+    MetricEdit,
+    RefusedEditsError,
+    edited,
+    what_if,
+)
 from trimtab.decide.horizontal import Owner, Record, decide, explain
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates

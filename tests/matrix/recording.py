@@ -12,7 +12,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.dashboard.component import Dashboard
+from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator, Parts

@@ -13,7 +13,7 @@ import pytest
 import trimtab
 from tests.matrix.recording import Recorded, reads, unnoticed
 from tests.matrix.table import ANNOTATIONS, ASIDE, COLUMNS, FLAGS, GATES_ROWS, RUN, VALUES, Row
-from trimtab.dashboard import followed
+from trimtab.dashboard.sources import operator_settings
 from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
 from trimtab.install.values import SETTINGS
@@ -105,7 +105,7 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str
     with pytest.MonkeyPatch.context() as patch:
         # These look at all settings at once, and honour none of them.
         patch.setattr(process, "note_of", unnoticed(note_of))
-        patch.setattr(followed, "combined", unnoticed(combined))
+        patch.setattr(operator_settings, "combined", unnoticed(combined))
         for program in RUN:
             # Every process checks them at its start; only decisions about HPAs go by them.
             patch.setattr(operator, "rules_of", rules_of if program == "horizontal" else unnoticed(rules_of))

@@ -203,7 +203,7 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
     clock = SystemClock()
 
     def page(parts: Parts) -> Component:
-        from trimtab.dashboard.component import Dashboard  # noqa: PLC0415 - most operators show no page
+        from trimtab.dashboard.dashboard import Dashboard  # noqa: PLC0415 - most operators show no page
 
         return Dashboard(parts, announce)
 

@@ -24,7 +24,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import LEASES, PODS
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.dashboard.component import Dashboard
+from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
 from trimtab.operator.operator import Operator

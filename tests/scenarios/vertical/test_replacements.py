@@ -23,7 +23,7 @@ from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard import InTheCluster, vertical_of
-from trimtab.dashboard.followed import FollowedSettings
+from trimtab.dashboard.sources.operator_settings import FollowedSettings
 from trimtab.decide.vertical.explain import PodExplanation
 from trimtab.model.core.objects import Node
 from trimtab.model.core.pod import Pod

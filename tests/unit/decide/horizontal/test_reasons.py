@@ -35,7 +35,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from tests.unit.decide.horizontal.test_properties import observations
-from trimtab.dashboard.reasons import why_not_more
+from trimtab.dashboard.pages.why_not import why_not_more
 from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
 from trimtab.model.feature_gates import FeatureGates

@@ -6,10 +6,16 @@ from typing import Final, Protocol
 
 import msgspec
 
-from trimtab.dashboard import states
-from trimtab.dashboard.histograms import bars_of, samples_of
-from trimtab.dashboard.horizontal import conditions_of
-from trimtab.dashboard.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
+from trimtab.dashboard.pages import decision
+from trimtab.dashboard.pages.histograms import bars_of, samples_of
+from trimtab.dashboard.pages.views import (
+    AmountView,
+    EventView,
+    SizedPod,
+    VerticalPage,
+    VerticalRow,
+)
+from trimtab.dashboard.sources.horizontal import conditions_of
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.control.control import Claim
 from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
@@ -236,11 +242,11 @@ def _row(vpa: VerticalPodAutoscaler, claim: Claim | None = None) -> VerticalRow:
     recommended = vpa.status.recommendation
     entries = recommended.container_recommendations if recommended else ()
     amounts = "; ".join(f"{one.container_name}: {_sizes(one.target)}" for one in entries)
-    state, summary = states.WAITING, "no recommendation yet"
+    state, summary = decision.WAITING, "no recommendation yet"
     if trouble is not None and trouble.status == "True":
-        state, summary = states.PROBLEM, trouble.message or trouble.type
+        state, summary = decision.PROBLEM, trouble.message or trouble.type
     elif entries:
-        state, summary = states.STEADY, "recommends what its pods were seen to need"
+        state, summary = decision.STEADY, "recommends what its pods were seen to need"
     named = f"scope {scope.name}" if scope is not None else "the whole target"
     return VerticalRow(
         id=f"vpa/{vpa.key}",

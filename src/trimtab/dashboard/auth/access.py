@@ -17,7 +17,7 @@ from trimtab.adapter.errors import Unavailable
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
-from trimtab.dashboard.http import RefusedError
+from trimtab.dashboard.web.http import RefusedError
 from trimtab.model.json.wire import Wire
 
 T = TypeVar("T")

@@ -5,12 +5,17 @@ from typing import Final
 
 import msgspec
 
-from trimtab.dashboard import states
-from trimtab.dashboard.history import History
-from trimtab.dashboard.pods import pods_of
-from trimtab.dashboard.stories import story_of
-from trimtab.dashboard.views import ConditionView, EventView, HorizontalPage, HorizontalRow
-from trimtab.dashboard.whatif import owners_unknown
+from trimtab.dashboard.pages import decision as states
+from trimtab.dashboard.pages.decision import story_of
+from trimtab.dashboard.pages.pods import pods_of
+from trimtab.dashboard.pages.views import (
+    ConditionView,
+    EventView,
+    HorizontalPage,
+    HorizontalRow,
+)
+from trimtab.dashboard.pages.what_if import owners_unknown
+from trimtab.dashboard.sources.history import History
 from trimtab.decide.horizontal import Observation, Record, owners_to_find, verdict_of
 from trimtab.decide.horizontal.explain.explanation import summary_of
 from trimtab.decide.horizontal.explain.from_status import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trimtab.dashboard.views import Load
+from trimtab.dashboard.pages.views import Load
 from trimtab.lab.load.load import Load as Lab
 from trimtab.lab.load.plan import WorkloadLoad
 

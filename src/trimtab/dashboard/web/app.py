@@ -13,12 +13,14 @@ from typing import Final, TypeVar
 import msgspec
 
 from trimtab.clock import Clock, FastClock
-from trimtab.dashboard import sessions
-from trimtab.dashboard.access import Access, OneToken
-from trimtab.dashboard.board import Board
-from trimtab.dashboard.files import Files
-from trimtab.dashboard.guard import Guard, headers_for
-from trimtab.dashboard.http import (
+from trimtab.dashboard.auth import sessions
+from trimtab.dashboard.auth.access import Access, OneToken
+from trimtab.dashboard.auth.request_checks import Guard, headers_for
+from trimtab.dashboard.auth.sessions import Session, Sessions
+from trimtab.dashboard.pages.what_if import Edits, RefusedEditsError, what_if
+from trimtab.dashboard.sources import Controls, Sources
+from trimtab.dashboard.web.event_stream import Streams
+from trimtab.dashboard.web.http import (
     Header,
     Message,
     Receive,
@@ -33,10 +35,8 @@ from trimtab.dashboard.http import (
     send_reply,
     shown,
 )
-from trimtab.dashboard.sessions import Session, Sessions
-from trimtab.dashboard.source import Controls, Sources
-from trimtab.dashboard.stream import Streams
-from trimtab.dashboard.whatif import Edits, RefusedEditsError, what_if
+from trimtab.dashboard.web.overview import Board
+from trimtab.dashboard.web.static_files import Files
 
 log = logging.getLogger(__name__)
 

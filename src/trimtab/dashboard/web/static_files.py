@@ -4,7 +4,7 @@ import hashlib
 from importlib import resources
 from typing import Final
 
-from trimtab.dashboard.http import HTML, TEXT, Reply, Request
+from trimtab.dashboard.web.http import HTML, TEXT, Reply, Request
 
 _KINDS: Final = {
     "html": HTML,

@@ -3,8 +3,14 @@
 import asyncio
 from collections.abc import Iterable
 
-from trimtab.dashboard.source import Sources
-from trimtab.dashboard.views import HorizontalRow, Notice, Overview, Row, VerticalRow
+from trimtab.dashboard.pages.views import (
+    HorizontalRow,
+    Notice,
+    Overview,
+    Row,
+    VerticalRow,
+)
+from trimtab.dashboard.sources import Sources
 
 
 class Board:

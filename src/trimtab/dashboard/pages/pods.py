@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from trimtab.dashboard.views import PodView
+from trimtab.dashboard.pages.views import PodView
 from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Record
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.decide.horizontal.selection.selection import foreign_pods

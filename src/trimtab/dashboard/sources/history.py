@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from trimtab.dashboard.stories import numbers_of, unit_of
-from trimtab.dashboard.views import EventView, MetricTrack, Track
+from trimtab.dashboard.pages.decision import numbers_of, unit_of
+from trimtab.dashboard.pages.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.operator.horizontal.inputs.hpa_state import RecordRing

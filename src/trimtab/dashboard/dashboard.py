@@ -6,34 +6,95 @@ runs alone, an onlooker decides about the same objects from what is stored, and 
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import ClosedFence
-from trimtab.dashboard.access import Access, ClusterAccess
-from trimtab.dashboard.app import DashboardApp
-from trimtab.dashboard.assembly import keep_address, serving
-from trimtab.dashboard.certificate import FileCertificate
-from trimtab.dashboard.elsewhere import InTheCluster
-from trimtab.dashboard.events import ClusterEvents
-from trimtab.dashboard.followed import REFRESH_SECONDS, FollowedSettings
-from trimtab.dashboard.guard import LOOPBACK
-from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.onlooker import LookingCopy, Onlooker
-from trimtab.dashboard.served_vpas import ServedVPAs
-from trimtab.dashboard.source import Sources
-from trimtab.dashboard.vertical import OperatorVertical
-from trimtab.dashboard.views import EventView, Notice
+from trimtab.dashboard.auth.access import Access, ClusterAccess
+from trimtab.dashboard.auth.certificate import FileCertificate
+from trimtab.dashboard.auth.request_checks import LOOPBACK
+from trimtab.dashboard.pages.views import EventView, Notice
+from trimtab.dashboard.read_only import LookingCopy, Onlooker
+from trimtab.dashboard.sources import Controls, NoVertical, Sources
+from trimtab.dashboard.sources.horizontal import OperatorHorizontal
+from trimtab.dashboard.sources.operator_settings import REFRESH_SECONDS, FollowedSettings
+from trimtab.dashboard.sources.remote import ClusterEvents, InTheCluster, ServedVPAs
+from trimtab.dashboard.sources.vertical import (
+    Elsewhere,
+    OperatorVertical,
+    RecommenderView,
+    UpdaterView,
+)
+from trimtab.dashboard.web.app import DashboardApp
 from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.selection.owners import Found
+from trimtab.lab.serve import write_private
 from trimtab.operator.horizontal.controller import HorizontalAutoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
+from trimtab.serving.server import served
+
+
+def dashboard_for(
+    clock: Clock,
+    autoscalers: Iterable[Autoscaler],
+    *,
+    vertical: OperatorVertical | None = None,
+    access: Access | None = None,
+    controls: Controls | None = None,
+    hosts: tuple[str, ...] = (),
+    owners: Callable[[Observation], Awaitable[dict[str, Found]]] | None = None,
+) -> DashboardApp:
+    """Return a dashboard of an operator's HPAs (`HorizontalAutoscaler.autoscalers`) and, if given, its VPAs.
+
+    Without `access` the app's own random `token` opens it. `hosts` are names besides loopback that it answers for.
+    `owners` (`HorizontalAutoscaler.owners_of`) looks up who owns the pods that a person looks at.
+    """
+    return DashboardApp(
+        clock,
+        Sources(OperatorHorizontal(autoscalers, owners=owners), vertical or NoVertical()),
+        access=access,
+        controls=controls,
+        hosts=hosts,
+    )
+
+
+def vertical_of(
+    view: ClusterView,
+    recommender: RecommenderView | None = None,
+    updater: UpdaterView | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> OperatorVertical:
+    """Return the VPAs of an operator: `Site.view`, the loops that run in this process, and what the cluster tells."""
+    return OperatorVertical(view, recommender, updater, elsewhere)
+
+
+@asynccontextmanager
+async def serving(
+    app: DashboardApp, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """Serve a dashboard and keep it up to date while the context lasts; yield its port. OSError if it is taken."""
+    async with served(app, host, port, tls=tls) as bound:
+        looking = asyncio.ensure_future(app.run())
+        try:
+            yield bound
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+
+def keep_address(path: Path, address: str) -> None:
+    """Write the address with its token where only its owner can read it, for programs whose log others read (S15)."""
+    write_private(path, f"{address}\n")
+
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
-from trimtab.dashboard.http import Header, RefusedError, Request
+from trimtab.dashboard.web.http import Header, RefusedError, Request
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 

@@ -4,7 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trimtab.dashboard.views import HorizontalPage, HorizontalRow, Load, Notice, VerticalPage, VerticalRow
+from trimtab.dashboard.pages.views import (
+    HorizontalPage,
+    HorizontalRow,
+    Load,
+    Notice,
+    VerticalPage,
+    VerticalRow,
+)
 from trimtab.decide.horizontal import Record
 
 

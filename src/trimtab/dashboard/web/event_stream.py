@@ -5,9 +5,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
-from trimtab.dashboard.access import Viewer
-from trimtab.dashboard.board import Board
-from trimtab.dashboard.http import Header, Receive, RefusedError, Send, encoded, raw
+from trimtab.dashboard.auth.access import Viewer
+from trimtab.dashboard.web.http import (
+    Header,
+    Receive,
+    RefusedError,
+    Send,
+    encoded,
+    raw,
+)
+from trimtab.dashboard.web.overview import Board
 
 MOST_STREAMS: Final = 64
 """Open streams of all viewers together."""

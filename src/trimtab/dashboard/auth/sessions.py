@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trimtab.clock import Clock
-from trimtab.dashboard.access import Access, Viewer
-from trimtab.dashboard.guard import CSRF_HEADER
-from trimtab.dashboard.http import Header, RefusedError, Request
+from trimtab.dashboard.auth.access import Access, Viewer
+from trimtab.dashboard.auth.request_checks import CSRF_HEADER
+from trimtab.dashboard.web.http import Header, RefusedError, Request
 
 LIFETIME_SECONDS: Final = 12 * 3600
 MOST_SESSIONS: Final = 256

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from trimtab.dashboard.views import BucketView
+from trimtab.dashboard.pages.views import BucketView
 from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.histogram.histogram import Histogram

@@ -1,16 +1,52 @@
 """A decision as the page tells it: `explain` for the words, the trail for the numbers behind them."""
 
 from math import isfinite
+from typing import Final
 
-from trimtab.dashboard.limits import down_limits, up_limits
-from trimtab.dashboard.reasons import why_not_less, why_not_more
-from trimtab.dashboard.states import state_of
-from trimtab.dashboard.views import MetricView, Story
-from trimtab.decide.horizontal import Decision, Record, explain
+from trimtab.dashboard.pages.views import MetricView, Story
+from trimtab.dashboard.pages.why_not import down_limits, up_limits, why_not_less, why_not_more
+from trimtab.decide.horizontal import Decision, Record, Verdict, explain
 from trimtab.decide.horizontal.explain.explanation import MetricStory
 from trimtab.decide.horizontal.explain.units import edges_of, is_average, is_percent
 from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
 from trimtab.model.core.pod import CPU, MEMORY
+
+SCALING: Final = "scaling"
+STEADY: Final = "steady"
+HELD: Final = "held"
+PAUSED: Final = "paused"
+PROBLEM: Final = "problem"
+WAITING: Final = "waiting"
+
+_STATES = {
+    Verdict.SCALES_UP: SCALING,
+    Verdict.SCALES_DOWN: SCALING,
+    Verdict.EARLIER_RECOMMENDATION: SCALING,
+    Verdict.ABOVE_MAXIMUM: SCALING,
+    Verdict.BELOW_MINIMUM: SCALING,
+    Verdict.PAUSED: PAUSED,
+    Verdict.WITHIN_TOLERANCE: STEADY,
+    Verdict.WITHIN_AFTER_FILLING: STEADY,
+    Verdict.IDLE_AT_ZERO: STEADY,
+    Verdict.ENOUGH: STEADY,
+    Verdict.DIRECTION_UNSURE: HELD,
+    Verdict.NO_READY_PODS: HELD,
+    Verdict.DOWN_WINDOW: HELD,
+    Verdict.UP_WINDOW: HELD,
+    Verdict.LOSS_POLICY: HELD,
+    Verdict.AT_MAXIMUM: HELD,
+    Verdict.SURGE: HELD,
+    Verdict.AT_MINIMUM: HELD,
+    Verdict.UP_RATE: HELD,
+    Verdict.DOWN_RATE: HELD,
+    Verdict.UP_DISABLED: HELD,
+    Verdict.DOWN_DISABLED: HELD,
+}
+
+
+def state_of(verdict: Verdict) -> str:
+    """Return the state; a verdict that is in no other group is a problem that somebody has to look at."""
+    return _STATES.get(verdict, PROBLEM)
 
 
 def story_of(record: Record) -> Story:
