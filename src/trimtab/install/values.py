@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 import trimtab
-from trimtab.install.tree import look_up
+from trimtab.install.template import look_up
 
 _SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 

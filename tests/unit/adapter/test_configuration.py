@@ -8,7 +8,7 @@ from trimtab.adapter.config import Address, connection_to, load_configuration
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import WatchedFile, below
 from trimtab.clock import SystemClock
-from trimtab.install.assembly import manifests
+from trimtab.install.manifests import manifests
 from trimtab.install.values import set_values
 
 HEAD = "apiVersion: adapter.trimtab.dev/v1alpha1\nkind: AdapterConfiguration\n"

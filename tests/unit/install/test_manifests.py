@@ -12,7 +12,7 @@ from trimtab.adapter.sources.prometheus.rules import read_rules
 from trimtab.cli.run import run as run_command
 from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
-from trimtab.install.assembly import parts
+from trimtab.install.manifests import parts
 from trimtab.install.monitoring import ALERTS, PANELS
 from trimtab.install.names import VALUES as PATHS
 from trimtab.operator.horizontal.metrics import Telemetry

@@ -5,7 +5,7 @@ import yaml
 
 from tools.chart import STATE_METRICS
 from trimtab.install import manifests, set_values
-from trimtab.install.state_metrics import CONFIG_KEY, config, config_text
+from trimtab.install.kube_state_metrics import CONFIG_KEY, config, config_text
 from trimtab.model.crds import all_crds
 
 NAME = "trimtab-kube-state-metrics"

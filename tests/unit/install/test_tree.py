@@ -2,7 +2,19 @@
 
 import pytest
 
-from trimtab.install.tree import NAMESPACE, Both, Each, If, Item, Joined, Not, Pairs, Text, Val, resolve
+from trimtab.install.template import (
+    NAMESPACE,
+    Both,
+    Each,
+    If,
+    Item,
+    Joined,
+    Not,
+    Pairs,
+    Text,
+    Val,
+    resolve,
+)
 
 VALUES = {
     "namespace": {"name": "trimtab"},

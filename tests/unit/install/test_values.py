@@ -3,7 +3,7 @@
 import pytest
 
 from trimtab.install import ValueProblem, default_values, set_values
-from trimtab.install.tree import look_up
+from trimtab.install.template import look_up
 from trimtab.model.feature_gates import FeatureGates
 
 

@@ -9,7 +9,17 @@ from typing import Any, Final
 
 from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import names
-from trimtab.install.tree import Both, Condition, Each, If, Item, Not, Text, Tree, Val
+from trimtab.install.template import (
+    Both,
+    Condition,
+    Each,
+    If,
+    Item,
+    Not,
+    Text,
+    Tree,
+    Val,
+)
 
 Rule = dict[str, Any]
 

@@ -13,8 +13,17 @@ from trimtab.install.names import (
     thing,
     where_enabled,
 )
-from trimtab.install.rights import PEOPLE_READ, PEOPLE_WRITE, RIGHTS, SETTINGS_READ, Rights
-from trimtab.install.tree import NAMESPACE, Each, If, Item, Not, Text, Tree, Val
+from trimtab.install.rbac import PEOPLE_READ, PEOPLE_WRITE, RIGHTS, SETTINGS_READ, Rights
+from trimtab.install.template import (
+    NAMESPACE,
+    Each,
+    If,
+    Item,
+    Not,
+    Text,
+    Tree,
+    Val,
+)
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _EVERYWHERE: Final = Not(Val("watchNamespaces"))

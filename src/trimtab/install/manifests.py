@@ -2,9 +2,26 @@
 
 from typing import Any, Final
 
-from trimtab.install import access, monitoring, network, state_metrics, workloads
+from trimtab.install import (
+    admission_policies,
+    deployments,
+    kube_state_metrics,
+    monitoring,
+    network,
+)
 from trimtab.install.names import thing
-from trimtab.install.tree import NAMESPACE, Both, Condition, If, Not, Tree, Val, Values, holds, resolve
+from trimtab.install.template import (
+    NAMESPACE,
+    Both,
+    Condition,
+    If,
+    Not,
+    Tree,
+    Val,
+    Values,
+    holds,
+    resolve,
+)
 from trimtab.install.values import ValueProblem
 from trimtab.model.crds import all_crds
 
@@ -27,16 +44,16 @@ def parts() -> dict[str, list[Tree]]:
     return {
         "namespace": [If(Val("namespace.create"), _namespace())],
         "crds": [If(Val("crds.install"), crd) for crd in _definitions()],
-        "accounts": access.accounts(),
-        "roles": access.roles(),
-        "policies": access.policies(),
+        "accounts": admission_policies.accounts(),
+        "roles": admission_policies.roles(),
+        "policies": admission_policies.policies(),
         "services": network.services(),
         "webhook": network.webhook_secret(),
         "adapter": [*network.adapter_configuration(), *network.api_services()],
         "networkpolicies": network.policies(),
-        "deployments": workloads.deployments(),
-        "disruptionbudgets": access.disruption_budgets(),
-        "monitoring": [*monitoring.monitors(), *state_metrics.state_metrics()],
+        "deployments": deployments.deployments(),
+        "disruptionbudgets": admission_policies.disruption_budgets(),
+        "monitoring": [*monitoring.monitors(), *kube_state_metrics.state_metrics()],
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from trimtab.install.names import installed, ours, thing
-from trimtab.install.tree import If, Tree, Val
+from trimtab.install.template import If, Tree, Val
 from trimtab.model.vpa.types import UpdateMode
 
 Json = dict[str, Any]

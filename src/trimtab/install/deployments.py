@@ -5,7 +5,20 @@ from typing import Any, Final
 
 from trimtab.install import names
 from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, ours, selector, where_enabled
-from trimtab.install.tree import NAMESPACE, Each, Either, Given, If, Item, Joined, Not, Pairs, Text, Tree, Val
+from trimtab.install.template import (
+    NAMESPACE,
+    Each,
+    Either,
+    Given,
+    If,
+    Item,
+    Joined,
+    Not,
+    Pairs,
+    Text,
+    Tree,
+    Val,
+)
 
 _COPIES: Final = Val("replicas")
 _CERTIFICATE = Val("vertical.admission.certificateSecret")
