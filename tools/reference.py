@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
-from trimtab.cli.run import _shown
+from trimtab.cli.commands.run import _shown
 from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.metrics import Telemetry

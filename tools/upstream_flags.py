@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trimtab.cli.run import _shown
-from trimtab.cli.vpa_programs import program_settings
+from trimtab.cli.commands.run import _shown
+from trimtab.cli.commands.vpa_programs import program_settings
 from trimtab.operator.settings.settings import Settings, declared
 from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED
 

@@ -16,7 +16,7 @@ from tests.scenarios.metrics_stub import WithMetrics
 from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.cli.explain import explain_replicas, explain_size
+from trimtab.cli.commands.explain import explain_replicas, explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType, Selection

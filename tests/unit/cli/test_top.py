@@ -2,8 +2,8 @@
 
 import pytest
 
+from trimtab.cli.commands.top import notes_of, reason_of, rows_of
 from trimtab.cli.operator_settings import Choice, settings_for
-from trimtab.cli.top import notes_of, reason_of, rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.sources.prometheus.rules import read_rules
-from trimtab.cli.run import run as run_command
+from trimtab.cli.commands.run import run as run_command
 from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.manifests import parts

@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 
 from tests.unit.lab_workloads.builders import workload
-from trimtab.cli.lab import lab
+from trimtab.cli.commands.lab import lab
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig

@@ -42,7 +42,7 @@ def test_help_loads_nothing_but_click():
 
 
 def test_the_options_of_run_load_nothing_heavy():
-    assert loaded_by("trimtab.cli.run") == frozenset()
+    assert loaded_by("trimtab.cli.commands.run") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,10 @@ def test_scaling_out_does_not_load(unneeded, horizontal_run):
 @pytest.fixture(scope="module")
 def horizontal_run() -> frozenset[str]:
     return loaded_by(
-        "trimtab.cli.run", "trimtab.cluster.config", "trimtab.cluster.http", "trimtab.operator.operator"
+        "trimtab.cli.commands.run",
+        "trimtab.cluster.config",
+        "trimtab.cluster.http",
+        "trimtab.operator.operator",
     )
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod, vpa
 from tests.unit.decide.vertical.usage_builders import DAY_NS, Load, Recommender
-from trimtab.cli.run import run
-from trimtab.cli.upstream import with_upstream_flags
+from trimtab.cli.commands.run import run
+from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import record_oom

@@ -14,9 +14,9 @@ from trimtab.adapter.config import AdapterConfiguration, Address, connection_to,
 from trimtab.adapter.errors import AdapterError, ConfigurationError
 from trimtab.adapter.sources.prometheus.dry_run import Tried, try_rules
 from trimtab.adapter.sources.prometheus.rules import Rules, read_rules
+from trimtab.cli.commands.run import client_of, options_of
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
-from trimtab.cli.run import client_of, options_of
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_connection
 from trimtab.cluster.errors import ConfigError

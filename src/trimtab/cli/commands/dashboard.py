@@ -2,10 +2,10 @@
 
 import click
 
+from trimtab.cli.commands.run import start
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import CommandError
 from trimtab.cli.operator_settings import GATES, operator_namespace_option
-from trimtab.cli.run import start
 from trimtab.operator.settings.settings import Settings
 
 

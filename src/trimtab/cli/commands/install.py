@@ -5,6 +5,7 @@ import click
 from trimtab.cli.errors import CommandError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.install import ValueProblem, manifests, set_values
+from trimtab.model.crds import all_crds
 
 
 @click.command()
@@ -33,3 +34,19 @@ def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
         click.echo(to_yaml_stream(objects), nl=False)
     else:
         click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": objects}), nl=False)
+
+
+@click.command()
+@click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format."
+)
+def crds(output: str) -> None:
+    """Print the CustomResourceDefinitions that Trimtab needs.
+
+    Use it as `trimtab crds | kubectl apply --server-side -f -`. JSON comes as one List.
+    """
+    definitions = all_crds()
+    if output == "yaml":
+        click.echo(to_yaml_stream(definitions), nl=False)
+    else:
+        click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": definitions}), nl=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trimtab.cli.errors import CommandError
-from trimtab.cli.upstream import as_pflag, upstream_options, with_upstream_flags
+from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.booleans import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator import process

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
+from trimtab.cli.commands.run import operator_command, run_settings, setting_options
 from trimtab.cli.errors import CommandError
-from trimtab.cli.run import operator_command, run_settings, setting_options
-from trimtab.cli.upstream import upstream_options, with_upstream_flags
+from trimtab.cli.vpa_flags import upstream_options, with_upstream_flags
 from trimtab.operator.settings.compat import VPA
 from trimtab.operator.settings.settings import Settings, with_values
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import click
 
-from trimtab.cli.bundles import is_list
-from trimtab.cli.documents import read_documents
+from trimtab.cli.commands.validate import ERROR, Finding
 from trimtab.cli.errors import FOUND, CommandError
-from trimtab.cli.findings import ERROR, Finding
-from trimtab.cli.nodes import Document, DocumentError
+from trimtab.cli.manifests.documents import is_list, read_documents
+from trimtab.cli.manifests.yaml_nodes import Document, DocumentError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy

@@ -173,7 +173,7 @@ class _Stage:
 
     async def _show(self, client: "Client") -> None:
         """Print a line whenever a workload changes size."""
-        from trimtab.cli.top import rows_of  # noqa: PLC0415
+        from trimtab.cli.commands.top import rows_of  # noqa: PLC0415
         from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
 
         known: dict[tuple[str, str], int] = {}
