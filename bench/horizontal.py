@@ -19,7 +19,13 @@ from typing import Any
 import msgspec
 
 from bench import Rows, best_seconds
-from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Sample, decide
+from trimtab.decide.horizontal import (
+    Observation,
+    PodSamples,
+    PodSnapshot,
+    Sample,
+    decide,
+)
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta, OwnerReference
 from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
@@ -44,7 +50,7 @@ def observed(count: int, strategy: str | None = None) -> Observation:
     moment = NOW.timestamp()
     cpu = {"cpu": 100}
     pods = tuple(
-        PodFacts(
+        PodSnapshot(
             name=f"web-{number:05}",
             labels={"app": "web"},
             phase="Running",

@@ -19,7 +19,7 @@ from trimtab.model.json import wire
 from trimtab.model.times import format_time
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 
 VPAS_COUNT, PODS_EACH, NAMESPACES_COUNT = 1_000, 10, 20
 LOOPS = 4
@@ -150,7 +150,9 @@ def run() -> Rows:
             client = Client(clock, transport, seed=1)
             await fill(client)
             before = _mebibytes()
-            site = Site(clock, client, Settings(max_evictions_per_minute=0), registry=CollectorRegistry())
+            site = VerticalRuntime(
+                clock, client, Settings(max_evictions_per_minute=0), registry=CollectorRegistry()
+            )
             await site.view.wait_synced()
             recommender, updater = make_recommender(site), make_updater(site, _proved)
             rows = []

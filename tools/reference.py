@@ -14,7 +14,7 @@ from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
 from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.metrics import Telemetry
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.prometheus import Durations
 from trimtab.operator.settings.settings import declared
 from trimtab.operator.vertical.metrics import (
@@ -86,7 +86,7 @@ def _rows(reasons: Mapping[str, Reason]) -> Iterator[tuple[str, ...]]:
 def _metrics() -> str:
     registry = CollectorRegistry()
     holders = [
-        Telemetry(registry),
+        HpaControllerMetrics(registry),
         *(make(registry) for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics)),
     ]
     labels = {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.client_suite.objects import CONFIG_MAPS, config_map, deployment, owner_of, pod
 from trimtab.cluster import errors
-from trimtab.cluster.client import DeleteOptions, PatchType, Preconditions, Selection
+from trimtab.cluster.client import DeleteOptions, ListOptions, PatchType, Preconditions
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.transport.transport import Request
 
@@ -151,7 +151,7 @@ async def test_selectors_choose_on_the_server(api_server):
         await client.create(CONFIG_MAPS, config_map(name, labels=labels), ns)
 
     async def names(labels="", fields=""):
-        listing = await client.list(CONFIG_MAPS, Selection(ns, labels, fields))
+        listing = await client.list(CONFIG_MAPS, ListOptions(ns, labels, fields))
         return "".join(
             sorted(one["metadata"]["name"] for one in listing.items if len(one["metadata"]["name"]) == 1)
         )

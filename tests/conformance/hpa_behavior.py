@@ -12,7 +12,7 @@ from trimtab.model.json import wire
 
 
 def wanted(args, behavior=None):
-    return normalize.Wanted(
+    return normalize.NormalizeInput(
         current=args["currentReplicas"],
         # A few sequences feed back a number that no int32 holds; upstream got it through a conversion.
         desired=int32_of(args["desiredReplicas"], saturate=False),

@@ -78,7 +78,7 @@ def reading_of(spec: MetricSpec, answers, namespace, selector):
     try:
         return _asked(spec, answers, namespace, selector)
     except SelectorError as error:
-        return samples.Failed(message=str(error))
+        return samples.FetchFailure(message=str(error))
 
 
 def _asked(spec, answers, namespace, selector):
@@ -96,4 +96,4 @@ def _asked(spec, answers, namespace, selector):
     if spec.external and spec.type == "External":
         metric = spec.external.metric
         return external_reading(answers, namespace, metric.name, wire_selector(metric.selector))
-    return samples.Failed(message=f"nothing is read for type {spec.type!r}")
+    return samples.FetchFailure(message=f"nothing is read for type {spec.type!r}")

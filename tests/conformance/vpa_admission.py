@@ -18,7 +18,11 @@ from trimtab.decide.vertical.admission.pod_annotations import (
 from trimtab.decide.vertical.admission.startup_boost import BoostError
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.control.control import VPAIndex, controlling_vpa, index_vpas
-from trimtab.decide.vertical.control.controllers import Controller, ControllerKey, Owners
+from trimtab.decide.vertical.control.controllers import (
+    Controller,
+    ControllerIndex,
+    ControllerKey,
+)
 from trimtab.decide.vertical.resources.capping import Capped
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_by, size_pod
@@ -44,9 +48,9 @@ def vpa_index(entries: list[dict[str, Any]]) -> VPAIndex:
     )
 
 
-def owners(parents: dict[str, str]) -> Owners:
+def owners(parents: dict[str, str]) -> ControllerIndex:
     """Read `Kind/namespace/name` -> owner."""
-    return Owners(
+    return ControllerIndex(
         {
             controller_key(name): Controller(controller_key(owner) if owner else None)
             for name, owner in parents.items()
@@ -143,7 +147,7 @@ def calculate_patches(case):
     notes = {name: tuple(texts) for name, texts in (given["annotations"] or {}).items()}
     context = AdmissionContext(
         VPAIndex({}),
-        Owners({}),
+        ControllerIndex({}),
         gates=gates(given),
         compat=VPA_1_8,
         max_boost_cpu=Quantity.parse(given["maxAllowedCPUBoost"]),

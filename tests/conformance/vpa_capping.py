@@ -14,7 +14,7 @@ from trimtab.decide.vertical.resources.limit_ranges import (
 )
 from trimtab.decide.vertical.resources.pod_rules import LimitRanges
 from trimtab.decide.vertical.resources.proportional import (
-    Rounding,
+    FractionRounding,
     boundary_request,
     proportional_limit,
     proportional_limits,
@@ -182,7 +182,7 @@ def scale_quantity(case):
     amount, base, result = (
         _quantity(given[key]) or Quantity.zero for key in ("scaledQuantity", "scaleBase", "scaleResult")
     )
-    scaled = scale(given["resource"], amount, base, result, Rounding(given["rounding"]))
+    scaled = scale(given["resource"], amount, base, result, FractionRounding(given["rounding"]))
     return differences(case["expect"], {"quantity": str(scaled.quantity), "capped": scaled.is_capped})
 
 

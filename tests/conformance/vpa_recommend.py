@@ -14,7 +14,7 @@ from trimtab.decide.vertical.recommend.estimators import (
     ResourceSettings,
 )
 from trimtab.decide.vertical.recommend.quantities import (
-    Rounding,
+    RecommendationRounding,
     amount_from_float,
     cpu_quantity,
     humanized,
@@ -54,9 +54,9 @@ def settings_of(data: dict[str, Any]) -> RecommenderSettings:
     )
 
 
-def rounding_of(data: dict[str, Any]) -> Rounding:
+def rounding_of(data: dict[str, Any]) -> RecommendationRounding:
     """Read a case's rounding flags."""
-    return Rounding(
+    return RecommendationRounding(
         cpu_millicores=data["roundCPUMillicores"],
         memory_bytes=data["roundMemoryBytes"],
         humanize_memory=data["humanizeMemory"],

@@ -13,7 +13,7 @@ from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Transport
 from trimtab.dashboard import ClusterAccess
-from trimtab.lab.apiserver.request import User
+from trimtab.lab.apiserver.request import RequestUser
 
 LISTING = [
     {"apiGroups": ["autoscaling.trimtab.dev"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]}
@@ -33,7 +33,7 @@ async def cluster():
             await api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
 
         def token_of(name):
-            return api.server.tokens.issue(User(name, ("system:authenticated",)))
+            return api.server.tokens.issue(RequestUser(name, ("system:authenticated",)))
 
         try:
             yield api, app, token_of

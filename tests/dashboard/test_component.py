@@ -21,7 +21,7 @@ from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import elector_of
@@ -288,7 +288,7 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
     """It showed the conditions of its own decision, which nobody ever stored."""
     async with cluster_with_an_hpa() as cluster:
         acting = await lead(cluster)
-        operator = HorizontalAutoscaler(cluster.clock, cluster.client, acting, rules=rules_of(acting))
+        operator = HpaController(cluster.clock, cluster.client, acting, rules=rules_of(acting))
         await operator.start()
         await operator.step()
         await operator.close()
@@ -309,7 +309,7 @@ async def test_beside_an_operator_it_says_who_decides():
     async with cluster_with_an_hpa() as cluster:
         settings = replace(ALONE, components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
         fence = Switch()
-        horizontal = HorizontalAutoscaler(
+        horizontal = HpaController(
             cluster.clock, cluster.client, settings, rules=rules_of(settings), fence=fence
         )
         announced: asyncio.Queue[str] = asyncio.Queue()

@@ -8,7 +8,7 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard.pages.decision import story_of
+from trimtab.dashboard.pages.decision import decision_view
 from trimtab.dashboard.pages.what_if import (
     Edits,
     MetricEdit,
@@ -57,7 +57,7 @@ def test_it_equals_decide_on_the_edited_observation(edits):
     record = record_of()
     decision = decision_of(record, edits)
     story = what_if(record, edits)
-    assert story == story_of(Record(observation=edited(record, edits), decision=decision))
+    assert story == decision_view(Record(observation=edited(record, edits), decision=decision))
     told = explain(Record(observation=edited(record, edits), decision=decision))
     assert (story.verdict, story.desired, story.asked) == (
         told.verdict,

@@ -30,7 +30,7 @@ from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.serve import ServedLab
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
-from trimtab.operator.vertical.admission.webhook import Admission
+from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 
 TAKEN, UNREADABLE, INVALID, DEFECT = 200, 400, 422, 500
 CODES = {0: TAKEN, 1: INVALID, 2: UNREADABLE}
@@ -58,7 +58,7 @@ def validate(sent: Sent, directory: Path) -> Answer:
 class ServerDoor:
     """An API server in front of our definitions, webhooks and adapter, with a namespace to send inputs to."""
 
-    def __init__(self, transport: Transport, admission: Admission, namespace: str) -> None:
+    def __init__(self, transport: Transport, admission: AdmissionWebhook, namespace: str) -> None:
         self._transport = transport
         self._webhooks = AsgiTransport(admission.app)
         self.namespace = namespace

@@ -21,11 +21,11 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.settings.settings import Settings
 
 pytestmark = pytest.mark.real
@@ -66,10 +66,10 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
         leader_elect=False,
         sync_period=timedelta(seconds=1),
     )
-    setting = Setting(has_controllers=False, sample_seconds=1.0, plan=plan)
+    setting = DataPlaneConfig(has_controllers=False, sample_seconds=1.0, plan=plan)
     async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
-        operator = HorizontalAutoscaler(client.clock, client, settings, rules=rules_of(settings))
+        operator = HpaController(client.clock, client, settings, rules=rules_of(settings))
         running = asyncio.ensure_future(operator.run())
         try:
             yield

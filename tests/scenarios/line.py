@@ -16,7 +16,7 @@ from trimtab.cluster.resource import Json
 from trimtab.cluster.transport.transport import (
     Request,
     Response,
-    Stream,
+    ResponseStream,
     Transport,
     lines,
 )
@@ -111,7 +111,7 @@ class Line:
         return await self._write(request, self.break_write(number, request))
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         self.sent.append(request)
         self._refuse_the_dead()
         instead = self.answer(request)
@@ -184,7 +184,7 @@ class _Altered:
 
     def __init__(
         self,
-        inner: Stream,
+        inner: ResponseStream,
         request: Request,
         alter: Alter | None,
         is_silent: Callable[[Request], bool],

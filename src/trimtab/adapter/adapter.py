@@ -7,15 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from trimtab.adapter.api.app import App, Gates
+from trimtab.adapter.api.app import AdapterApp, Gates
 from trimtab.adapter.auth.authentication import Authenticator
-from trimtab.adapter.auth.authorization import Authorizer
-from trimtab.adapter.auth.front_proxy import TrustKeeper
-from trimtab.adapter.auth.handshakes import Handshakes
+from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
+from trimtab.adapter.auth.front_proxy import FrontProxyTrust
+from trimtab.adapter.auth.handshakes import ReloadingTls
 from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to, load_configuration
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import below, seconds
-from trimtab.adapter.metrics import Telemetry
+from trimtab.adapter.metrics import AdapterMetrics
 from trimtab.adapter.sources.forward import ForwardSource
 from trimtab.adapter.sources.objects import ClusterObjects, Objects
 from trimtab.adapter.sources.prometheus.source import PrometheusSource
@@ -27,11 +27,11 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
-from trimtab.serving.server import HttpServer, Limits
+from trimtab.serving.server import ClientLimits, HttpServer
 
 log = logging.getLogger(__name__)
 
-_LIMITS = Limits(per_address=200)
+_LIMITS = ClientLimits(per_address=200)
 """kube-apiserver holds a few connections; whoever wants hundreds is somebody else."""
 
 
@@ -39,7 +39,7 @@ class Adapter:
     """A running adapter; made by `serve`."""
 
     def __init__(
-        self, router: Router, server: HttpServer, handshakes: Handshakes, trust: TrustKeeper
+        self, router: Router, server: HttpServer, handshakes: ReloadingTls, trust: FrontProxyTrust
     ) -> None:
         self.router = router
         self.handshakes = handshakes
@@ -72,14 +72,14 @@ async def serve(
         sources = [_source(clock, objects, settings, root) for settings in configuration.sources]
         router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
         stack.push_async_callback(router.close)
-        handshakes = Handshakes(clock, configuration.tls, root)
-        trust = TrustKeeper(client, handshakes.trust_changed)
+        handshakes = ReloadingTls(clock, configuration.tls, root)
+        trust = FrontProxyTrust(client, handshakes.trust_changed)
         gates = Gates(
             Authenticator(clock, client, trust, cache_seconds),
-            Authorizer(clock, client, cache_seconds),
+            SubjectAccessAuthorizer(clock, client, cache_seconds),
             lambda: trust.problem,
         )
-        app = App(clock, gates, router, objects, Telemetry(sources, objects))
+        app = AdapterApp(clock, gates, router, objects, AdapterMetrics(sources, objects))
         server = HttpServer(app, handshakes.base, limits=_LIMITS)
         adapter = Adapter(router, server, handshakes, trust)
         await _run_beside(stack, [trust.run(), handshakes.run(), *(source.run() for source in sources)])

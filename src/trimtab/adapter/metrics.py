@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class Telemetry:
+class AdapterMetrics:
     """Counts requests and shows the health of sources and rules."""
 
     def __init__(self, sources: Sequence[Source], objects: Objects) -> None:

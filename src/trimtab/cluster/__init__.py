@@ -11,16 +11,16 @@ docs/decisions/0030 to 0035.
 """
 
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import (
     Client,
     DeleteOptions,
     Listing,
+    ListOptions,
     PatchType,
     Preconditions,
-    Selection,
-    decide_again,
+    retry_on_conflict,
 )
 from trimtab.cluster.config import Connection, load_connection, load_in_cluster, load_kubeconfig
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, Served, UnknownKindError
@@ -34,7 +34,7 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 
 __all__ = [
     "ApiError",
-    "Change",
+    "CacheEvent",
     "Client",
     "ClusterError",
     "ConfigError",
@@ -51,21 +51,21 @@ __all__ = [
     "Json",
     "LeaderElector",
     "LeaseTimes",
+    "ListOptions",
     "Listing",
     "NoFence",
     "PatchType",
     "Preconditions",
     "Resource",
-    "Selection",
     "Served",
     "TransportError",
     "UnknownKindError",
     "WatchPace",
-    "decide_again",
     "load_connection",
     "load_in_cluster",
     "load_kubeconfig",
     "read_scale",
+    "retry_on_conflict",
     "scale_of",
     "unique_identity",
     "write_scale",

@@ -15,12 +15,12 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import Page, decode_answer
+from trimtab.cluster.cache.codec import ListPage, decode_answer
 from trimtab.cluster.cache.pages import read_pages
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.rate_limits import Pacer
+from trimtab.cluster.transport.rate_limits import RateLimiter
 from trimtab.cluster.transport.sender import Sender
 from trimtab.cluster.transport.transport import Query, Request, Response, Transport
 from trimtab.model.json import wire
@@ -96,7 +96,7 @@ _MAX_DECISIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ListOptions:
     """Which objects of a resource to list or watch."""
 
     namespace: str | None = None
@@ -109,7 +109,7 @@ class Selection:
         return [(name, value) for name, value in pairs if value]
 
 
-EVERYTHING = Selection()
+EVERYTHING = ListOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Client:
     ) -> None:
         jitter = random.Random(seed)  # noqa: S311 - spreads requests in time, keeps no secret
         self.clock = clock
-        self.sender = Sender(clock, transport, Pacer(clock, jitter, qps=qps, burst=burst), jitter)
+        self.sender = Sender(clock, transport, RateLimiter(clock, jitter, qps=qps, burst=burst), jitter)
 
     def fenced(self, fence: Fence) -> "Client":
         """Return a client on the same connections whose writes stop when `fence` says so."""
@@ -171,11 +171,11 @@ class Client:
     def pages(
         self,
         resource: Resource[T],
-        selection: Selection = EVERYTHING,
+        selection: ListOptions = EVERYTHING,
         *,
         limit: int = PAGE_SIZE,
         retry: bool = True,
-    ) -> AsyncGenerator[Page[T], None]:
+    ) -> AsyncGenerator[ListPage[T], None]:
         """Return the pages of a list; 0 as `limit` asks for everything in one."""
         act = f"listing {resource.describe(selection.namespace, None)}"
         query = selection.query() + ([("limit", str(limit))] if limit else [])
@@ -189,7 +189,7 @@ class Client:
 
         return read_pages(act, resource.struct, ask)
 
-    async def list(self, resource: Resource[T], selection: Selection = EVERYTHING) -> Listing[T]:
+    async def list(self, resource: Resource[T], selection: ListOptions = EVERYTHING) -> Listing[T]:
         """List everything selected; an expired continue token starts over without pages (fault F12)."""
         try:
             return await self._collect(resource, selection, PAGE_SIZE)
@@ -295,7 +295,7 @@ class Client:
             _PODS, name, namespace, body, how=how, preconditions=preconditions, subresource="resize"
         )
 
-    async def _collect(self, resource: Resource[T], selection: Selection, limit: int) -> Listing[T]:
+    async def _collect(self, resource: Resource[T], selection: ListOptions, limit: int) -> Listing[T]:
         items: list[T] = []
         version = ""
         async with aclosing(self.pages(resource, selection, limit=limit)) as pages:
@@ -305,7 +305,9 @@ class Client:
         return Listing(tuple(items), version)
 
 
-async def decide_again(decide_and_write: Callable[[], Awaitable[R]], *, tries: int = _MAX_DECISIONS) -> R:
+async def retry_on_conflict(
+    decide_and_write: Callable[[], Awaitable[R]], *, tries: int = _MAX_DECISIONS
+) -> R:
     """Run a step that reads, decides and writes; on a conflict run the whole of it again.
 
     The step must read inside, so that a number decided on the old state is never sent on top of the new one

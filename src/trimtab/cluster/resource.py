@@ -44,9 +44,9 @@ class Resource(Generic[T]):
         """Return the same resource read as plain JSON, nothing left out."""
         return self.into(Json)
 
-    def kept_as(self, reduce: Callable[[T], U]) -> "Kept[U]":
+    def kept_as(self, reduce: Callable[[T], U]) -> "TransformedResource[U]":
         """Return this resource for a cache that keeps of each object only what `reduce` makes of it."""
-        return Kept(self, reduce)
+        return TransformedResource(self, reduce)
 
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
@@ -72,7 +72,7 @@ class Resource(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[T]):
+class TransformedResource(Generic[T]):
     """A resource and what a cache keeps of each object; the rest is dropped page by page while a list comes in."""
 
     resource: Resource[Any]

@@ -18,11 +18,11 @@ from trimtab.dashboard.auth.access import Access, ClusterAccess
 from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.auth.request_checks import LOOPBACK
 from trimtab.dashboard.pages.views import EventView, Notice
-from trimtab.dashboard.read_only import LookingCopy, Onlooker
+from trimtab.dashboard.read_only import LookingCopy, ReadOnlyDecider
 from trimtab.dashboard.sources import Controls, NoVertical, Sources
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.dashboard.sources.operator_settings import REFRESH_SECONDS, FollowedSettings
-from trimtab.dashboard.sources.remote import ClusterEvents, InTheCluster, ServedVPAs
+from trimtab.dashboard.sources.remote import ClusterEvents, RemoteState, ServedVPAs
 from trimtab.dashboard.sources.vertical import (
     Elsewhere,
     OperatorVertical,
@@ -31,10 +31,10 @@ from trimtab.dashboard.sources.vertical import (
 )
 from trimtab.dashboard.web.app import DashboardApp
 from trimtab.decide.horizontal import Observation
-from trimtab.decide.horizontal.selection.owners import Found
+from trimtab.decide.horizontal.selection.owners import OwnerLookup
 from trimtab.lab.serve import write_private
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
@@ -45,13 +45,13 @@ from trimtab.serving.server import served
 
 def dashboard_for(
     clock: Clock,
-    autoscalers: Iterable[Autoscaler],
+    autoscalers: Iterable[HpaState],
     *,
     vertical: OperatorVertical | None = None,
     access: Access | None = None,
     controls: Controls | None = None,
     hosts: tuple[str, ...] = (),
-    owners: Callable[[Observation], Awaitable[dict[str, Found]]] | None = None,
+    owners: Callable[[Observation], Awaitable[dict[str, OwnerLookup]]] | None = None,
 ) -> DashboardApp:
     """Return a dashboard of an operator's HPAs (`HorizontalAutoscaler.autoscalers`) and, if given, its VPAs.
 
@@ -121,7 +121,7 @@ class Dashboard:
             LookingCopy(parts.clock, parts.client, parts.settings) if parts.horizontal is None else None
         )
         fence = ClosedFence() if parts.horizontal is None else parts.fence
-        self._onlooker = Onlooker(
+        self._onlooker = ReadOnlyDecider(
             parts.clock, self._horizontal, fence, parts.settings.sync_period.total_seconds()
         )
         here = [*parts.loops, *(["horizontal"] if parts.horizontal is not None else [])]
@@ -136,13 +136,13 @@ class Dashboard:
         self._vpas = self._vertical()
 
     @property
-    def _horizontal(self) -> HorizontalAutoscaler:
+    def _horizontal(self) -> HpaController:
         if self._copy is not None:
             return self._copy.component
         assert self._parts.horizontal is not None
         return self._parts.horizontal
 
-    async def _owners_of(self, seen: Observation) -> dict[str, Found]:
+    async def _owners_of(self, seen: Observation) -> dict[str, OwnerLookup]:
         return await self._horizontal.owners_of(seen)
 
     def health(self) -> dict[str, str]:
@@ -249,7 +249,7 @@ class Dashboard:
                 view,
                 recommender if isinstance(recommender, Recommender) else None,
                 updater if isinstance(updater, Updater) else None,
-                InTheCluster(parts.clock, parts.client, view, lambda: self._followed.vertical),
+                RemoteState(parts.clock, parts.client, view, lambda: self._followed.vertical),
             )
 
         return ServedVPAs(parts, source, self._followed.looking_at_vpas)

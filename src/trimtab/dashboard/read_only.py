@@ -13,17 +13,17 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence, Fence
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-class Onlooker:
+class ReadOnlyDecider:
     """Decides about every HPA once per period, for the page alone, while the fence is closed."""
 
-    def __init__(self, clock: Clock, horizontal: HorizontalAutoscaler, fence: Fence, period: float) -> None:
+    def __init__(self, clock: Clock, horizontal: HpaController, fence: Fence, period: float) -> None:
         self._clock = clock
         self.horizontal = horizontal
         self._fence = fence
@@ -68,14 +68,14 @@ class LookingCopy:
         self.component = self._made(settings)
         self._starting: asyncio.Task[None] | None = None
 
-    def __iter__(self) -> Iterator[Autoscaler]:
+    def __iter__(self) -> Iterator[HpaState]:
         yield from self.component.autoscalers
 
     def start(self) -> None:
         """Begin to watch; the first lists come in meanwhile."""
         self._starting = asyncio.ensure_future(self.component.start())
 
-    async def adopt(self, settings: Settings) -> HorizontalAutoscaler:
+    async def adopt(self, settings: Settings) -> HpaController:
         """Return the component that goes by these settings; raise ValueError if they are wrong."""
         if settings is not self._settings and settings != self._settings:
             fresh = self._made(settings)
@@ -95,7 +95,7 @@ class LookingCopy:
         self._starting = None
         await self.component.close()
 
-    def _made(self, settings: Settings) -> HorizontalAutoscaler:
-        return HorizontalAutoscaler(
+    def _made(self, settings: Settings) -> HpaController:
+        return HpaController(
             self._clock, self._client, settings, rules=rules_of(settings), fence=ClosedFence()
         )

@@ -7,6 +7,6 @@ can say something that the other does not. What belongs here: manifests. What th
 
 from trimtab.install.chart import chart_files
 from trimtab.install.manifests import manifests
-from trimtab.install.values import Setting, ValueProblem, default_values, set_values
+from trimtab.install.values import ChartValue, ValueProblem, default_values, set_values
 
-__all__ = ["Setting", "ValueProblem", "chart_files", "default_values", "manifests", "set_values"]
+__all__ = ["ChartValue", "ValueProblem", "chart_files", "default_values", "manifests", "set_values"]

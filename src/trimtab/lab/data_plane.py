@@ -30,7 +30,7 @@ class NotSettledError(Exception):
 
 
 @dataclass(frozen=True)
-class Setting:
+class DataPlaneConfig:
     """How the workload side is set up."""
 
     pools: Sequence[NodePool] = (NodePool(),)
@@ -41,10 +41,10 @@ class Setting:
     pace: WatchPace = field(default_factory=WatchPace)
 
 
-class WorkloadSide:
+class DataPlane:
     """Controllers, nodes and load on one cluster; use it as an async context manager."""
 
-    def __init__(self, client: Client, setting: Setting = Setting()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, client: Client, setting: DataPlaneConfig = DataPlaneConfig()) -> None:  # noqa: B008 - a frozen value
         self.client = client
         self.values = MetricValues()
         self.mirrors = Mirrors(client, setting.pace)
@@ -65,7 +65,7 @@ class WorkloadSide:
         self._loops = Loops(self.mirrors.running(has_controllers=setting.has_controllers), queues)
         self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> "WorkloadSide":
+    async def __aenter__(self) -> "DataPlane":
         async with AsyncExitStack() as stack:
             await self.agent.register()
             await stack.enter_async_context(self._loops)

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import yaml
 
-from trimtab.lab.apiserver.asgi import MAX_HEADERS, App
+from trimtab.lab.apiserver.asgi import MAX_HEADERS, ApiServerApp
 from trimtab.lab.apiserver.certificates import (
     Certificate,
     make_certificate,
@@ -18,17 +18,17 @@ from trimtab.lab.apiserver.certificates import (
 )
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.serving.server import HttpServer, Limits
+from trimtab.serving.server import ClientLimits, HttpServer
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
 FRONT_PROXY = "front-proxy-client"
 # The application itself refuses large headers, with a Status; only what is far larger ends in the protocol.
-LIMITS = Limits(head_bytes=4 * MAX_HEADERS)
+LIMITS = ClientLimits(head_bytes=4 * MAX_HEADERS)
 
 
 @dataclass(frozen=True)
-class Address:
+class ListenAddress:
     """Where a lab listens: 0 picks a free port."""
 
     host: str = LOOPBACK
@@ -38,7 +38,7 @@ class Address:
 class ServedLab:
     """A running server on HTTPS; use it as an async context manager."""
 
-    def __init__(self, server: Server, address: Address = Address()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, server: Server, address: ListenAddress = ListenAddress()) -> None:  # noqa: B008 - a frozen value
         if server.identities.is_seeded:
             raise ValueError(
                 "a seeded lab has predictable tokens and must not listen on a socket; leave out the seed"
@@ -66,7 +66,7 @@ class ServedLab:
         names = list(dict.fromkeys([self._address.host, "localhost", LOOPBACK]))
         self._certificate = make_certificate(names, self._server.clock.now())
         self._become_front_proxy()
-        app = App(self._server, self._hosts)
+        app = ApiServerApp(self._server, self._hosts)
         self._http = HttpServer(app, tls_context(self._certificate), limits=LIMITS)
         await self._http.start(self._address.host, self._address.port)
         self._hosts.update(f"{name}:{self._http.port}" for name in names)

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 
-from trimtab.metrics.prometheus import PrometheusClient, PrometheusError, QueryRefusedError, Trace
+from trimtab.metrics.prometheus import (
+    PrometheusClient,
+    PrometheusError,
+    PrometheusSeries,
+    QueryRefusedError,
+)
 from trimtab.model.times import format_time
 
 MOST_STEPS = 10_000
@@ -62,7 +67,7 @@ class Range:
 class Piece:
     """One stretch of the past, and how much of the whole is read with it."""
 
-    traces: list[Trace]
+    traces: list[PrometheusSeries]
     done: int
     of: int
     """Moments read so far, and of how many."""
@@ -74,7 +79,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class RangeSeries:
     """One series over the whole range: moments in Unix seconds, ascending, and their values, all of them numbers."""
 
     labels: Mapping[str, str]
@@ -123,12 +128,12 @@ async def read_history(
     *,
     told: Callable[[Progress], None] | None = None,
     most_samples: int = MOST_SAMPLES,
-) -> list[Samples]:
+) -> list[RangeSeries]:
     """Return every series of a query over a range, ordered by labels; what is no finite number is left out.
 
     `told` hears after every piece how far it is. HistoryError if a piece cannot be read, or if the whole is too much.
     """
-    found: dict[tuple[tuple[str, str], ...], Samples] = {}
+    found: dict[tuple[tuple[str, str], ...], RangeSeries] = {}
     count = 0
     async for piece in pieces(client, query, wanted):
         count += piece.samples
@@ -139,13 +144,13 @@ async def read_history(
             )
         for trace in piece.traces:
             key = tuple(sorted(trace.labels.items()))
-            _add(found.setdefault(key, Samples(dict(key))), trace)
+            _add(found.setdefault(key, RangeSeries(dict(key))), trace)
         if told is not None:
             told(Progress(piece.done / piece.of, len(found), count))
     return [found[key] for key in sorted(found) if len(found[key])]
 
 
-def _add(series: Samples, trace: Trace) -> None:
+def _add(series: RangeSeries, trace: PrometheusSeries) -> None:
     for at, text in trace.points:
         try:
             value = float(text)

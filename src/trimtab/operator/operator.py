@@ -15,7 +15,7 @@ from trimtab.cluster.leases.election import LeaderElector, unique_identity
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leases.shards import Shards
 from trimtab.operator.health import HealthApp, Page
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.process import (
     Component,
@@ -32,7 +32,7 @@ from trimtab.operator.settings.settings import LOOPS, Settings
 from trimtab.serving.server import served
 
 if TYPE_CHECKING:
-    from trimtab.operator.vertical.wiring import Site
+    from trimtab.operator.vertical.wiring import VerticalRuntime
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ class Parts:
     client: Client
     settings: Settings
     fence: Fence
-    horizontal: HorizontalAutoscaler | None
-    site: "Site | None"
+    horizontal: HpaController | None
+    site: "VerticalRuntime | None"
     loops: Mapping[str, Component]
     """The vertical loops, by name."""
 
@@ -89,7 +89,7 @@ class Operator:
         self._elector: LeaderElector | None = None
         self._publisher: SettingsPublisher | None = None
         self._shards = self._shared() if settings.shards != 1 else None
-        self._horizontal: HorizontalAutoscaler | None = None
+        self._horizontal: HpaController | None = None
 
     async def run(self) -> None:
         """Work until a signal asks to stop."""
@@ -131,7 +131,7 @@ class Operator:
     async def _components(self, stack: AsyncExitStack, fence: Fence) -> list[Component]:
         components: list[Component] = []
         if HORIZONTAL in self._settings.components:
-            self._horizontal = HorizontalAutoscaler(
+            self._horizontal = HpaController(
                 self._clock,
                 self._client,
                 self._settings,
@@ -149,11 +149,11 @@ class Operator:
 
     def _vertical(
         self, names: Sequence[str], stack: AsyncExitStack, fence: Fence
-    ) -> "tuple[Site, dict[str, Component]]":
+    ) -> "tuple[VerticalRuntime, dict[str, Component]]":
         # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
-        from trimtab.operator.vertical.wiring import LOOPS, Site  # noqa: PLC0415
+        from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime  # noqa: PLC0415
 
-        site = Site(
+        site = VerticalRuntime(
             self._clock,
             self._client,
             self._settings,

@@ -120,6 +120,6 @@ def look_less_often() -> None:
     gc.set_threshold(*THRESHOLDS)
 
 
-def spare_what_is_known() -> None:
+def freeze_startup_objects() -> None:
     """Leave out of every later look what exists now: the program itself and its first lists, which are here to stay."""
     gc.freeze()

@@ -18,9 +18,9 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol, Limits
+from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol, ClientLimits
 
-__all__ = ["CERTIFICATES", "HttpServer", "Limits", "served"]
+__all__ = ["CERTIFICATES", "ClientLimits", "HttpServer", "served"]
 
 GRACE_SECONDS = 2.0
 """Seconds that open requests get to finish."""
@@ -40,7 +40,7 @@ class HttpServer:
         app: Any,
         tls: ssl.SSLContext | None = None,
         *,
-        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        limits: ClientLimits = ClientLimits(),  # noqa: B008 - a frozen value
     ) -> None:
         self._config = Config(
             app,
@@ -118,7 +118,7 @@ async def served(
     port: int,
     *,
     tls: ssl.SSLContext | None = None,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: ClientLimits = ClientLimits(),  # noqa: B008
 ) -> AsyncIterator[int]:
     """Serve `app` while the context lasts and yield the port; 0 picks a free one. OSError if it is taken."""
     server = HttpServer(app, tls, limits=limits)

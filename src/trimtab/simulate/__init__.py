@@ -5,9 +5,9 @@ and `Tally` adds up what came of it. Nothing here reads a clock, a cluster or th
 load along. What belongs here: how a simulated workload answers a decision. What does not: any rule that decides.
 """
 
-from trimtab.simulate.backtest import Candidate, Step, play
+from trimtab.simulate.backtest import Candidate, SyncStep, backtest
 from trimtab.simulate.model import Model, ModelError
-from trimtab.simulate.results import Carried, Figures, Tally, run, tally
+from trimtab.simulate.results import Carried, Figures, Results, run, tally
 from trimtab.simulate.trace import Trace, TraceError, read_trace
 
 __all__ = [
@@ -16,11 +16,11 @@ __all__ = [
     "Figures",
     "Model",
     "ModelError",
-    "Step",
-    "Tally",
+    "Results",
+    "SyncStep",
     "Trace",
     "TraceError",
-    "play",
+    "backtest",
     "read_trace",
     "run",
     "tally",

@@ -8,20 +8,23 @@ import msgspec
 
 from trimtab.decide.horizontal import (
     DEFAULT,
-    Compat,
-    Failed,
+    FetchFailure,
+    HpaCompat,
+    HpaSettings,
+    MetricSamples,
     Observation,
     PodSamples,
-    Reading,
     Record,
     Sample,
     Series,
-    Settings,
     after_scale,
     decide,
 )
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.behavior.scale_to_zero import can_wake, mark
+from trimtab.decide.horizontal.behavior.scale_to_zero import (
+    can_scale_from_zero,
+    set_scaled_to_zero,
+)
 from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
@@ -30,11 +33,11 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.simulate.model import Metered, Model, ModelError, metered, replicas_for
 from trimtab.simulate.trace import Trace
-from trimtab.simulate.workload import Workload
+from trimtab.simulate.workload import SimulatedWorkload
 
 DEFAULT_GATES = FeatureGates()
-NOT_MEASURED = Failed(message="the trace has no value at this moment")
-NOT_YET = Failed(message="nothing was measured yet")
+NOT_MEASURED = FetchFailure(message="the trace has no value at this moment")
+NOT_YET = FetchFailure(message="nothing was measured yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,13 @@ class Candidate:
 
     name: str
     hpa: HorizontalPodAutoscaler
-    settings: Settings = DEFAULT_SETTINGS
+    settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = DEFAULT_GATES
-    compat: Compat = DEFAULT
+    compat: HpaCompat = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SyncStep:
     """One sync: the moment, the pods that carried the load, the replicas from now on, and the record of a change."""
 
     at: float
@@ -58,13 +61,13 @@ class Step:
     change: Record | None
 
 
-def play(candidate: Candidate, trace: Trace, model: Model) -> Iterator[Step]:
+def backtest(candidate: Candidate, trace: Trace, model: Model) -> Iterator[SyncStep]:
     """Yield one step per sync from the first row of the trace to the last; raise ModelError if they do not fit."""
     metrics = metered(candidate.hpa, trace, model)
     first = _first_replicas(candidate, metrics, trace, model)
-    workload = Workload(candidate.hpa, model, first, trace.start)
+    workload = SimulatedWorkload(candidate.hpa, model, first, trace.start)
     meter = Meter(metrics, trace, model, workload)
-    autoscaler = Autoscaler(candidate if first else _at_zero(candidate, trace.start))
+    autoscaler = SimulatedHpa(candidate if first else _at_zero(candidate, trace.start))
     syncs = int((trace.end - trace.start) // model.sync_period) + 1
     for number in range(syncs):
         at = trace.start + number * model.sync_period
@@ -73,10 +76,10 @@ def play(candidate: Candidate, trace: Trace, model: Model) -> Iterator[Step]:
         record = autoscaler.sync(workload, readings, at)
         if record is not None:
             workload.resize(record.decision.desired, at)
-        yield Step(at, ready, workload.replicas, record)
+        yield SyncStep(at, ready, workload.replicas, record)
 
 
-class Autoscaler:
+class SimulatedHpa:
     """The candidate as it runs: what it saw last, what it remembers, and for how long that holds."""
 
     def __init__(self, candidate: Candidate) -> None:
@@ -89,7 +92,9 @@ class Autoscaler:
         )
         self._steady: Steady | None = None
 
-    def sync(self, workload: Workload, readings: tuple[Reading, ...], at: float) -> Record | None:
+    def sync(
+        self, workload: SimulatedWorkload, readings: tuple[MetricSamples, ...], at: float
+    ) -> Record | None:
         """Decide once, or leave it out where it would repeat itself; return the record if the scale changed."""
         seen = msgspec.structs.replace(
             self._seen, scale=workload.scale, pods=workload.pods, readings=readings
@@ -113,7 +118,7 @@ class Autoscaler:
 def _first_replicas(candidate: Candidate, metrics: tuple[Metered, ...], trace: Trace, model: Model) -> int:
     """Return the replicas of the beginning; zero only where the autoscaler itself could have brought them there."""
     spec = candidate.hpa.spec
-    goes_to_zero = candidate.gates.hpa_scale_to_zero and spec.min_replicas == 0 and can_wake(spec)
+    goes_to_zero = candidate.gates.hpa_scale_to_zero and spec.min_replicas == 0 and can_scale_from_zero(spec)
     if model.replicas == 0 and not goes_to_zero:
         raise ModelError(
             f"{candidate.hpa.key}: a workload that starts at zero stays paused: start with 1 replica or more, "
@@ -129,7 +134,7 @@ def _at_zero(candidate: Candidate, now: float) -> Candidate:
     """Return the candidate as it is after it has scaled its idle workload to zero."""
     hpa = candidate.hpa
     conditions = Conditions(hpa.status.conditions, wire_time(now))
-    mark(conditions, scaled_to_zero=True)
+    set_scaled_to_zero(conditions, scaled_to_zero=True)
     status = msgspec.structs.replace(hpa.status, conditions=conditions.done())
     return replace(candidate, hpa=msgspec.structs.replace(hpa, status=status))
 
@@ -137,16 +142,18 @@ def _at_zero(candidate: Candidate, now: float) -> Candidate:
 class Meter:
     """Measures the workload at every period and hands a measurement out once it has travelled."""
 
-    def __init__(self, metrics: tuple[Metered, ...], trace: Trace, model: Model, workload: Workload) -> None:
+    def __init__(
+        self, metrics: tuple[Metered, ...], trace: Trace, model: Model, workload: SimulatedWorkload
+    ) -> None:
         self._metrics = metrics
         self._trace = trace
         self._model = model
         self._workload = workload
         self._next = trace.start - model.metrics_delay  # the autoscaler never begins blind
-        self._on_the_way: list[tuple[float, tuple[Reading, ...]]] = []
-        self._arrived: tuple[Reading, ...] = (NOT_YET,) * len(metrics)
+        self._on_the_way: list[tuple[float, tuple[MetricSamples, ...]]] = []
+        self._arrived: tuple[MetricSamples, ...] = (NOT_YET,) * len(metrics)
 
-    def readings(self, now: float) -> tuple[Reading, ...]:
+    def readings(self, now: float) -> tuple[MetricSamples, ...]:
         """Return what the autoscaler knows at `now`; the workload moves on with the measurements."""
         while self._next <= now:
             self._workload.advance(self._next)
@@ -158,7 +165,7 @@ class Meter:
             self._arrived = self._on_the_way.pop(0)[1]
         return self._arrived
 
-    def _measure(self, metric: Metered, at: float) -> Reading:
+    def _measure(self, metric: Metered, at: float) -> MetricSamples:
         load = self._trace.at(metric.column, at)
         if load is None:
             return NOT_MEASURED

@@ -6,7 +6,7 @@ from html import escape
 
 from trimtab.simulate.backtest import Candidate
 from trimtab.simulate.model import Model, metered, replicas_for
-from trimtab.simulate.results import Tally
+from trimtab.simulate.results import Results
 from trimtab.simulate.trace import Trace
 
 WIDTH, HEIGHT = 960, 360
@@ -28,7 +28,9 @@ _STYLE = (
 Points = Sequence[tuple[float, int]]
 
 
-def draw(candidates: Sequence[Candidate], tallies: Sequence[Tally], trace: Trace, model: Model) -> str:
+def render_chart(
+    candidates: Sequence[Candidate], tallies: Sequence[Results], trace: Trace, model: Model
+) -> str:
     """Return an SVG that stands by itself."""
     need = needed(candidates[0], trace, model)
     highest = max([1, *(value for _, value in need), *(one.figures.peak for one in tallies)])

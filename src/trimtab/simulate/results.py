@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trimtab.decide.horizontal import Record
-from trimtab.simulate.backtest import Candidate, Step, play
+from trimtab.simulate.backtest import Candidate, SyncStep, backtest
 from trimtab.simulate.model import Metered, Model, metered
 from trimtab.simulate.trace import Trace
 
@@ -40,7 +40,7 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Tally:
+class Results:
     """A candidate's run: its figures, its replicas whenever they changed, and the records of the changes."""
 
     figures: Figures
@@ -48,13 +48,15 @@ class Tally:
     changes: list[Record] = field(default_factory=list)
 
 
-def tally(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Tally]]:
+def tally(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:
     """Play a candidate and yield the share done and the tally so far; the last one is complete."""
     metrics = {one.column: one for one in metered(candidate.hpa, trace, model)}
-    result = Tally(Figures(candidate.name, carried={column: _begun(one) for column, one in metrics.items()}))
+    result = Results(
+        Figures(candidate.name, carried={column: _begun(one) for column, one in metrics.items()})
+    )
     period = model.sync_period
     whole = max(trace.end - trace.start, period)
-    for step in play(candidate, trace, model):
+    for step in backtest(candidate, trace, model):
         _count(result, step, period)
         for column, metric in metrics.items():
             load = trace.at(column, step.at)
@@ -67,12 +69,12 @@ def tally(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[fl
     yield 1.0, result
 
 
-def run(candidate: Candidate, trace: Trace, model: Model) -> Tally:
+def run(candidate: Candidate, trace: Trace, model: Model) -> Results:
     """Play a candidate to the end and return its tally."""
     return last(done for _, done in tally(candidate, trace, model))
 
 
-def last(tallies: Iterable[Tally]) -> Tally:
+def last(tallies: Iterable[Results]) -> Results:
     """Return the last of at least one."""
     *_, result = tallies
     return result
@@ -82,7 +84,7 @@ def _begun(metric: Metered) -> Carried:
     return Carried() if metric.capacity is None else Carried(short=0.0, idle=0.0)
 
 
-def _count(result: Tally, step: Step, period: float) -> None:
+def _count(result: Results, step: SyncStep, period: float) -> None:
     figures = result.figures
     figures.lowest = step.replicas if not figures.syncs else min(figures.lowest, step.replicas)
     figures.peak = max(figures.peak, step.replicas)

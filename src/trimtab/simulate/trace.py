@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from trimtab.metrics.range_queries import Range, Samples
+from trimtab.metrics.range_queries import Range, RangeSeries
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.times import parse_time
 
@@ -133,7 +133,7 @@ def _value(text: str, where: str) -> int | None:
     return value
 
 
-def the_one_series(column: str, found: Sequence[Samples]) -> Samples:
+def the_one_series(column: str, found: Sequence[RangeSeries]) -> RangeSeries:
     """Return the only series of a query; a trace needs the total, and only the query can say how to add up."""
     if len(found) == 1:
         return found[0]
@@ -144,14 +144,14 @@ def the_one_series(column: str, found: Sequence[Samples]) -> Samples:
     )
 
 
-def trace_of(series: Mapping[str, Samples], wanted: Range) -> Trace:
+def trace_of(series: Mapping[str, RangeSeries], wanted: Range) -> Trace:
     """Lay the series side by side on the moments of the range."""
     start = wanted.start.timestamp()
     times = [start + number * wanted.step for number in range(wanted.steps)]
     return Trace(times, {column: _laid(column, one, wanted, start) for column, one in series.items()})
 
 
-def _laid(column: str, series: Samples, wanted: Range, start: float) -> list[int | None]:
+def _laid(column: str, series: RangeSeries, wanted: Range, start: float) -> list[int | None]:
     values: list[int | None] = [None] * wanted.steps
     for at, value in zip(series.at, series.values, strict=True):
         if value < 0:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.decide.horizontal import PodFacts
+from trimtab.decide.horizontal import PodSnapshot
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
@@ -18,11 +18,11 @@ LONG_READY = 3600.0
 
 @dataclass(slots=True)
 class _Pod:
-    facts: PodFacts
+    facts: PodSnapshot
     ready_at: float
 
 
-class Workload:
+class SimulatedWorkload:
     """A target with its pods; `scale` and `pods` are what an autoscaler would see of it."""
 
     def __init__(self, hpa: HorizontalPodAutoscaler, model: Model, replicas: int, now: float) -> None:
@@ -65,7 +65,7 @@ class Workload:
 
     def _new(self, now: float) -> _Pod:
         self._made += 1
-        facts = PodFacts(
+        facts = PodSnapshot(
             name=f"{self._owner.name}-{self._made}",
             uid=f"{UID}-{self._made}",
             phase="Running",

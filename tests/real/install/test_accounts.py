@@ -19,7 +19,7 @@ from trimtab.adapter.files import API_VERSION
 from trimtab.cli.commands.explain import explain_replicas, explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, PatchType, Selection
+from trimtab.cluster.client import Client, ListOptions, PatchType
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import LEASES, PODS
@@ -37,7 +37,7 @@ from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.operator.vertical.updater.templates import Templates
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
 from trimtab.operator.vertical.wiring import (
-    Site,
+    VerticalRuntime,
     make_admission,
     make_recommender,
     make_roles,
@@ -398,7 +398,7 @@ def vpa(name):
 @asynccontextmanager
 async def site_of(place, **settings):
     chosen = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, leader_elect=False, **settings)
-    site = Site(place.clock, place.client, chosen)
+    site = VerticalRuntime(place.clock, place.client, chosen)
     try:
         await site.view.wait_synced()
         yield site
@@ -422,7 +422,7 @@ def test_the_recommender_account_recommends_and_keeps_history(act):
             assert report is not None
         found = await stage.client.get(VPAS.untyped(), "web", stage.namespace)
         assert found["status"]["recommendation"]["containerRecommendations"]
-        assert (await stage.client.list(CHECKPOINTS, Selection(stage.namespace))).items
+        assert (await stage.client.list(CHECKPOINTS, ListOptions(stage.namespace))).items
 
     act("recommender", scenario)
 

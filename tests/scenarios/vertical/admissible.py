@@ -19,9 +19,9 @@ from trimtab.decide.vertical.resources.pod_rules import LimitRanges
 from trimtab.decide.vertical.update.in_place.resize import plan_resize, size_running_pod
 from trimtab.decide.vertical.update.observation import (
     NamespaceRanges,
-    Observation,
     ObservedController,
     ObservedVPA,
+    UpdateObservation,
 )
 from trimtab.lab.embedded import NAMESPACES
 from trimtab.lab.patches import json_patch
@@ -161,7 +161,7 @@ def _context(vpa: VerticalPodAutoscaler, namespace: str, ranges: LimitRanges) ->
         {**wire.to_builtins(vpa), "metadata": {"name": "base", "namespace": namespace, "generation": 1}},
         VerticalPodAutoscaler,
     )
-    seen = Observation(
+    seen = UpdateObservation(
         vpas=(ObservedVPA(vpa=moved, selector="app=db"),),
         controllers={f"StatefulSet/{namespace}/db": ObservedController(replicas=1)},
     )

@@ -21,7 +21,7 @@ from tests.scenarios.vertical.stage import Stage, free_port
 from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
-from trimtab.cluster.client import PatchType, Selection
+from trimtab.cluster.client import ListOptions, PatchType
 from trimtab.lab.apiserver.certificates import make_certificate
 from trimtab.lab.metrics.server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
@@ -129,7 +129,7 @@ async def fill(stage: Stage) -> None:
 
 
 async def recommended(stage: Stage) -> dict[str, dict[str, Any]]:
-    listed = await stage.client.list(VPAS.untyped(), Selection(stage.namespace))
+    listed = await stage.client.list(VPAS.untyped(), ListOptions(stage.namespace))
     found = {}
     for vpa in listed.items:
         entries = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations") or [None]

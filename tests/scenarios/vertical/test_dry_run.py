@@ -10,7 +10,7 @@ from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
 from tests.scenarios.vertical.webhooks import backend
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
+from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.election import LeaderElector
 from trimtab.cluster.leases.fence import NoFence
 from trimtab.cluster.resource import LEASES, PODS, Json
@@ -290,7 +290,7 @@ def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(play_lab):
         running = [asyncio.ensure_future(elector.run()) for elector in electors]
         await stage.clock.sleep(5)
         assert [elector.may_write() for elector in electors] == [True, True]
-        leases = await stage.client.list(LEASES, Selection(stage.own_namespace))
+        leases = await stage.client.list(LEASES, ListOptions(stage.own_namespace))
         assert {lease.metadata.name: lease.spec.holder_identity for lease in leases.items} == {
             "trimtab-recommender": "dry False",
             "trimtab-recommender-dry-run": "dry True",

@@ -111,11 +111,11 @@ def test_rl8_a_pair_is_served_only_after_its_trust_is_published(play_on_sockets,
     play_on_sockets(scenario)
 
 
-async def _is_well(admission: webhook.Admission) -> bool:
+async def _is_well(admission: webhook.AdmissionWebhook) -> bool:
     return admission.port is not None and not admission.health()
 
 
-async def _is_ill(admission: webhook.Admission) -> bool:
+async def _is_ill(admission: webhook.AdmissionWebhook) -> bool:
     return "webhookconfigurations" in admission.health().get("admission", "")
 
 

@@ -7,7 +7,7 @@ import pytest
 from trimtab.adapter.api.responses import label_selector
 from trimtab.adapter.errors import Unavailable
 from trimtab.adapter.sources.collapse import Collapse, collapse
-from trimtab.adapter.sources.source import Sample
+from trimtab.adapter.sources.source import CustomSample
 from trimtab.model.json.wire import convert
 from trimtab.model.labels.selector import EVERYTHING, LabelSelector, Selector
 from trimtab.model.quantity import Quantity
@@ -31,9 +31,9 @@ def test_no_selector_is_null():
 
 def samples():
     return [
-        Sample("foo", Quantity.parse("3"), NOON, 60),
-        Sample("foo", Quantity.parse("1500m"), NOON - timedelta(seconds=30), 120),
-        Sample("bar", Quantity.parse("1"), NOON),
+        CustomSample("foo", Quantity.parse("3"), NOON, 60),
+        CustomSample("foo", Quantity.parse("1500m"), NOON - timedelta(seconds=30), 120),
+        CustomSample("bar", Quantity.parse("1"), NOON),
     ]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.adapter.config import Address, connection_to, load_configuration
+from trimtab.adapter.config import ServerAddress, connection_to, load_configuration
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import WatchedFile, below
 from trimtab.clock import SystemClock
@@ -84,13 +84,17 @@ def test_the_configuration_that_an_installation_carries_can_be_used(tmp_path):
 )
 def test_what_is_no_address_of_a_server_is_refused(url):
     with pytest.raises(ConfigurationError, match="is not the address of a server"):
-        connection_to(SystemClock(), Address(url=url), Path())
+        connection_to(SystemClock(), ServerAddress(url=url), Path())
 
 
 def test_a_token_is_not_sent_in_clear_over_the_network(tmp_path):
     with pytest.raises(ConfigurationError, match="not sent in clear"):
-        connection_to(SystemClock(), Address(url="http://prometheus.example", token_file="token"), tmp_path)
-    local = connection_to(SystemClock(), Address(url="http://127.0.0.1:9090", token_file="token"), tmp_path)
+        connection_to(
+            SystemClock(), ServerAddress(url="http://prometheus.example", token_file="token"), tmp_path
+        )
+    local = connection_to(
+        SystemClock(), ServerAddress(url="http://127.0.0.1:9090", token_file="token"), tmp_path
+    )
     assert local.server == "http://127.0.0.1:9090"
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from trimtab.adapter.errors import BadRequest, ConfigurationError
 from trimtab.adapter.sources.prometheus import promql
-from trimtab.adapter.sources.prometheus.rules import Rule, check, read_rules
+from trimtab.adapter.sources.prometheus.rules import PrometheusRule, check, read_rules
 from trimtab.adapter.sources.prometheus.source import RefusedValueError, quantity_of, time_of
 from trimtab.clock import VirtualClock
 from trimtab.model.labels.selector import Selector
@@ -36,7 +36,7 @@ PODS = {"pods": "pod"}
 )  # fmt: skip
 def test_a_rule_that_cannot_be_used_says_why(fields, want):
     with pytest.raises((ConfigurationError, promql.TemplateError), match=want):
-        check(Rule(name="r", **fields))
+        check(PrometheusRule(name="r", **fields))
 
 
 def test_each_bad_rule_is_refused_by_itself(tmp_path):
@@ -85,7 +85,9 @@ def test_a_file_that_cannot_be_used_is_one_error_with_its_name(tmp_path, text):
     ],
 )
 def test_a_pattern_names_the_metric(metric, series, want):
-    rule = check(Rule(name="r", series_pattern="(http_(?P<what>.+))_total", metric=metric, resources=PODS))
+    rule = check(
+        PrometheusRule(name="r", series_pattern="(http_(?P<what>.+))_total", metric=metric, resources=PODS)
+    )
     assert rule.metric_of(series) == want
 
 

@@ -11,9 +11,9 @@ from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 
 
 def play(name, minutes, look):
@@ -31,8 +31,8 @@ def play(name, minutes, look):
                 cluster.load.set(series)
             await cluster.apply(*story.objects())
             settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
-            horizontal = HorizontalAutoscaler(clock, cluster.client, settings, rules=rules_of(settings))
-            site = Site(clock, cluster.client, settings)
+            horizontal = HpaController(clock, cluster.client, settings, rules=rules_of(settings))
+            site = VerticalRuntime(clock, cluster.client, settings)
             stack.push_async_callback(site.close)
             tasks = [
                 asyncio.ensure_future(one.run())

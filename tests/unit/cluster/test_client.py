@@ -9,7 +9,14 @@ from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions, Selection, decide_again
+from trimtab.cluster.client import (
+    Client,
+    DeleteOptions,
+    ListOptions,
+    PatchType,
+    Preconditions,
+    retry_on_conflict,
+)
 from trimtab.cluster.discovery import Served
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
@@ -262,7 +269,7 @@ def test_f15_a_conflict_reads_and_decides_again():
                 client, WEB, "web", "shop", scale.spec.replicas * 2, preconditions=expected
             )
 
-        assert (await decide_again(step)).spec.replicas == 60
+        assert (await retry_on_conflict(step)).spec.replicas == 60
         assert reads == [5, 30]
 
     run(scenario)
@@ -277,7 +284,7 @@ def test_f15_a_conflict_that_stays_is_raised():
             raise errors.Conflict("x", errors.Status(code=409))
 
         with pytest.raises(errors.Conflict):
-            await decide_again(step)
+            await retry_on_conflict(step)
         assert len(tries) == 5
 
     run(scenario)
@@ -365,7 +372,7 @@ def test_a_list_joins_its_pages():
             )
 
         api.fault = pages
-        listing = await client.list(PODS, Selection("shop"))
+        listing = await client.list(PODS, ListOptions("shop"))
         assert [one.name for one in listing.items] == ["p0", "p1", "p2"]
         assert listing.resource_version == "9"
 

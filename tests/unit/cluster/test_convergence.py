@@ -9,7 +9,7 @@ from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.store import KeyIndex, by_owner
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
 from trimtab.cluster.transport.asgi import AsgiTransport
@@ -75,16 +75,16 @@ class Watcher:
         self.newest: dict[str, int] = {}
 
     def __call__(self, delta: Delta[Pod]) -> None:
-        if delta.change is Change.SYNCED:
+        if delta.change is CacheEvent.SYNCED:
             return
         pod = delta.object
         version = int(pod.metadata.resource_version)
         assert version >= self.newest.get(pod.metadata.uid, 0), "an object went back in time"
         self.newest[pod.metadata.uid] = version
-        if delta.change is Change.DELETED:
+        if delta.change is CacheEvent.DELETED:
             assert self.objects.pop(pod.name).metadata.uid == pod.metadata.uid
         else:
-            assert (pod.name in self.objects) is (delta.change is Change.UPDATED)
+            assert (pod.name in self.objects) is (delta.change is CacheEvent.UPDATED)
             self.objects[pod.name] = pod
 
 

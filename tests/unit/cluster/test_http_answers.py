@@ -5,13 +5,13 @@ import weakref
 import pytest
 
 from trimtab.cluster.http.errors import BadAnswerError, TooBigError
-from trimtab.cluster.http.responses import AnswerParser
+from trimtab.cluster.http.responses import ResponseParser
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def read(*pieces, with_body=True, max_body=None):
-    parser = AnswerParser()
+    parser = ResponseParser()
     parser.expect(with_body=with_body, max_body=max_body)
     for piece in pieces:
         parser.feed(piece)
@@ -46,7 +46,7 @@ def test_an_answer_is_the_same_in_one_piece_and_byte_by_byte(answer, status, bod
 
 
 def test_one_parser_reads_answer_after_answer():
-    parser = AnswerParser()
+    parser = ResponseParser()
     for number in range(3):
         parser.expect(with_body=True, max_body=10)
         parser.feed(OK + b"X-Number: %d\r\nContent-Length: 1\r\n\r\n%d" % (number, number))
@@ -64,7 +64,7 @@ def test_one_parser_reads_answer_after_answer():
     ],
 )
 def test_a_body_may_be_taken_while_it_arrives(head, taken, left):
-    parser = AnswerParser()
+    parser = ResponseParser()
     pieces: list[bytes] = []
     parser.expect(with_body=True, max_body=2, into=pieces.append)
     for piece in (head + b"Content-Length: 2\r\n\r\n{", b"}"):
@@ -75,7 +75,7 @@ def test_a_body_may_be_taken_while_it_arrives(head, taken, left):
 
 def test_who_took_a_body_is_forgotten_when_it_is_whole():
     """An idle connection held the usage of all pods until it was used again."""
-    parser = AnswerParser()
+    parser = ResponseParser()
     pieces = Pieces()
     held = weakref.ref(pieces)
     parser.expect(with_body=True, max_body=2, into=pieces.append)
@@ -90,7 +90,7 @@ class Pieces(list[bytes]):
 
 
 def test_a_body_that_is_taken_has_its_limit_too():
-    parser = AnswerParser()
+    parser = ResponseParser()
     pieces: list[bytes] = []
     parser.expect(with_body=True, max_body=3, into=pieces.append)
     parser.feed(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")

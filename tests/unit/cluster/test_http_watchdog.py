@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.http.deadlines import NEVER, Watchdog
+from trimtab.cluster.http.deadlines import NEVER, DeadlineTimer
 
 
 class Thing:
@@ -32,7 +32,7 @@ class Counted:
 def run(scenario):
     async def main() -> None:
         loop: Any = Counted(asyncio.get_running_loop())
-        await scenario(loop, Watchdog(loop))
+        await scenario(loop, DeadlineTimer(loop))
 
     VirtualClock().run(main())
 

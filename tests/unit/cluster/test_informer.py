@@ -11,8 +11,8 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.store import KeyIndex, by_node, by_owner
-from trimtab.cluster.cache.subscriptions import Change, Delta
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.pod import Pod
@@ -85,7 +85,7 @@ def test_lists_in_pages_and_then_follows(run):
 
 def test_asks_for_bookmarks_and_the_selection(run):
     async def scenario(world):
-        selection = Selection("shop", "app=web", "status.phase!=Failed")
+        selection = ListOptions("shop", "app=web", "status.phase!=Failed")
         async with world.informer(selection=selection):
             await world.clock.sleep(1)
         listing, watch = world.api.requests
@@ -115,15 +115,15 @@ def test_tells_subscribers_what_changed_in_order(run):
         await world.clock.sleep(1)
         task.cancel()
         assert seen == [
-            (Change.ADDED, "a"),
-            (Change.SYNCED, None),
-            (Change.UPDATED, "a"),
-            (Change.ADDED, "b"),
-            (Change.DELETED, None),
+            (CacheEvent.ADDED, "a"),
+            (CacheEvent.SYNCED, None),
+            (CacheEvent.UPDATED, "a"),
+            (CacheEvent.ADDED, "b"),
+            (CacheEvent.DELETED, None),
         ]
         late = []
         informer.subscribe(lambda delta: late.append(delta.change))
-        assert late == [Change.ADDED, Change.SYNCED]
+        assert late == [CacheEvent.ADDED, CacheEvent.SYNCED]
 
     run(scenario)
 
@@ -132,11 +132,11 @@ def test_a_subscriber_that_fails_stops_nobody(run, caplog):
     async def scenario(world):
         seen = []
         async with world.informer() as informer:
-            informer.subscribe(lambda delta: 1 / 0 if delta.change is Change.ADDED else None)
+            informer.subscribe(lambda delta: 1 / 0 if delta.change is CacheEvent.ADDED else None)
             informer.subscribe(lambda delta: seen.append(delta.change))
             await world.api.put("a")
             await world.clock.sleep(1)
-            assert seen == [Change.SYNCED, Change.ADDED]
+            assert seen == [CacheEvent.SYNCED, CacheEvent.ADDED]
 
     run(scenario)
 
@@ -224,7 +224,9 @@ def test_f03_gone_lists_exactly_once_and_finds_the_deleted(run, as_event):
         async with world.informer() as informer:
             deleted = []
             informer.subscribe(
-                lambda delta: deleted.append(delta.object.name) if delta.change is Change.DELETED else None
+                lambda delta: (
+                    deleted.append(delta.object.name) if delta.change is CacheEvent.DELETED else None
+                )
             )
             gone = status(410, "Expired", "too old resource version")
             error_event = json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n"
@@ -354,7 +356,7 @@ def test_f06_every_event_twice_changes_nothing_twice(run):
             await world.api.put("a")
             await world.api.remove("a")
             await world.clock.sleep(1)
-            assert deltas == [Change.SYNCED, Change.ADDED, Change.UPDATED, Change.DELETED]
+            assert deltas == [CacheEvent.SYNCED, CacheEvent.ADDED, CacheEvent.UPDATED, CacheEvent.DELETED]
             assert informer.counts.stale_events == 3
             assert world.api.count()["LIST"] == 1
 
@@ -450,7 +452,7 @@ def test_f09_deleted_and_recreated_unseen_is_one_deletion_and_one_addition(run):
             deltas.clear()
             world.api.fault = None
             await world.clock.sleep(90)
-            assert [delta.change for delta in deltas] == [Change.DELETED, Change.ADDED]
+            assert [delta.change for delta in deltas] == [CacheEvent.DELETED, CacheEvent.ADDED]
             assert len({delta.object.metadata.uid for delta in deltas}) == 2
 
     run(scenario)

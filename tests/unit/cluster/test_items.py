@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trimtab.cluster.cache import list_decoder as items_module
 from trimtab.cluster.cache.codec import decode_page
-from trimtab.cluster.cache.list_decoder import SLICE, Items
+from trimtab.cluster.cache.list_decoder import SLICE, ListDecoder
 from trimtab.cluster.errors import ApiError
 from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
@@ -42,7 +42,7 @@ def pieces(text: bytes, size: int) -> list[bytes]:
 
 
 def fed(text: bytes, size: int) -> list[PodMetrics]:
-    items = Items(PodMetrics)
+    items = ListDecoder(PodMetrics)
     for piece in pieces(text, size):
         items.feed(piece)
     return items.finish("reading")
@@ -88,7 +88,7 @@ ODD = {
 @pytest.mark.parametrize("size", [7, 700, 10**6])
 def test_the_page_is_that_of_the_whole_list(name, size):
     text = (LISTS | ODD)[name]
-    items = Items(PodMetrics)
+    items = ListDecoder(PodMetrics)
     for piece in pieces(text, size):
         items.feed(piece)
     page, want = items.finish_page("listing"), decode_page("listing", text, PodMetrics)
@@ -99,7 +99,7 @@ def test_the_page_is_that_of_the_whole_list(name, size):
 
 def test_the_head_is_told_as_soon_as_it_is_there():
     heads: list[str] = []
-    items = Items(PodMetrics, lambda head: heads.append(head.continue_))
+    items = ListDecoder(PodMetrics, lambda head: heads.append(head.continue_))
     text = ODD["with a token"]
     begin = text.index(b"[") + 1
     items.feed(text[: begin - 1])
@@ -141,7 +141,7 @@ def test_a_failure_in_the_place_of_a_list_is_raised():
 def test_a_long_list_is_never_held_as_a_whole():
     """It was: 7 MB of text while the usage of 10,000 pods was read."""
     arriving = pieces(listed([pod(number) for number in range(10_000)]), 16_384)
-    items = Items(PodMetrics)
+    items = ListDecoder(PodMetrics)
     gc.collect()
     tracemalloc.start()
     for piece in arriving:

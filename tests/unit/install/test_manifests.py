@@ -15,7 +15,7 @@ from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.manifests import parts
 from trimtab.install.monitoring import ALERTS, PANELS
 from trimtab.install.names import VALUES as PATHS
-from trimtab.operator.horizontal.metrics import Telemetry
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.operator import HORIZONTAL, VERTICAL
 from trimtab.operator.settings.publisher import SUFFIX
 from trimtab.operator.settings.settings import Settings
@@ -501,7 +501,7 @@ def test_an_adapter_that_cannot_be_verified_is_refused():
 
 def test_alerts_and_panels_ask_for_metrics_that_exist():
     registry = CollectorRegistry()
-    Telemetry(registry)
+    HpaControllerMetrics(registry)
     for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics):
         make(registry)
     known = {

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.lab.api import CONFIG_MAPS, PODS, Api, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
 from trimtab.lab.apiserver.authentication import service_account_user
-from trimtab.lab.apiserver.request import Response, User
-from trimtab.lab.metrics.apis import Usage
+from trimtab.lab.apiserver.request import ApiResponse, RequestUser
+from trimtab.lab.metrics.apis import UsageSample
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -25,7 +25,7 @@ async def grant(api, user, rules, namespace="default"):
 
 
 def as_user(api, name, *groups):
-    return Api(api.server, api.server.tokens.issue(User(name, (*groups, "system:authenticated"))))
+    return Api(api.server, api.server.tokens.issue(RequestUser(name, (*groups, "system:authenticated"))))
 
 
 async def test_a_wrong_token_is_unauthorized():
@@ -92,7 +92,7 @@ async def test_an_aggregated_server_answers_for_its_group():
             resources = [
                 {"name": "pods/rps", "namespaced": True, "kind": "MetricValueList", "verbs": ["get"]}
             ]
-            return Response.of({"kind": "APIResourceList", "resources": resources})
+            return ApiResponse.of({"kind": "APIResourceList", "resources": resources})
 
         api.server.outbound.register("default", "adapter", backend)
         spec = {
@@ -133,7 +133,7 @@ class OneMilli:
     """A source that has seen every pod use a little."""
 
     def pod_usage(self, namespace, name, now):
-        return Usage({"main": {"cpu": "1m", "memory": "1Mi"}}, now, timedelta(seconds=15))
+        return UsageSample({"main": {"cpu": "1m", "memory": "1Mi"}}, now, timedelta(seconds=15))
 
     def node_usage(self, name, now):
         return None

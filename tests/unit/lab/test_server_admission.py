@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, RefusedError, config_map, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.apiserver.request import Response
+from trimtab.lab.apiserver.request import ApiResponse
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 
@@ -37,7 +37,7 @@ def answering(api, **answer):
     async def backend(_method, _path, _headers, body):
         review = json.loads(body)
         seen.append(review["request"])
-        return Response.of({**review, "response": {"uid": review["request"]["uid"], **answer}})
+        return ApiResponse.of({**review, "response": {"uid": review["request"]["uid"], **answer}})
 
     api.server.outbound.register("default", "hook", backend)
     return seen
@@ -155,7 +155,7 @@ async def test_a_write_that_lost_a_race_during_a_webhook_starts_again():
                 other = entry.decoded()
                 other["data"] = {"other": "writer"}
                 api.server.store.commit("configmaps", other, {})
-            return Response.of({**review, "response": {"uid": review["request"]["uid"], "allowed": True}})
+            return ApiResponse.of({**review, "response": {"uid": review["request"]["uid"], "allowed": True}})
 
         api.server.outbound.register("default", "hook", meddle)
         await api.create(HOOKS.format("validating"), configuration())

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, DEPLOYMENTS, PODS, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.apiserver.asgi import App
+from trimtab.lab.apiserver.asgi import ApiServerApp
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.serve import ServedLab
 
@@ -199,7 +199,7 @@ async def asgi_call(app, headers, method="GET", body=b""):
 )
 async def test_what_the_socket_side_lets_in(headers, status):
     async with running() as api:
-        app = App(api.server, frozenset({"lab:1"}))
+        app = ApiServerApp(api.server, frozenset({"lab:1"}))
         token = (b"authorization", f"Bearer {api.server.tokens.admin}".encode())
         seen, _ = await asgi_call(app, [*headers, token])
         assert seen == status

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.lab.apiserver.errors import ApiError
+from trimtab.lab.apiserver.errors import StatusError
 from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
 from trimtab.lab.patches.field_sets import from_wire, leaves, show, to_wire
 from trimtab.lab.patches.managed_fields import Manager
@@ -58,21 +58,21 @@ def test_json_patch(operations, wanted):
     ids=str,
 )
 def test_a_json_patch_that_does_not_fit_is_unprocessable(operation):
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         json_patch.apply({"a": [1, 2]}, [operation])
     assert refused.value.code == 422
 
 
 def test_a_json_patch_of_too_many_operations_is_too_large():
     body = b"[" + b",".join([b'{"op":"test","path":"","value":{}}'] * 10_001) + b"]"
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         json_patch.parse(body)
     assert refused.value.code == 413
 
 
 def test_copies_that_double_an_object_again_and_again_are_stopped():
     operations = [{"op": "copy", "from": "/a", "path": "/a/-"} for _ in range(200)]
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         json_patch.apply({"a": ["x" * 1000]}, operations)
     assert refused.value.code == 422
 
@@ -134,7 +134,7 @@ def test_strategic_merge_retains_only_named_keys():
 
 
 def test_a_keyed_item_without_its_key_is_refused():
-    with pytest.raises(ApiError, match="merge key"):
+    with pytest.raises(StatusError, match="merge key"):
         strategic.merge(containers("a"), {"spec": {"containers": [{"image": "x"}]}}, POD)
 
 
@@ -179,7 +179,7 @@ def test_apply_leaves_what_another_manager_also_owns():
 
 def test_apply_refuses_to_change_what_another_manager_owns_unless_forced():
     first = applied({}, {"spec": {"replicas": 1}}, "one")
-    with pytest.raises(ApiError, match=r'conflict with "one": \.spec\.replicas') as refused:
+    with pytest.raises(StatusError, match=r'conflict with "one": \.spec\.replicas') as refused:
         applied(first, {"spec": {"replicas": 2}}, "two")
     assert refused.value.code == 409
     forced = applied(first, {"spec": {"replicas": 2}}, "two", force=True)

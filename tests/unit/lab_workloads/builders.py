@@ -5,14 +5,16 @@ from typing import Any
 
 from trimtab.clock import VirtualClock
 from trimtab.lab.controllers.base.kinds import PODS, RunPod
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.core.pod import PodCondition
 
 Scene = Callable[[EmbeddedCluster], Awaitable[Any]]
 
 
-def virtual(setting: Setting | None = None, *, seed: int = 1) -> Callable[[Scene], Callable[[], None]]:
+def virtual(
+    setting: DataPlaneConfig | None = None, *, seed: int = 1
+) -> Callable[[Scene], Callable[[], None]]:
     """Turn a scene into a test that runs it on a fresh cluster, without sleeping."""
 
     def decorate(scene: Scene) -> Callable[[], None]:
@@ -26,11 +28,11 @@ def virtual(setting: Setting | None = None, *, seed: int = 1) -> Callable[[Scene
     return decorate
 
 
-def play(scene: Scene, setting: Setting | None = None, *, seed: int = 1) -> Any:
+def play(scene: Scene, setting: DataPlaneConfig | None = None, *, seed: int = 1) -> Any:
     clock = VirtualClock()
 
     async def main() -> Any:
-        async with EmbeddedCluster(clock, seed=seed, setting=setting or Setting()) as cluster:
+        async with EmbeddedCluster(clock, seed=seed, setting=setting or DataPlaneConfig()) as cluster:
             return await scene(cluster)
 
     return clock.run(main())

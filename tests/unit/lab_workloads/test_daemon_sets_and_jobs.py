@@ -1,10 +1,10 @@
 """DaemonSets follow nodes; Jobs run to their end."""
 
 from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, workload
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.nodes.node_pool import NodePool
 
-TWO_POOLS = Setting(
+TWO_POOLS = DataPlaneConfig(
     pools=(NodePool(name="plain", count=2), NodePool(name="gpu", count=1, labels={"gpu": "yes"}))
 )
 

@@ -5,8 +5,8 @@ import pytest
 from tests.unit.lab_workloads.builders import condition, images, names, pods, virtual, watch_pods, workload
 from trimtab.lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
 from trimtab.lab.controllers.rollout import (
-    Limits,
     SetSize,
+    SurgeLimits,
     grow_new,
     limits_of,
     share_out,
@@ -168,10 +168,10 @@ async def test_a_replication_controller_keeps_its_pods_and_adopts_orphans(cluste
 @pytest.mark.parametrize(
     ("surge", "unavailable", "replicas", "want"),
     [
-        pytest.param("25%", "25%", 4, Limits(1, 1), id="a quarter of four is one"),
-        pytest.param("25%", "25%", 3, Limits(1, 0), id="surge rounds up and unavailability down"),
-        pytest.param(0, 0, 3, Limits(0, 1), id="with neither one pod may be missing"),
-        pytest.param(0, "100%", 3, Limits(0, 3), id="all may be missing"),
+        pytest.param("25%", "25%", 4, SurgeLimits(1, 1), id="a quarter of four is one"),
+        pytest.param("25%", "25%", 3, SurgeLimits(1, 0), id="surge rounds up and unavailability down"),
+        pytest.param(0, 0, 3, SurgeLimits(0, 1), id="with neither one pod may be missing"),
+        pytest.param(0, "100%", 3, SurgeLimits(0, 3), id="all may be missing"),
     ],
 )
 def test_limits_of_a_rollout(surge, unavailable, replicas, want):
@@ -181,13 +181,13 @@ def test_limits_of_a_rollout(surge, unavailable, replicas, want):
 
 def test_unhealthy_old_pods_go_before_healthy_ones():
     old = [SetSize("broken", 2, 2, 0), SetSize("fine", 2, 2, 2)]
-    sizes = shrink_old(SetSize("new", 2, 2, 2), old, 4, Limits(2, 0))
+    sizes = shrink_old(SetSize("new", 2, 2, 2), old, 4, SurgeLimits(2, 0))
     assert sizes == {"broken": 0, "fine": 2}
 
 
 def test_the_new_set_grows_only_as_far_as_the_surge_allows():
-    assert grow_new(SetSize("new", 0, 0, 0), [SetSize("old", 4, 4, 4)], 4, Limits(1, 0)) == 1
-    assert grow_new(SetSize("new", 6, 6, 6), [], 4, Limits(1, 0)) == 4
+    assert grow_new(SetSize("new", 0, 0, 0), [SetSize("old", 4, 4, 4)], 4, SurgeLimits(1, 0)) == 1
+    assert grow_new(SetSize("new", 6, 6, 6), [], 4, SurgeLimits(1, 0)) == 4
 
 
 @pytest.mark.parametrize(

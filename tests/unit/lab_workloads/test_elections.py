@@ -2,14 +2,14 @@
 
 from tests.unit.lab_workloads.builders import pods, virtual, watch_pods, workload
 from trimtab.cluster.resource import LEASES
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.plan import Election, Leader, LoadPlan, WorkloadLoad
 
 
 def led(**election):
     load = WorkloadLoad(name="db", cpu=constant("1"), share=Leader(share=0.8), election=Election(**election))
-    return Setting(plan=LoadPlan(workloads=(load,)))
+    return DataPlaneConfig(plan=LoadPlan(workloads=(load,)))
 
 
 async def roles(cluster):

@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.lab_workloads.builders import names, play, pods, virtual, workload
 from trimtab.clock import SystemClock, VirtualClock
-from trimtab.cluster.cache.subscriptions import Change
+from trimtab.cluster.cache.subscriptions import CacheEvent
 from trimtab.lab.controllers.base.kinds import PODS
-from trimtab.lab.controllers.base.write_through_cache import Mirror
-from trimtab.lab.data_plane import NotSettledError, Setting
+from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
+from trimtab.lab.data_plane import DataPlaneConfig, NotSettledError
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
@@ -20,7 +20,7 @@ from trimtab.model.json import wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
 
-BUSY = Setting(
+BUSY = DataPlaneConfig(
     plan=LoadPlan(
         seed=5,
         workloads=(
@@ -92,7 +92,9 @@ def test_a_mirror_shows_our_writes_before_the_cache_does():
 
     async def main():
         async with EmbeddedCluster(clock, seed=1) as cluster:
-            behind = Mirror(cluster.client, PODS)  # its informer is not running, so it never catches up
+            behind = WriteThroughCache(
+                cluster.client, PODS
+            )  # its informer is not running, so it never catches up
             body = {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -133,7 +135,7 @@ def test_a_mirror_forgets_its_correction_once_the_cache_has_caught_up():
             await cluster.clock.sleep(60)
             assert mirror.get("one", "default") is None
             assert mirror._corrections == {}
-            assert seen[-1] is Change.DELETED
+            assert seen[-1] is CacheEvent.DELETED
 
     clock.run(main())
 

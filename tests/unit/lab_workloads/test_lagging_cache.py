@@ -11,10 +11,10 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.controllers.base.kinds import PODS
-from trimtab.lab.data_plane import Setting, WorkloadSide
+from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
 from trimtab.lab.embedded import EmbeddedCluster
 
-BYSTANDER = Setting(pools=(), has_controllers=False)
+BYSTANDER = DataPlaneConfig(pools=(), has_controllers=False)
 """The embedded cluster's own workload side stands by: the one under test is another client."""
 
 
@@ -82,7 +82,7 @@ def play(scene, **faults):
     async def main():
         async with EmbeddedCluster(clock, seed=1, setting=BYSTANDER) as cluster:
             transport = Lagging(transport_to(cluster), clock, **faults)
-            async with WorkloadSide(Client(clock, transport, seed=2)) as side:
+            async with DataPlane(Client(clock, transport, seed=2)) as side:
                 await scene(cluster, side, transport)
 
     clock.run(main())
@@ -127,7 +127,7 @@ def test_a_workload_side_that_starts_over_carries_on():
         async with EmbeddedCluster(clock, seed=1, setting=BYSTANDER) as cluster:
             counts = made_and_deleted(cluster)
             for second in range(12):
-                async with WorkloadSide(Client(clock, transport_to(cluster), seed=second)):
+                async with DataPlane(Client(clock, transport_to(cluster), seed=second)):
                     if second == 0:
                         await cluster.apply(workload("StatefulSet", "db", replicas=3))
                     await clock.sleep(0.9)

@@ -7,16 +7,16 @@ import pytest
 
 from tests.unit.lab_workloads.builders import pods, virtual, workload
 from trimtab.lab.controllers.base.kinds import HeldMeta, RunPod
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.load.curves import Moment, Recorded, constant
 from trimtab.lab.load.plan import (
     HotShard,
     Leader,
     LoadPlan,
-    Memory,
+    MemoryLoad,
+    MetricCurve,
     PlanError,
     Queue,
-    Series,
     WorkloadLoad,
     parse_plan,
     read_plan,
@@ -123,7 +123,10 @@ def test_a_plan_survives_the_way_to_json_and_back():
         seed=3,
         workloads=(
             WorkloadLoad(
-                name="web", cpu=constant("2"), share=HotShard(ordinal=1), memory=Memory(total=constant("1Gi"))
+                name="web",
+                cpu=constant("2"),
+                share=HotShard(ordinal=1),
+                memory=MemoryLoad(total=constant("1Gi")),
             ),
             WorkloadLoad(name="q", queue=Queue(metric="n", arrivals=constant("2"), rate=Quantity.parse("1"))),
         ),
@@ -186,7 +189,7 @@ def queue_plan():
     return LoadPlan(workloads=(WorkloadLoad(name="worker", queue=queue),))
 
 
-@virtual(Setting(plan=queue_plan()))
+@virtual(DataPlaneConfig(plan=queue_plan()))
 async def test_a_queue_grows_until_there_are_enough_workers(cluster):
     await cluster.apply(workload("Deployment", "worker", replicas=2))
     await cluster.clock.sleep(121)
@@ -202,7 +205,7 @@ async def test_a_queue_grows_until_there_are_enough_workers(cluster):
     assert cluster.values.external("default", "queue_length")[0].value == "0"
 
 
-@virtual(Setting(plan=queue_plan()))
+@virtual(DataPlaneConfig(plan=queue_plan()))
 async def test_load_can_be_turned_off_while_it_runs(cluster):
     await cluster.apply(workload("Deployment", "worker", replicas=1))
     await cluster.clock.sleep(60)
@@ -245,7 +248,7 @@ async def test_cpu_beyond_the_limit_is_not_given(cluster):
 
 @virtual()
 async def test_memory_that_leaks_starts_over_with_the_container(cluster):
-    leak = Memory(base=Quantity.parse("10Mi"), growth_per_hour=Quantity.parse("120Mi"))
+    leak = MemoryLoad(base=Quantity.parse("10Mi"), growth_per_hour=Quantity.parse("120Mi"))
     cluster.load.set(WorkloadLoad(name="web", memory=leak))
     manifest = workload("Deployment", "web", replicas=1)
     manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"memory": "100Mi"}}
@@ -258,7 +261,11 @@ async def test_memory_that_leaks_starts_over_with_the_container(cluster):
     assert ended.reason == "OOMKilled"
 
 
-@virtual(Setting(plan=LoadPlan(series=(Series(name="rps", value=constant("12"), labels={"zone": "a"}),))))
+@virtual(
+    DataPlaneConfig(
+        plan=LoadPlan(series=(MetricCurve(name="rps", value=constant("12"), labels={"zone": "a"}),))
+    )
+)
 async def test_series_are_served_as_external_metrics(cluster):
     await cluster.clock.sleep(20)
     path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/rps"

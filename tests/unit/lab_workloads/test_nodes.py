@@ -7,15 +7,15 @@ import pytest
 from tests.unit.lab_workloads.builders import condition, names, pods, resources, virtual, workload
 from trimtab.cluster import errors
 from trimtab.lab.controllers.base.kinds import RunPod
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.nodes.capacity import Amount
 from trimtab.lab.nodes.node_pool import NodePool
 from trimtab.lab.nodes.pod_lifecycle import Timing, backoff
 from trimtab.lab.nodes.resize import Surroundings, resize_step
 from trimtab.model.json import wire
 
-SMALL = Setting(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
-SLOW = Setting(timing=Timing(start_seconds=5, ready_seconds=20))
+SMALL = DataPlaneConfig(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
+SLOW = DataPlaneConfig(timing=Timing(start_seconds=5, ready_seconds=20))
 
 
 def app(name="web", cpu="400m", **spec):
@@ -61,7 +61,7 @@ async def test_annotations_of_a_pod_set_its_own_times(cluster):
     assert (before, (await pods(cluster))[0].status.phase) == ("Pending", "Running")
 
 
-@virtual(Setting(timing=Timing(stop_seconds=20)))
+@virtual(DataPlaneConfig(timing=Timing(stop_seconds=20)))
 async def test_a_pod_that_is_deleted_gets_time_to_stop(cluster):
     await cluster.apply(app(replicas=1, pod={"terminationGracePeriodSeconds": 60}))
     await cluster.settle()
@@ -74,7 +74,7 @@ async def test_a_pod_that_is_deleted_gets_time_to_stop(cluster):
     assert old not in await names(cluster)
 
 
-@virtual(Setting(timing=Timing(stop_seconds=500)))
+@virtual(DataPlaneConfig(timing=Timing(stop_seconds=500)))
 async def test_no_pod_outlives_its_grace(cluster):
     await cluster.apply(app(replicas=1, pod={"terminationGracePeriodSeconds": 10}))
     await cluster.settle()
@@ -298,7 +298,7 @@ def test_affinity_to_node_labels_is_honoured(requirement, count):
     term = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
 
-    @virtual(Setting(pools=pools))
+    @virtual(DataPlaneConfig(pools=pools))
     async def scene(cluster):
         await cluster.apply(app(replicas=1, pod={"affinity": affinity}))
         await cluster.settle()

@@ -9,17 +9,17 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, PODS
-from trimtab.lab.data_plane import Setting
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.nodes.pod_lifecycle import Timing
-from trimtab.lab.serve import Address, write_kubeconfig
+from trimtab.lab.serve import ListenAddress, write_kubeconfig
 
-AT_ONCE = Setting(timing=Timing(start_seconds=0, stop_seconds=0))
+AT_ONCE = DataPlaneConfig(timing=Timing(start_seconds=0, stop_seconds=0))
 
 
 async def test_what_a_client_applies_over_tls_becomes_running_pods(tmp_path):
     clock, path = SystemClock(), tmp_path / "kubeconfig"
-    async with EmbeddedCluster(clock, setting=AT_ONCE, address=Address()) as cluster:
+    async with EmbeddedCluster(clock, setting=AT_ONCE, address=ListenAddress()) as cluster:
         assert cluster.served is not None
         write_kubeconfig(path, cluster.served.kubeconfig())
         client = Client(clock, HttpTransport(clock, load_kubeconfig(clock, str(path))))

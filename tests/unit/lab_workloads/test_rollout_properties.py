@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.lab.controllers.rollout import (
-    Limits,
     SetSize,
+    SurgeLimits,
     grow_new,
     share_out,
     shrink_old,
@@ -26,7 +26,7 @@ def resized(one: SetSize, wanted: int) -> SetSize:
     readiness=st.lists(st.integers(0, 12), max_size=40),
 )
 def test_a_rollout_stays_within_its_limits_and_ends(replicas, surge, unavailable, readiness):
-    limits = Limits(surge, min(unavailable, replicas) or int(surge == 0))
+    limits = SurgeLimits(surge, min(unavailable, replicas) or int(surge == 0))
     new, old = SetSize("new", 0, 0, 0), [SetSize("old", replicas, replicas, replicas)]
     # Whatever order pods become available in at first, in the end all of them do.
     for ready in [*readiness, *([replicas] * 60)]:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.simulate.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
-from trimtab.decide.horizontal import KUBERNETES_1_36, decide_again
+from trimtab.decide.horizontal import KUBERNETES_1_36, replay
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.simulate import Model, ModelError, play, run
+from trimtab.simulate import Model, ModelError, backtest, run
 
 
 def replicas_at(steps, minute):
@@ -34,7 +34,7 @@ def test_double_load_doubles_the_pods_and_their_absence_is_noticed():
 
 def test_pods_carry_nothing_before_they_are_ready():
     slow = Model(requests={"cpu": 500}, start_seconds=120)
-    steps = list(play(candidate(), minutes(1, 1, 2, 2, 2, 2, 2, 2), slow))
+    steps = list(backtest(candidate(), minutes(1, 1, 2, 2, 2, 2, 2, 2), slow))
     grown = next(step for step in steps if step.replicas == 8)
     ready = next(step for step in steps if step.ready == 8)
     assert ready.at - grown.at == 120
@@ -42,10 +42,10 @@ def test_pods_carry_nothing_before_they_are_ready():
 
 def test_the_window_of_the_hpa_delays_shrinking():
     load = minutes(4, *[1] * 12)
-    assert replicas_at(play(candidate(), load, HALF_CORE), 5) == 16
-    assert replicas_at(play(candidate(), load, HALF_CORE), 12) == 4
+    assert replicas_at(backtest(candidate(), load, HALF_CORE), 5) == 16
+    assert replicas_at(backtest(candidate(), load, HALF_CORE), 12) == 4
     calm = candidate(behavior={"scaleDown": {"stabilizationWindowSeconds": 1200}})
-    assert replicas_at(play(calm, load, HALF_CORE), 12) == 16
+    assert replicas_at(backtest(calm, load, HALF_CORE), 12) == 16
 
 
 def test_a_tolerance_of_its_own_makes_the_difference():
@@ -64,7 +64,7 @@ def test_only_its_own_pods_count_by_owner():
 def test_a_queue_goes_to_zero_and_wakes_its_worker():
     worker = candidate(queue(), minReplicas=0, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
     load = minutes(20, 0, 0, 0, 0, 0, 35, 35, 35, column="queue_length")
-    steps = list(play(worker, load, Model()))
+    steps = list(backtest(worker, load, Model()))
     assert replicas_at(steps, 1) == 2
     assert replicas_at(steps, 5) == 0
     assert replicas_at(steps, 8) == 4
@@ -76,7 +76,7 @@ def test_a_worker_of_an_idle_queue_wakes_with_the_first_load(idle, load, replica
     """Where a trace begins idle, the autoscaler itself brought the workload to zero: nobody paused it."""
     worker = candidate(queue(), minReplicas=0, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
     trace = minutes(*[0] * idle, *[load] * 3, column="queue_length")
-    steps = list(play(worker, trace, Model(replicas=replicas)))
+    steps = list(backtest(worker, trace, Model(replicas=replicas)))
     assert steps[-1].replicas == -(-load // 10)
 
 
@@ -84,7 +84,7 @@ def test_a_workload_that_nothing_could_have_brought_to_zero_does_not_start_there
     idle = minutes(0, 0, 20, 20, column="queue_length")
     gate_off = replace(candidate(queue(), minReplicas=0), gates=FeatureGates())
     for tried in (candidate(queue(), minReplicas=1), gate_off):
-        assert next(iter(play(tried, idle, Model()))).replicas == 1
+        assert next(iter(backtest(tried, idle, Model()))).replicas == 1
         with pytest.raises(ModelError, match="stays paused: start with 1 replica"):
             run(tried, idle, Model(replicas=0))
 
@@ -110,7 +110,7 @@ def test_a_pod_at_its_capacity_shows_no_more_and_the_rest_is_short():
 def test_every_change_can_be_replayed_to_the_byte():
     result = run(candidate(), minutes(1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1), HALF_CORE)
     assert len(result.changes) >= 2
-    assert [dumps(decide_again(one)) for one in result.changes] == [dumps(one) for one in result.changes]
+    assert [dumps(replay(one)) for one in result.changes] == [dumps(one) for one in result.changes]
 
 
 def test_upstreams_rules_can_be_tried_too():

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trimtab.metrics.range_queries import Range, Samples
+from trimtab.metrics.range_queries import Range, RangeSeries
 from trimtab.simulate import TraceError
 from trimtab.simulate.trace import the_one_series, trace_of
 
@@ -16,7 +16,7 @@ FOUR_MINUTES = Range(START, START + timedelta(minutes=3), 60)
 def series(**values):
     """Make a series from `minute=value` pairs, as m0=1.5."""
     at = array("d", [START.timestamp() + 60 * int(minute[1:]) for minute in values])
-    return Samples({}, at, array("d", values.values()))
+    return RangeSeries({}, at, array("d", values.values()))
 
 
 def test_series_lie_side_by_side_and_a_hole_stays_a_hole():

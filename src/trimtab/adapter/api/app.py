@@ -9,10 +9,10 @@ from trimtab.adapter.api import discovery, responses
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.api.requests import Attributes, CustomQuestion
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
-from trimtab.adapter.auth.authentication import Authenticator, User
-from trimtab.adapter.auth.authorization import Authorizer
+from trimtab.adapter.auth.authentication import Authenticator, UserInfo
+from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
 from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, status_body
-from trimtab.adapter.metrics import CONTENT_TYPE, Telemetry
+from trimtab.adapter.metrics import CONTENT_TYPE, AdapterMetrics
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.router import Router
 from trimtab.clock import Clock
@@ -30,7 +30,7 @@ _PROBES = ("healthz", "livez", "readyz")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AdapterResponse:
     """What is sent back."""
 
     body: bytes
@@ -43,15 +43,15 @@ class Gates:
     """Who may pass: tells who asks, whether they may, and why nobody can be told yet."""
 
     authenticator: Authenticator
-    authorizer: Authorizer
+    authorizer: SubjectAccessAuthorizer
     problem: Callable[[], str]
 
 
-class App:
+class AdapterApp:
     """The API server."""
 
     def __init__(
-        self, clock: Clock, gates: Gates, router: Router, objects: Objects, telemetry: Telemetry
+        self, clock: Clock, gates: Gates, router: Router, objects: Objects, telemetry: AdapterMetrics
     ) -> None:
         self._clock = clock
         self._gates = gates
@@ -65,15 +65,17 @@ class App:
         try:
             answer = await self._answer(scope)
         except AdapterError as error:
-            answer = Answer(error.status(), error.code)
+            answer = AdapterResponse(error.status(), error.code)
         except Exception:
             # The border: whatever is wrong inside is a 500 outside, and a log line.
             log.exception("answering %s", scope["method"])
-            answer = Answer(status_body(500, "InternalError", "the adapter failed on this request"), 500)
+            answer = AdapterResponse(
+                status_body(500, "InternalError", "the adapter failed on this request"), 500
+            )
         self._telemetry.count(_group_of(scope["path"]), answer.status, self._clock.monotonic() - started)
         await reply(scope, send, answer)
 
-    async def _answer(self, scope: Scope) -> Answer:
+    async def _answer(self, scope: Scope) -> AdapterResponse:
         raw_path: bytes = scope["raw_path"]
         probe = raw_path.strip(b"/").decode("latin-1")
         if probe in _PROBES:
@@ -88,37 +90,39 @@ class App:
         await self._gates.authorizer.authorize(user, Attributes("get", "/" + "/".join(parts)))
         return self._document(parts, accept=",".join(headers.get("accept", ())))
 
-    async def _metric(self, user: User, parts: tuple[str, ...], query: bytes) -> Answer:
+    async def _metric(self, user: UserInfo, parts: tuple[str, ...], query: bytes) -> AdapterResponse:
         found = route(parts, query)
         await self._gates.authorizer.authorize(user, found.attributes)
         question = found.question
         if isinstance(question, CustomQuestion):
             samples = await self._router.custom(question)
             kind = await self._objects.kind_of(question.resource)
-            return Answer(responses.custom_list(question, found.version, kind, samples))
-        return Answer(responses.external_list(question.metric, await self._router.external(question)))
+            return AdapterResponse(responses.custom_list(question, found.version, kind, samples))
+        return AdapterResponse(
+            responses.external_list(question.metric, await self._router.external(question))
+        )
 
-    def _document(self, parts: tuple[str, ...], accept: str) -> Answer:
+    def _document(self, parts: tuple[str, ...], accept: str) -> AdapterResponse:
         match parts:
             case ("apis",) if discovery.is_aggregated(accept):
-                return Answer(
+                return AdapterResponse(
                     discovery.aggregated(self._router.catalogue()), content_type=discovery.AGGREGATED
                 )
             case ("apis",):
-                return Answer(discovery.group_list())
+                return AdapterResponse(discovery.group_list())
             case ("apis", group) if versions_of(group):
-                return Answer(discovery.group(group))
+                return AdapterResponse(discovery.group(group))
             case ("apis", group, version) if version in versions_of(group):
-                return Answer(discovery.resource_list(group, version, self._router.catalogue()))
+                return AdapterResponse(discovery.resource_list(group, version, self._router.catalogue()))
             case ("openapi", "v2"):
-                return Answer(discovery.openapi_v2())
+                return AdapterResponse(discovery.openapi_v2())
             case ("openapi", "v3"):
-                return Answer(discovery.openapi_v3())
+                return AdapterResponse(discovery.openapi_v3())
             case ("metrics",):
-                return Answer(self._telemetry.text(), content_type=CONTENT_TYPE)
+                return AdapterResponse(self._telemetry.text(), content_type=CONTENT_TYPE)
         raise NotFound("the server could not find the requested resource")
 
-    def _probe(self, name: str, *, is_verbose: bool) -> Answer:
+    def _probe(self, name: str, *, is_verbose: bool) -> AdapterResponse:
         """Answer a probe: alive is who answers; ready is who can tell the front proxy from others.
 
         A source, rule or watch that fails does not make the adapter unready: that would take the other metrics away too.
@@ -130,7 +134,7 @@ class App:
         lines = _lines(states) if name == "readyz" and (is_verbose or problem) else []
         verdict = f"{name} check failed" if problem else "ok" if not is_verbose else f"{name} check passed"
         body = "".join(f"{line}\n" for line in [*lines, verdict]) if lines else verdict
-        return Answer(body.encode(), 503 if problem else 200, TEXT)
+        return AdapterResponse(body.encode(), 503 if problem else 200, TEXT)
 
 
 def _lines(states: Iterable[Health]) -> Iterable[str]:
@@ -154,7 +158,7 @@ def _group_of(path: str) -> str:
     return parts[2] if len(parts) > 2 and parts[2] in discovery.GROUPS else "other"
 
 
-async def reply(scope: Scope, send: Send, answer: Answer, *, read_body: bool = False) -> None:
+async def reply(scope: Scope, send: Send, answer: AdapterResponse, *, read_body: bool = False) -> None:
     """Send an answer; a body that was not read takes the connection with it."""
     headers = [
         (b"content-type", answer.content_type.encode()),

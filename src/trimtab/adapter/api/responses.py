@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from trimtab.adapter.api.requests import CUSTOM_GROUP, EXTERNAL_GROUP, CustomQuestion
-from trimtab.adapter.sources.source import Sample, Series
+from trimtab.adapter.sources.source import CustomSample, ExternalSample
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_time
@@ -30,7 +30,7 @@ _OPERATORS = {
 
 
 def custom_list(
-    question: CustomQuestion, version: str, kind: tuple[str, str], samples: Sequence[Sample]
+    question: CustomQuestion, version: str, kind: tuple[str, str], samples: Sequence[CustomSample]
 ) -> bytes:
     """Return a MetricValueList; `kind` is the apiVersion and kind of the objects described."""
     api_version, object_kind = kind
@@ -50,7 +50,7 @@ def custom_list(
     return _list("MetricValueList", f"{CUSTOM_GROUP}/{version}", items)
 
 
-def external_list(metric: str, series: Sequence[Series]) -> bytes:
+def external_list(metric: str, series: Sequence[ExternalSample]) -> bytes:
     """Return an ExternalMetricValueList."""
     items = []
     for one in series:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from trimtab.adapter.auth.front_proxy import Trust, TrustKeeper
+from trimtab.adapter.auth.front_proxy import FrontProxyTrust, Trust
 from trimtab.adapter.errors import Unauthorized
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import ReviewCache, review
@@ -27,7 +27,7 @@ _MAX_TOKEN = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class UserInfo:
     """Who asks, as the authoriser wants to know it."""
 
     name: str
@@ -55,14 +55,14 @@ class _TokenReview(Wire):
 class Authenticator:
     """Tells who asks, or refuses."""
 
-    def __init__(self, clock: Clock, client: Client, trust: TrustKeeper, cache_seconds: float) -> None:
+    def __init__(self, clock: Clock, client: Client, trust: FrontProxyTrust, cache_seconds: float) -> None:
         self._clock = clock
         self._client = client
         self._trust = trust
-        self._tokens: ReviewCache[bytes, User | None] = ReviewCache(clock, cache_seconds)
+        self._tokens: ReviewCache[bytes, UserInfo | None] = ReviewCache(clock, cache_seconds)
         self._vouched: tuple[Trust | None, dict[Chain, tuple[float, bool]]] = (None, {})
 
-    async def authenticate(self, certificates: Chain, headers: Headers) -> User:
+    async def authenticate(self, certificates: Chain, headers: Headers) -> UserInfo:
         """Return the user of a request."""
         trust = self._trust.current
         if trust is not None and certificates and self._is_front_proxy(trust, certificates):
@@ -87,7 +87,7 @@ class Authenticator:
             found = known[certificates] = (now + 10.0, trust.vouches_for(certificates, self._clock.now()))
         return found[1]
 
-    async def _bearer(self, headers: Headers) -> User | None:
+    async def _bearer(self, headers: Headers) -> UserInfo | None:
         values = headers.get("authorization", ())
         scheme, _, token = values[0].strip().partition(" ") if len(values) == 1 else ("", "", "")
         token = token.strip()
@@ -97,16 +97,16 @@ class Authenticator:
         key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         return await self._tokens.get(key, lambda: self._review(token))
 
-    async def _review(self, token: str) -> User | None:
+    async def _review(self, token: str) -> UserInfo | None:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = (await review(self._client, TOKEN_REVIEWS, body, _TokenReview)).status
         if not status.authenticated or not status.user.username:
             return None
         extra = tuple(sorted(status.user.extra.items()))
-        return User(status.user.username, status.user.uid, status.user.groups, extra)
+        return UserInfo(status.user.username, status.user.uid, status.user.groups, extra)
 
 
-def known(user: User) -> User:
+def known(user: UserInfo) -> UserInfo:
     """Return the user as a member of all authenticated ones.
 
     kube-aggregator itself asks without any group; every aggregated API server adds this one, and the rights to read
@@ -117,7 +117,7 @@ def known(user: User) -> User:
     return replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
-def remote_user(trust: Trust, headers: Headers) -> User | None:
+def remote_user(trust: Trust, headers: Headers) -> UserInfo | None:
     """Return the user that the front proxy names; None if it names none."""
     name = next((headers[header][0] for header in trust.user_headers if headers.get(header)), "")
     if not name:
@@ -129,4 +129,4 @@ def remote_user(trust: Trust, headers: Headers) -> User | None:
         for header, values in headers.items()
         if header.startswith(prefix) and len(header) > len(prefix)
     }
-    return User(name, "", groups, tuple(sorted(extra.items())))
+    return UserInfo(name, "", groups, tuple(sorted(extra.items())))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from trimtab.adapter.api.requests import Attributes
-from trimtab.adapter.auth.authentication import User
+from trimtab.adapter.auth.authentication import UserInfo
 from trimtab.adapter.errors import Forbidden
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import ReviewCache, review
@@ -23,20 +23,22 @@ class _AccessReview(Wire):
     status: _AccessStatus = _AccessStatus()
 
 
-class Authorizer:
+class SubjectAccessAuthorizer:
     """Asks the cluster whether a user may, and refuses where it says no."""
 
     def __init__(self, clock: Clock, client: Client, cache_seconds: float) -> None:
         self._client = client
-        self._cache: ReviewCache[tuple[User, Attributes], _AccessStatus] = ReviewCache(clock, cache_seconds)
+        self._cache: ReviewCache[tuple[UserInfo, Attributes], _AccessStatus] = ReviewCache(
+            clock, cache_seconds
+        )
 
-    async def authorize(self, user: User, attributes: Attributes) -> None:
+    async def authorize(self, user: UserInfo, attributes: Attributes) -> None:
         """Return if the user may; raise Forbidden if not, Unavailable if nobody can tell."""
         status = await self._cache.get((user, attributes), lambda: self._ask(user, attributes))
         if not status.allowed or status.denied:
             raise Forbidden(_refusal(user, attributes, status.reason))
 
-    async def _ask(self, user: User, attributes: Attributes) -> _AccessStatus:
+    async def _ask(self, user: UserInfo, attributes: Attributes) -> _AccessStatus:
         spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
         if user.uid:
             spec["uid"] = user.uid
@@ -58,7 +60,7 @@ class Authorizer:
         return (await review(self._client, ACCESS_REVIEWS, body, _AccessReview)).status
 
 
-def _refusal(user: User, attributes: Attributes, reason: str) -> str:
+def _refusal(user: UserInfo, attributes: Attributes, reason: str) -> str:
     if not attributes.is_resource:
         return f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}": {reason}'.rstrip(
             ": "

@@ -17,8 +17,8 @@ from cryptography.x509.oid import NameOID
 
 from trimtab.adapter.auth.certificate_chains import MOST_CERTIFICATES, is_client_of
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.subscriptions import Change, Delta
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json.wire import Wire
@@ -88,11 +88,11 @@ def read_trust(data: Mapping[str, str]) -> Trust:
     )
 
 
-class TrustKeeper:
+class FrontProxyTrust:
     """Follows the ConfigMap; `current` is None until it was read once."""
 
     def __init__(self, client: Client, changed: Callable[[Trust], None]) -> None:
-        selection = Selection(NAMESPACE, fields=f"metadata.name={NAME}")
+        selection = ListOptions(NAMESPACE, fields=f"metadata.name={NAME}")
         self._informer: Informer[ConfigMap] = Informer(client, CONFIG_MAPS, selection)
         self._changed = changed
         self.current: Trust | None = None
@@ -111,7 +111,7 @@ class TrustKeeper:
 
     def _take(self, delta: Delta[ConfigMap]) -> None:
         config_map = delta.new
-        if delta.change is Change.DELETED or config_map is None or config_map.metadata.name != NAME:
+        if delta.change is CacheEvent.DELETED or config_map is None or config_map.metadata.name != NAME:
             return
         try:
             trust = read_trust(config_map.data)

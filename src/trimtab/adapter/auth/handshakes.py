@@ -22,7 +22,7 @@ CHECK_SECONDS = 20.0
 _RENEW_BEFORE_SECONDS = 30 * 86400.0
 
 
-class Handshakes:
+class ReloadingTls:
     """Holds the pair and the authorities in force; `base` is what a server is started with."""
 
     def __init__(self, clock: Clock, settings: ServingTls, root: Path) -> None:

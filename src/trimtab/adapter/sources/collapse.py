@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from trimtab.adapter.errors import Unavailable
-from trimtab.adapter.sources.source import Sample
+from trimtab.adapter.sources.source import CustomSample
 from trimtab.model.quantity import Quantity
 
 
@@ -18,15 +18,15 @@ class Collapse(StrEnum):
     REFUSE = "refuse"
 
 
-def collapse(samples: Sequence[Sample], how: Collapse) -> list[Sample]:
+def collapse(samples: Sequence[CustomSample], how: Collapse) -> list[CustomSample]:
     """Return one sample per object, in the order of their names; it is as old as the oldest series in it."""
-    by_name: dict[str, list[Sample]] = {}
+    by_name: dict[str, list[CustomSample]] = {}
     for sample in samples:
         by_name.setdefault(sample.name, []).append(sample)
     return [_one(by_name[name], how) for name in sorted(by_name)]
 
 
-def _one(samples: Sequence[Sample], how: Collapse) -> Sample:
+def _one(samples: Sequence[CustomSample], how: Collapse) -> CustomSample:
     first = samples[0]
     if len(samples) == 1:
         return first
@@ -35,7 +35,7 @@ def _one(samples: Sequence[Sample], how: Collapse) -> Sample:
             f"{len(samples)} series match {first.name}; narrow the selector or let the rule collapse them"
         )
     windows = [sample.window_seconds for sample in samples if sample.window_seconds is not None]
-    return Sample(
+    return CustomSample(
         first.name,
         _value([sample.value for sample in samples], how),
         min(sample.timestamp for sample in samples),

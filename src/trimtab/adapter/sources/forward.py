@@ -19,7 +19,7 @@ from trimtab.adapter.api.requests import (
 )
 from trimtab.adapter.config import ForwardSettings
 from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
-from trimtab.adapter.sources.source import Catalogue, Offer, Sample, Series
+from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
 from trimtab.cluster.client import Client
@@ -82,7 +82,7 @@ class ForwardSource:
         """Return whether the other adapter answers."""
         yield self._health.report()
 
-    async def custom(self, question: CustomQuestion) -> Sequence[Sample]:
+    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
         """Return the other adapter's values, after checking that they are about what was asked (fault F40)."""
         try:
             version = await self._version.current()
@@ -96,11 +96,11 @@ class ForwardSource:
             if named != question.metric or not (question.is_about_many or described.name == question.name):
                 raise self._failed(f"asked for {question}, got {named} of {described.name}")
             samples.append(
-                Sample(described.name, *self._value(item.value, item.timestamp), item.window_seconds)
+                CustomSample(described.name, *self._value(item.value, item.timestamp), item.window_seconds)
             )
         return samples
 
-    async def external(self, question: ExternalQuestion) -> Sequence[Series]:
+    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
         """Return the other adapter's series."""
         answer = await self._ask(question, "v1beta1", ExternalMetricValueList)
         series = []
@@ -108,7 +108,9 @@ class ForwardSource:
             if item.metric_name != question.metric:
                 raise self._failed(f"asked for {question}, got {item.metric_name}")
             series.append(
-                Series(item.metric_labels, *self._value(item.value, item.timestamp), item.window_seconds)
+                ExternalSample(
+                    item.metric_labels, *self._value(item.value, item.timestamp), item.window_seconds
+                )
             )
         return series
 

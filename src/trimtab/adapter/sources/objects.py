@@ -12,8 +12,8 @@ from trimtab import tasks
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.errors import NotFound, Unavailable
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.namespaced_informer import KindCache
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.errors import ClusterError
 from trimtab.cluster.resource import Resource
@@ -43,13 +43,13 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Named(Wire):
+class NamedObject(Wire):
     """Any object, as far as its name and labels go."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
-PODS = Resource("", "v1", "pods", "Pod", Named)
+PODS = Resource("", "v1", "pods", "Pod", NamedObject)
 
 
 class _Version(Wire):
@@ -82,7 +82,7 @@ class ClusterObjects:
     def __init__(self, client: Client, namespaces: Sequence[str]) -> None:
         self._client = client
         self._discovery = Discovery(client)
-        self._pods: KindCache[Named] = KindCache(client, PODS, namespaces)
+        self._pods: NamespacedInformer[NamedObject] = NamespacedInformer(client, PODS, namespaces)
         self._following: asyncio.Task[None] | None = None
 
     async def names(self, resource: str, namespace: str, selector: Selector) -> frozenset[str]:
@@ -94,7 +94,7 @@ class ClusterObjects:
             if served.namespaced != bool(namespace):
                 raise NotFound(f"{resource} are {'not ' if namespace else ''}namespaced")
             listing = await self._client.list(
-                served.resource().into(Named), Selection(namespace or None, str(selector))
+                served.resource().into(NamedObject), ListOptions(namespace or None, str(selector))
             )
         except ClusterError as error:
             raise Unavailable(f"listing {resource}: {error}") from error
@@ -149,7 +149,7 @@ class ClusterObjects:
         return served
 
 
-async def _wait_for(watch: Informer[Named]) -> None:
+async def _wait_for(watch: Informer[NamedObject]) -> None:
     try:
         async with asyncio.timeout(SYNC_SECONDS):
             await watch.wait_synced()

@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
 from trimtab.adapter.errors import AdapterError, NotFound, Unavailable
-from trimtab.adapter.sources.source import Catalogue, Sample, Series, Source
+from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Source
 
 SLOTS = 64
 """Questions under way at one source; beyond it they wait, within their deadline."""
@@ -34,17 +34,17 @@ class Router:
             found |= source.catalogue()
         return found
 
-    async def custom(self, question: CustomQuestion) -> Sequence[Sample]:
+    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
         """Return at least one value, one per object."""
         source = self._source_of(question)
-        samples: Sequence[Sample] = await self._ask(source, question)
+        samples: Sequence[CustomSample] = await self._ask(source, question)
         if not samples:
             raise _nothing(question)
         return samples
 
-    async def external(self, question: ExternalQuestion) -> Sequence[Series]:
+    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
         """Return the series; none is an answer too, and an autoscaler takes it for an error."""
-        series: Sequence[Series] = await self._ask(self._source_of(question), question)
+        series: Sequence[ExternalSample] = await self._ask(self._source_of(question), question)
         return series
 
     async def close(self) -> None:

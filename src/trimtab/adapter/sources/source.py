@@ -11,7 +11,7 @@ from trimtab.model.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CustomSample:
     """The value of a custom metric for one object; of a rate, the window that it was taken over."""
 
     name: str
@@ -21,7 +21,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ExternalSample:
     """The value of one series of an external metric."""
 
     labels: Mapping[str, str]
@@ -70,11 +70,11 @@ class Source(Protocol):
         """Return the state of the source and of each of its rules."""
         ...
 
-    async def custom(self, question: CustomQuestion) -> Sequence[Sample]:
+    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
         """Return at most one value per object."""
         ...
 
-    async def external(self, question: ExternalQuestion) -> Sequence[Series]:
+    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
         """Return the series that match."""
         ...
 

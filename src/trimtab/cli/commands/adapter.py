@@ -10,10 +10,15 @@ from typing import Any
 import click
 
 from trimtab.adapter.adapter import Adapter, serve
-from trimtab.adapter.config import AdapterConfiguration, Address, connection_to, load_configuration
+from trimtab.adapter.config import (
+    AdapterConfiguration,
+    ServerAddress,
+    connection_to,
+    load_configuration,
+)
 from trimtab.adapter.errors import AdapterError, ConfigurationError
 from trimtab.adapter.sources.prometheus.dry_run import Tried, try_rules
-from trimtab.adapter.sources.prometheus.rules import Rules, read_rules
+from trimtab.adapter.sources.prometheus.rules import RulesFile, read_rules
 from trimtab.cli.commands.run import client_of, options_of
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
@@ -106,11 +111,13 @@ def _announce(running: Adapter, configuration: AdapterConfiguration) -> None:
     sys.stdout.flush()
 
 
-async def _try(read: Rules, url: str, namespace: str) -> list[Tried]:
+async def _try(read: RulesFile, url: str, namespace: str) -> list[Tried]:
     clock = SystemClock()
     if not url:
         return await try_rules(read, None, namespace)
-    client = PrometheusClient(clock, HttpTransport(clock, connection_to(clock, Address(url=url), Path())))
+    client = PrometheusClient(
+        clock, HttpTransport(clock, connection_to(clock, ServerAddress(url=url), Path()))
+    )
     try:
         return await try_rules(read, client, namespace)
     finally:

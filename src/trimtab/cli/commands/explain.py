@@ -20,11 +20,11 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.decide.horizontal import Record, explain
-from trimtab.decide.horizontal.explain.from_status import forbidden_metric, told_by_status
+from trimtab.decide.horizontal.explain.from_status import explain_from_status, forbidden_metric
 from trimtab.decide.horizontal.records.record import WELL, decided, loads
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import (
@@ -40,7 +40,7 @@ from trimtab.operator.vertical.wiring import compat_of
 HORIZONTAL = "horizontal"
 
 
-class Told(NamedTuple):
+class DecisionToExplain(NamedTuple):
     """A decision to explain."""
 
     record: Record
@@ -89,7 +89,7 @@ def command(what: str, namespace: str, operator: str, output: str, **options: st
         _show(_from_operator(operator, namespace or "default", name, output), output)
         return
     told = (
-        Told(_ruled(operator, namespace, name, options))
+        DecisionToExplain(_ruled(operator, namespace, name, options))
         if operator
         else _on_the_spot(name, namespace, options)
     )
@@ -100,7 +100,7 @@ def command(what: str, namespace: str, operator: str, output: str, **options: st
     # What an operator saw was forbidden to the operator; what was looked up here, to this user.
     why = "" if operator else forbidden_metric(record.observation)
     hpa = record.observation.hpa
-    story = told_by_status(hpa, why) if why else explain(record, dry_run=told.is_dry_run)
+    story = explain_from_status(hpa, why) if why else explain(record, dry_run=told.is_dry_run)
     text = "\n".join([str(story), *told.notes])
     _show(
         {"about": hpa.key, "text": text, "notes": told.notes, "explanation": wire.to_builtins(story)}, output
@@ -186,10 +186,10 @@ def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) ->
     return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
 
 
-def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Told:
+def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:
     choice = _choice(options)
 
-    async def look(client: Client, context_namespace: str) -> Told | None:
+    async def look(client: Client, context_namespace: str) -> DecisionToExplain | None:
         return await explain_replicas(client, namespace or context_namespace, name, choice)
 
     try:
@@ -201,24 +201,24 @@ def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Told:
     return found
 
 
-async def explain_replicas(client: Client, namespace: str, name: str, choice: Choice) -> Told | None:
+async def explain_replicas(
+    client: Client, namespace: str, name: str, choice: Choice
+) -> DecisionToExplain | None:
     """Decide about an HPA by the operator's settings; return what to note about them, too."""
     found = await settings_for(client, HORIZONTAL, choice)
     notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
     settings = replace(found.settings, watch_namespaces=(namespace,))
     record = await _glance(client, settings, namespace, name)
     if record is not None:
-        return Told(record, notes, is_dry_run=found.settings.dry_run)
+        return DecisionToExplain(record, notes, is_dry_run=found.settings.dry_run)
     # The operator leaves such HPAs alone. What it would decide is shown all the same.
     both = replace(settings, own_hpas=True, native_hpas=True)
     record = await _glance(client, both, namespace, name)
-    return None if record is None else Told(record, [_not_acted_on(found), *notes])
+    return None if record is None else DecisionToExplain(record, [_not_acted_on(found), *notes])
 
 
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
-    component = HorizontalAutoscaler(
-        client.clock, client, settings, rules=rules_of(settings), fence=ClosedFence()
-    )
+    component = HpaController(client.clock, client, settings, rules=rules_of(settings), fence=ClosedFence())
     try:
         await component.start()
         return await component.glance(namespace, name)

@@ -81,19 +81,19 @@ async def _open(
 ) -> "AsyncIterator[ServedLab]":
     from trimtab.clock import SystemClock  # noqa: PLC0415 - the server's imports cost time that --help should not take
     from trimtab.lab.apiserver.server import Server  # noqa: PLC0415
-    from trimtab.lab.serve import Address, ServedLab  # noqa: PLC0415
+    from trimtab.lab.serve import ListenAddress, ServedLab  # noqa: PLC0415
 
-    address = Address(bind, port)
+    address = ListenAddress(bind, port)
     if not has_workloads:
         async with ServedLab(Server(SystemClock()), address) as served:
             yield served
         return
-    from trimtab.lab.data_plane import Setting  # noqa: PLC0415
+    from trimtab.lab.data_plane import DataPlaneConfig  # noqa: PLC0415
     from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
     from trimtab.lab.load.plan import NO_LOAD, PlanError, read_plan  # noqa: PLC0415
 
     try:
-        setting = Setting(plan=read_plan(plan) if plan is not None else NO_LOAD)
+        setting = DataPlaneConfig(plan=read_plan(plan) if plan is not None else NO_LOAD)
     except PlanError as problem:
         raise click.ClickException(str(problem)) from problem
     async with EmbeddedCluster(SystemClock(), setting=setting, address=address) as cluster:

@@ -6,7 +6,8 @@ from typing import BinaryIO
 import click
 
 from trimtab.cli.errors import FOUND, CommandError
-from trimtab.decide.horizontal import Record, decide_again, explain
+from trimtab.decide.horizontal import Record, explain
+from trimtab.decide.horizontal import replay as decide_again
 from trimtab.decide.horizontal.records.record import UnknownRecordError, dumps, loads
 from trimtab.model.json.wire import WireError
 

@@ -39,13 +39,13 @@ from trimtab.simulate import (
     Figures,
     Model,
     ModelError,
-    Tally,
+    Results,
     Trace,
     TraceError,
     read_trace,
     tally,
 )
-from trimtab.simulate.chart import draw
+from trimtab.simulate.chart import render_chart
 
 
 def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
@@ -223,7 +223,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     except ModelError as error:
         raise CommandError(str(error)) from error
     if svg is not None:
-        write_file(svg, draw(candidates, tallies, trace, model).encode())
+        write_file(svg, render_chart(candidates, tallies, trace, model).encode())
     if records is not None:
         write_file(records, b"".join(dumps(one) + b"\n" for each in tallies for one in each.changes))
     click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
@@ -243,10 +243,10 @@ def _trace(path: Path) -> Trace:
         raise CommandError(str(error)) from error
 
 
-def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[Tally]:
+def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[Results]:
     """Play one after the other, with progress where somebody looks."""
     console = Console(stderr=True)
-    results: list[Tally] = []
+    results: list[Results] = []
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         for candidate in candidates:
             task = progress.add_task(candidate.name, total=1.0)
@@ -257,7 +257,7 @@ def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[T
     return results
 
 
-def _show(tallies: Sequence[Tally], trace: Trace, output: str, *, with_changes: bool) -> None:
+def _show(tallies: Sequence[Results], trace: Trace, output: str, *, with_changes: bool) -> None:
     if output != "table":
         data = [_data(one, with_changes=with_changes) for one in tallies]
         click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
@@ -273,7 +273,7 @@ def _show(tallies: Sequence[Tally], trace: Trace, output: str, *, with_changes: 
             )
 
 
-def _table(tallies: Sequence[Tally]) -> Table:
+def _table(tallies: Sequence[Results]) -> Table:
     """Return the figures as rows and the candidates as columns: there are few of them, and their names are long."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("")
@@ -299,7 +299,7 @@ def _rows(figures: Figures) -> dict[str, str]:
     return rows
 
 
-def _data(one: Tally, *, with_changes: bool) -> dict[str, Any]:
+def _data(one: Results, *, with_changes: bool) -> dict[str, Any]:
     data = asdict(one.figures)
     if with_changes:
         data["changes"] = [

@@ -12,7 +12,7 @@ from rich.text import Text
 from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import to_json, to_yaml_stream
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.decide.horizontal.behavior.stabilization import (
     SCALE_DOWN_STABILIZED,
@@ -114,7 +114,7 @@ async def rows_of(client: Client, namespace: str, settings: Settings) -> list[di
     rows = []
     for kind, resource in KINDS.items():
         try:
-            listed = await client.list(resource, Selection(namespace=namespace or None))
+            listed = await client.list(resource, ListOptions(namespace=namespace or None))
         except NotFound:
             continue  # our CRD is not installed
         rows += [_row(kind, hpa, settings) for hpa in listed.items]

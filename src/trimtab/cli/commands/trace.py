@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from trimtab.adapter.config import Address, connection_to
+from trimtab.adapter.config import ServerAddress, connection_to
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.cli.errors import CommandError
 from trimtab.clock import Clock, SystemClock
@@ -80,7 +80,7 @@ def trace(
     clock = SystemClock()
     now = clock.now().replace(microsecond=0)
     wanted = Range(now - since, now, step.total_seconds())
-    address = Address(url=url, token_file=token_file)
+    address = ServerAddress(url=url, token_file=token_file)
     try:
         found = asyncio.run(_read(clock, address, queries, wanted))
     except (PrometheusError, TraceError, ConfigurationError) as error:
@@ -88,7 +88,7 @@ def trace(
     output.writelines(f"{line}\n" for line in found.lines())
 
 
-async def _read(clock: Clock, address: Address, queries: dict[str, str], wanted: Range) -> Trace:
+async def _read(clock: Clock, address: ServerAddress, queries: dict[str, str], wanted: Range) -> Trace:
     client = PrometheusClient(
         clock, HttpTransport(clock, connection_to(clock, address, Path())), deadline=60.0
     )

@@ -71,7 +71,7 @@ class _Stage:
     async def run(self, seconds: float) -> None:
         """Put everything up, tell what there is to see, and wait for the end."""
         from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
-        from trimtab.lab.serve import Address, write_kubeconfig  # noqa: PLC0415
+        from trimtab.lab.serve import ListenAddress, write_kubeconfig  # noqa: PLC0415
         from trimtab.model.crds import all_crds  # noqa: PLC0415
 
         stop = asyncio.Event()
@@ -80,7 +80,7 @@ class _Stage:
         async with AsyncExitStack() as stack:
             _say("starting the embedded cluster ...")
             cluster = await stack.enter_async_context(
-                EmbeddedCluster(self._clock, address=Address("127.0.0.1", self._port))
+                EmbeddedCluster(self._clock, address=ListenAddress("127.0.0.1", self._port))
             )
             assert cluster.served is not None
             write_kubeconfig(self._kubeconfig, cluster.served.kubeconfig())
@@ -108,15 +108,15 @@ class _Stage:
     async def _start_operator(self, cluster: "EmbeddedCluster", stack: AsyncExitStack) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
 
-        from trimtab.dashboard import InTheCluster, LabLoads, dashboard_for, serving, vertical_of  # noqa: PLC0415
+        from trimtab.dashboard import LabLoads, RemoteState, dashboard_for, serving, vertical_of  # noqa: PLC0415
         from trimtab.operator import log_format  # noqa: PLC0415
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
-        from trimtab.operator.horizontal.controller import HorizontalAutoscaler, rules_of  # noqa: PLC0415
+        from trimtab.operator.horizontal.controller import HpaController, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
         from trimtab.operator.settings.published import own_settings  # noqa: PLC0415
         from trimtab.operator.settings.publisher import SettingsPublisher  # noqa: PLC0415
         from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
-        from trimtab.operator.vertical.wiring import Site, make_recommender, make_updater  # noqa: PLC0415
+        from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater  # noqa: PLC0415
         from trimtab.serving.server import served  # noqa: PLC0415
 
         log_format.set_up("text", verbosity=0)
@@ -126,10 +126,10 @@ class _Stage:
             leader_elect=False,
         )
         registry = CollectorRegistry()
-        horizontal = HorizontalAutoscaler(
+        horizontal = HpaController(
             self._clock, cluster.client, settings, rules=rules_of(settings), registry=registry
         )
-        site = Site(self._clock, cluster.client, settings, registry=registry)
+        site = VerticalRuntime(self._clock, cluster.client, settings, registry=registry)
         stack.push_async_callback(site.close)
         recommender, updater = make_recommender(site), make_updater(site)
         components: list[Component] = [horizontal, recommender, updater]
@@ -148,7 +148,7 @@ class _Stage:
                 site.view,
                 recommender,
                 updater,
-                InTheCluster(self._clock, cluster.client, site.view, lambda: own_settings(settings)),
+                RemoteState(self._clock, cluster.client, site.view, lambda: own_settings(settings)),
             ),
             controls=LabLoads(cluster.load),
             owners=horizontal.owners_of,

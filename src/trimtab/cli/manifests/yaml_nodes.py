@@ -47,12 +47,12 @@ class DocumentError(Exception):
 
 
 @dataclass
-class Node:
+class YamlNode:
     """A value, the line it begins on, and its children by key or index."""
 
     data: Any
     line: int
-    children: "dict[str, Node]" = field(default_factory=dict)
+    children: "dict[str, YamlNode]" = field(default_factory=dict)
     size: int = 1
     is_open: bool = False
 
@@ -62,7 +62,7 @@ class Document:
     """One document of an input: its data, and where each part of it stands."""
 
     source: str
-    root: Node
+    root: YamlNode
 
     @property
     def data(self) -> Any:
@@ -104,9 +104,9 @@ def compose(events: Iterable[yaml.Event], source: str) -> Iterator[Document]:
 class _Open:
     """A collection that is still being filled: the key that waits for its value, and what is merged into it."""
 
-    node: Node
-    key: Node | None = None
-    merges: list[Node] = field(default_factory=list)
+    node: YamlNode
+    key: YamlNode | None = None
+    merges: list[YamlNode] = field(default_factory=list)
 
 
 class _Composer:
@@ -115,16 +115,16 @@ class _Composer:
     def __init__(self, source: str, budget: int = MAX_NODES) -> None:
         self.source = source
         self.budget = budget
-        self.root: Node | None = None
+        self.root: YamlNode | None = None
         self.stack: list[_Open] = []
-        self.anchors: dict[str, Node] = {}
+        self.anchors: dict[str, YamlNode] = {}
         self.aliases = 0
 
     def take(self, event: yaml.Event) -> None:
         assert event.start_mark is not None  # every event of a parser has one
         line = event.start_mark.line + 1
         if isinstance(event, yaml.ScalarEvent):
-            node = Node(self.scalar(event, line), line)
+            node = YamlNode(self.scalar(event, line), line)
             self.anchor(event, node)
             self.add(node, line)
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -143,11 +143,11 @@ class _Composer:
         is_map = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if is_map else "seq")):
             raise self.refuse(line, f"the tag {event.tag} is not allowed in a manifest")
-        node = Node({} if is_map else [], line, is_open=True)
+        node = YamlNode({} if is_map else [], line, is_open=True)
         self.anchor(event, node)
         self.stack.append(_Open(node))
 
-    def aliased(self, event: yaml.AliasEvent, line: int) -> Node:
+    def aliased(self, event: yaml.AliasEvent, line: int) -> YamlNode:
         self.aliases += 1
         if self.aliases > MAX_ALIASES:
             raise self.refuse(line, f"uses more than {MAX_ALIASES} aliases")
@@ -158,11 +158,11 @@ class _Composer:
             raise self.refuse(line, f"the alias *{event.anchor} contains itself")
         return node
 
-    def anchor(self, event: yaml.NodeEvent, node: Node) -> None:
+    def anchor(self, event: yaml.NodeEvent, node: YamlNode) -> None:
         if event.anchor:
             self.anchors[event.anchor] = node
 
-    def add(self, node: Node, line: int) -> None:
+    def add(self, node: YamlNode, line: int) -> None:
         """Put a finished value where it belongs: into the open collection, as its next key, or as the document."""
         if not self.stack:
             self.root = node
@@ -181,7 +181,7 @@ class _Composer:
         if parent.size > self.budget:
             raise self.refuse(line, f"holds more than {MAX_NODES} values")
 
-    def key(self, current: _Open, node: Node, line: int) -> Node:
+    def key(self, current: _Open, node: YamlNode, line: int) -> YamlNode:
         """Return the key as text, which is what it is in JSON."""
         if isinstance(node.data, dict | list):
             raise self.refuse(line, "a key must be text")
@@ -189,7 +189,7 @@ class _Composer:
         if text in current.node.data:
             first = current.node.children[text].line
             raise self.refuse(line, f'the key "{text}" is given twice, first in line {first}')
-        return Node(text, line)
+        return YamlNode(text, line)
 
     def merge(self, closed: _Open) -> None:
         """Fill in what `<<` brings; the mapping's own keys win, wherever they stand."""
@@ -217,7 +217,7 @@ class _Composer:
         return DocumentError(Place(self.source, line), problem)
 
 
-def _put(current: _Open, node: Node) -> None:
+def _put(current: _Open, node: YamlNode) -> None:
     key, current.key = current.key, None
     assert key is not None
     if key.data == "<<":
@@ -225,7 +225,7 @@ def _put(current: _Open, node: Node) -> None:
         return
     current.node.data[key.data] = node.data
     # A field stands where its key stands, also when its value is a block that begins a line later.
-    current.node.children[key.data] = Node(node.data, key.line, node.children, node.size)
+    current.node.children[key.data] = YamlNode(node.data, key.line, node.children, node.size)
 
 
 def _scalar(tag: str, value: str, is_plain: bool) -> Any:

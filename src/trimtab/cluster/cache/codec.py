@@ -76,7 +76,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """One page of a list."""
 
     items: Sequence[T]
@@ -94,7 +94,7 @@ class _Head(wire.Wire, frozen=True):
     metadata: ListMeta = ListMeta()
 
 
-class Event(msgspec.Struct, Generic[T], frozen=True):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """One line of a watch: what happened and to which object."""
 
     type: str
@@ -121,7 +121,7 @@ def decode_answer(act: str, body: bytes, kind: type[T]) -> T:
         raise TransportError(f"{act}: the answer does not make sense: {error}") from error
 
 
-def decode_page(act: str, body: bytes, kind: type[T]) -> Page[T]:
+def decode_page(act: str, body: bytes, kind: type[T]) -> ListPage[T]:
     """Decode one page of a list."""
     typed = _list_decoder(kind)
     try:
@@ -131,7 +131,7 @@ def decode_page(act: str, body: bytes, kind: type[T]) -> Page[T]:
             listing = typed(cut_nulls(body))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _decode_one_by_one(act, body, kind)
-    return Page(listing.items or (), listing.metadata.resource_version, listing.metadata.continue_)
+    return ListPage(listing.items or (), listing.metadata.resource_version, listing.metadata.continue_)
 
 
 def read_head(text: bytes) -> ListMeta | None:
@@ -142,7 +142,7 @@ def read_head(text: bytes) -> ListMeta | None:
         return None
 
 
-def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> Page[T]:
+def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> ListPage[T]:
     raw = decode_answer(act, body, _RawList)
     items: list[T] = []
     unreadable: list[Unreadable] = []
@@ -152,38 +152,38 @@ def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> Page[T]:
         except wire.WireError as error:
             partial = decode_answer(act, bytes(text), PartialObject)
             unreadable.append(Unreadable(partial.metadata, str(error)))
-    return Page(items, raw.metadata.resource_version, raw.metadata.continue_, unreadable)
+    return ListPage(items, raw.metadata.resource_version, raw.metadata.continue_, unreadable)
 
 
-def event_decoder(kind: type[T]) -> Callable[[bytes], Event[T]]:
+def event_decoder(kind: type[T]) -> Callable[[bytes], WatchEvent[T]]:
     """Return a function that decodes one line of a watch; it raises WireError on what is no event at all."""
     typed = wire.decoder(_event_type(kind))
 
-    def decode(line: bytes) -> Event[T]:
+    def decode(line: bytes) -> WatchEvent[T]:
         try:
             event = typed.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _decode_odd_event(line, kind)
         if event.type in {"ADDED", "MODIFIED", "DELETED"}:
-            return Event(event.type, event.object)
+            return WatchEvent(event.type, event.object)
         return _decode_odd_event(line, kind)
 
     return decode
 
 
-def _decode_odd_event(line: bytes, kind: type[T]) -> Event[T]:
+def _decode_odd_event(line: bytes, kind: type[T]) -> WatchEvent[T]:
     """Decode bookmarks, errors, unknown types, and objects that need a closer look."""
     partial = wire.decode(line, _PartialEvent)
     if partial.type == "ERROR":
-        return Event(partial.type, status=wire.decode(line, _StatusEvent).object)
+        return WatchEvent(partial.type, status=wire.decode(line, _StatusEvent).object)
     if partial.type == "BOOKMARK":
-        return Event(partial.type, bookmark=partial.object.metadata.resource_version)
+        return WatchEvent(partial.type, bookmark=partial.object.metadata.resource_version)
     if partial.type not in {"ADDED", "MODIFIED", "DELETED"}:
-        return Event(partial.type)
+        return WatchEvent(partial.type)
     try:
-        return Event(partial.type, wire.decode(line, _event_type(kind)).object)
+        return WatchEvent(partial.type, wire.decode(line, _event_type(kind)).object)
     except wire.WireError as error:
-        return Event(partial.type, unreadable=Unreadable(partial.object.metadata, str(error)))
+        return WatchEvent(partial.type, unreadable=Unreadable(partial.object.metadata, str(error)))
 
 
 _LIST_DECODERS: dict[Any, Callable[[bytes], Any]] = {}

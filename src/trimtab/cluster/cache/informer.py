@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import Event, Object, Page, Unreadable
+from trimtab.cluster.cache.codec import ListPage, Object, Unreadable, WatchEvent
 from trimtab.cluster.cache.store import Index, Store, is_older, later
-from trimtab.cluster.cache.subscriptions import Cache, Change, Delta
+from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
-from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, Selection
-from trimtab.cluster.resource import Kept, Resource
+from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
+from trimtab.cluster.resource import Resource, TransformedResource
 from trimtab.cluster.transport.rate_limits import Backoff
 
 T = TypeVar("T", bound=Object)
@@ -48,15 +48,15 @@ class Informer(Generic[T]):
     def __init__(
         self,
         client: Client,
-        what: Resource[T] | Kept[T],
-        selection: Selection = EVERYTHING,
+        what: Resource[T] | TransformedResource[T],
+        selection: ListOptions = EVERYTHING,
         *,
         pace: WatchPace | None = None,
         page_size: int = PAGE_SIZE,
     ) -> None:
-        resource: Resource[Any] = what.resource if isinstance(what, Kept) else what
+        resource: Resource[Any] = what.resource if isinstance(what, TransformedResource) else what
         self.resource = resource
-        self._reduce = what.reduce if isinstance(what, Kept) else None
+        self._reduce = what.reduce if isinstance(what, TransformedResource) else None
         self.counts = InformerCounts()
         self.last_error: str | None = None
         self._client = client
@@ -102,7 +102,7 @@ class Informer(Generic[T]):
         """Tell `subscriber` of every change; what is cached already comes first, as added."""
         self._cache.subscribe(subscriber)
         if self.has_synced:
-            subscriber(Delta(Change.SYNCED))
+            subscriber(Delta(CacheEvent.SYNCED))
 
     def note_written(self, resource_version: str) -> None:
         """Take note of a version that one of our own writes got: no list older than it is believed."""
@@ -153,7 +153,7 @@ class Informer(Generic[T]):
                 del page  # its whole objects are not to wait for the next one
         return listed
 
-    def _add_page(self, listed: "_Listed[T]", page: Page[Any]) -> None:
+    def _add_page(self, listed: "_Listed[T]", page: ListPage[Any]) -> None:
         if is_older(page.resource_version, self._highest):
             self.counts.stale_lists += 1
             raise StaleListError(
@@ -179,7 +179,7 @@ class Informer(Generic[T]):
         self._proved_fresh()
         if not self.has_synced:
             self._synced.set()
-            self._cache.tell(Delta(Change.SYNCED))
+            self._cache.tell(Delta(CacheEvent.SYNCED))
 
     async def _follow(self) -> None:
         assert self._version is not None
@@ -192,7 +192,7 @@ class Informer(Generic[T]):
             # The server kept the watch open for as long as we asked and had nothing more to say.
             self._proved_fresh()
 
-    def _take(self, event: Event[Any]) -> None:
+    def _take(self, event: WatchEvent[Any]) -> None:
         thing = event.unreadable if event.object is None else self._kept(event.object)
         if isinstance(thing, Unreadable):
             self._skip(thing)

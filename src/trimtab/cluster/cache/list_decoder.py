@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from trimtab.cluster.cache.codec import Page, decode_page, list_type, read_head
+from trimtab.cluster.cache.codec import ListPage, decode_page, list_type, read_head
 from trimtab.cluster.errors import error_from_status, read_failure
 from trimtab.model.core.meta import ListMeta
 from trimtab.model.json import wire
@@ -29,7 +29,7 @@ _BETWEEN = b'},{"metadata":{'
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
-class Items(Generic[T]):
+class ListDecoder(Generic[T]):
     """Takes a list in piece by piece; `on_head` is told what stands before its items as soon as that is there."""
 
     def __init__(self, kind: type[T], on_head: Callable[[ListMeta], None] | None = None) -> None:
@@ -56,11 +56,11 @@ class Items(Generic[T]):
         rest = wire.decode(self._rest(act), list_type(self._kind))
         return self._all(rest.items or ())
 
-    def finish_page(self, act: str) -> Page[T]:
+    def finish_page(self, act: str) -> ListPage[T]:
         """Return the page that this was; items that cannot be read are named in it."""
         head = self._head or ListMeta()
         rest = decode_page(act, self._rest(act), self._kind)
-        return Page(
+        return ListPage(
             self._all(rest.items),
             head.resource_version or rest.resource_version,
             head.continue_ or rest.continue_token,

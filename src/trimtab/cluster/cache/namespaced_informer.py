@@ -10,19 +10,21 @@ from typing import Any, Generic, TypeVar
 from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.subscriptions import Delta
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.resource import Kept, Resource
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.resource import Resource, TransformedResource
 
 T = TypeVar("T", bound=Object)
 
 
-class KindCache(Generic[T]):
+class NamespacedInformer(Generic[T]):
     """The objects of one kind in the namespaces that we look at."""
 
-    def __init__(self, client: Client, what: Resource[T] | Kept[T], namespaces: Sequence[str]) -> None:
+    def __init__(
+        self, client: Client, what: Resource[T] | TransformedResource[T], namespaces: Sequence[str]
+    ) -> None:
         self.resource: Resource[Any] = resource_of(what)
         self._informers = {
-            namespace: Informer(client, what, Selection(namespace=namespace or None))
+            namespace: Informer(client, what, ListOptions(namespace=namespace or None))
             for namespace in (namespaces if self.resource.namespaced and namespaces else [""])
         }
         self._has_synced = False
@@ -88,6 +90,6 @@ class KindCache(Generic[T]):
         await asyncio.gather(*(informer.run() for informer in self._informers.values()))
 
 
-def resource_of(what: Resource[T] | Kept[T]) -> Resource[Any]:
+def resource_of(what: Resource[T] | TransformedResource[T]) -> Resource[Any]:
     """Return the resource itself, however its objects are kept."""
-    return what.resource if isinstance(what, Kept) else what
+    return what.resource if isinstance(what, TransformedResource) else what

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from trimtab.cluster.cache.codec import Page
-from trimtab.cluster.cache.list_decoder import Items
+from trimtab.cluster.cache.codec import ListPage
+from trimtab.cluster.cache.list_decoder import ListDecoder
 from trimtab.cluster.transport.transport import Response
 from trimtab.model.core.meta import ListMeta
 
@@ -19,9 +19,9 @@ Ask = Callable[[str, Callable[[bytes], None]], Coroutine[Any, Any, Response]]
 """Asks for the page that a continue token stands for (an empty one is the first), to be taken in while it arrives."""
 
 
-async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[Page[T], None]:
+async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[ListPage[T], None]:
     """Yield the pages of a list."""
-    flight: _Flight[T] | None = _Flight(kind, ask, "")
+    flight: _PageFetch[T] | None = _PageFetch(kind, ask, "")
     try:
         while flight is not None:
             page = await flight.land(act)
@@ -33,19 +33,19 @@ async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[Page[T
             flight.drop()
 
 
-class _Flight(Generic[T]):
+class _PageFetch(Generic[T]):
     """A page that was asked for, and the one after it from the moment that its token is known and its turn has come."""
 
     def __init__(self, kind: type[T], ask: Ask, token: str) -> None:
-        self.next: _Flight[T] | None = None
+        self.next: _PageFetch[T] | None = None
         self._kind = kind
         self._ask = ask
-        self._items = Items(kind, self._read_head)
+        self._items = ListDecoder(kind, self._read_head)
         self._token = ""
         self._is_waited_for = False
         self._answer = asyncio.ensure_future(ask(token, self._items.feed))
 
-    async def land(self, act: str) -> Page[T]:
+    async def land(self, act: str) -> ListPage[T]:
         """Return the page; from now on the one after it may be asked for."""
         self._is_waited_for = True
         self._look_ahead()
@@ -73,4 +73,4 @@ class _Flight(Generic[T]):
 
     def _look_ahead(self) -> None:
         if self._is_waited_for and self._token and self.next is None:
-            self.next = _Flight(self._kind, self._ask, self._token)
+            self.next = _PageFetch(self._kind, self._ask, self._token)

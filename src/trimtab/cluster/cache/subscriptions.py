@@ -18,7 +18,7 @@ Key = tuple[str, str]
 log = logging.getLogger(__name__)
 
 
-class Change(Enum):
+class CacheEvent(Enum):
     """What happened to a cached object."""
 
     ADDED = "added"
@@ -31,7 +31,7 @@ class Change(Enum):
 class Delta(Generic[T]):
     """A change of the cache; `SYNCED` closes the first list and carries no object."""
 
-    change: Change
+    change: CacheEvent
     old: T | None = None
     new: T | None = None
 
@@ -61,7 +61,7 @@ class Cache(Generic[T]):
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
         """Tell `subscriber` of every change; what is stored already comes first, as added."""
         for thing in self.store:
-            subscriber(Delta(Change.ADDED, new=thing))
+            subscriber(Delta(CacheEvent.ADDED, new=thing))
         self._subscribers.append(subscriber)
 
     def put(self, new: T) -> None:
@@ -76,7 +76,7 @@ class Cache(Generic[T]):
                 index.add(new)
             else:
                 index.update(old, new)
-        self.tell(Delta(Change.ADDED if old is None else Change.UPDATED, old, new))
+        self.tell(Delta(CacheEvent.ADDED if old is None else CacheEvent.UPDATED, old, new))
 
     def delete(self, old: T) -> None:
         """Forget an object."""
@@ -120,4 +120,4 @@ class Cache(Generic[T]):
     def _removed(self, old: T) -> None:
         for index in self._indexes:
             index.remove(old)
-        self.tell(Delta(Change.DELETED, old=old))
+        self.tell(Delta(CacheEvent.DELETED, old=old))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import Event, event_decoder
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.codec import WatchEvent, event_decoder
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.transport.transport import LineTooLongError, Request, lines
 from trimtab.model.json import wire
@@ -49,7 +49,9 @@ class WatchBrokenError(Exception):
 class Watch(Generic[T]):
     """Opens watches on one resource, one after the other."""
 
-    def __init__(self, client: Client, resource: Resource[T], selection: Selection, pace: WatchPace) -> None:
+    def __init__(
+        self, client: Client, resource: Resource[T], selection: ListOptions, pace: WatchPace
+    ) -> None:
         self._client = client
         self._clock = client.clock
         self._resource = resource
@@ -66,7 +68,7 @@ class Watch(Generic[T]):
         """Take note that an event was news; a stream of old news does not count as a working watch."""
         self._progressed = True
 
-    async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[Event[T], None]:
+    async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield the events after `version` until the watch ends; raise if it did not end as it should.
 
         A watch on a cache that `is_doubtful` ends soon, because only its end proves that nothing was missed. One that
@@ -88,7 +90,7 @@ class Watch(Generic[T]):
             self._check_silence()
         self._check_length(asked, self._clock.monotonic() - started)
 
-    async def _stream(self, request: Request) -> AsyncGenerator[Event[T], None]:
+    async def _stream(self, request: Request) -> AsyncGenerator[WatchEvent[T], None]:
         async with self._client.sender.watch(self._act, request) as stream:
             try:
                 async for line in lines(stream, request.max_line):

@@ -52,7 +52,7 @@ class TokenFileCredentials:
 
 
 def credentials_of(
-    clock: Clock, user: schema.User, base: Path, cluster: schema.Cluster, where: str
+    clock: Clock, user: schema.KubeconfigUser, base: Path, cluster: schema.Cluster, where: str
 ) -> Credentials:
     """Return the credentials of a user; a token file wins over a token, both over a plugin or a password."""
     _check(user, where)
@@ -72,7 +72,7 @@ def credentials_of(
     return StaticCredentials()
 
 
-def impersonation_of(user: schema.User) -> Mapping[str, str]:
+def impersonation_of(user: schema.KubeconfigUser) -> Mapping[str, str]:
     """Return the headers that ask the server to treat us as someone else."""
     headers: dict[str, str] = {}
     if user.as_:
@@ -82,7 +82,7 @@ def impersonation_of(user: schema.User) -> Mapping[str, str]:
     return headers
 
 
-def _check(user: schema.User, where: str) -> None:
+def _check(user: schema.KubeconfigUser, where: str) -> None:
     if user.exec is not None and user.auth_provider is not None:
         raise ConfigError(f"{where}: exec and auth-provider cannot both be set; keep exec")
     if user.token and user.username:

@@ -20,7 +20,7 @@ class Guarded(Protocol):
         ...
 
 
-class Watchdog:
+class DeadlineTimer:
     """Calls `expire` on whatever is guarded when its deadline passes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

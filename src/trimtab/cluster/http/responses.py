@@ -45,7 +45,7 @@ class Headers(Mapping[str, str]):
         return self._read
 
 
-class AnswerParser:
+class ResponseParser:
     """The answer being read: `status` is 0 until its head is complete, `parts` are what came of its body."""
 
     def __init__(self) -> None:

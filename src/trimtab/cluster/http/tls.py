@@ -17,7 +17,7 @@ _RECORD = 16 * 1024
 """Bytes of one TLS record at most: what one read can return."""
 
 
-class Wire(Protocol):
+class ByteSink(Protocol):
     """Where bytes are sent: a socket's transport, or TLS on top of another wire."""
 
     def set_protocol(self, protocol: asyncio.Protocol, /) -> None:
@@ -53,7 +53,7 @@ class TlsWire(asyncio.Protocol):
     """TLS on top of `below`, which hands it what arrives there; `above` gets the plain bytes."""
 
     def __init__(
-        self, below: Wire, above: asyncio.Protocol, context: ssl.SSLContext, server_name: str
+        self, below: ByteSink, above: asyncio.Protocol, context: ssl.SSLContext, server_name: str
     ) -> None:
         self._below = below
         self._above = above

@@ -16,7 +16,7 @@ from datetime import datetime
 from math import isfinite
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, decide_again
+from trimtab.cluster.client import Client, retry_on_conflict
 from trimtab.cluster.leases.epoch import (
     MOST_CLOCKS,
     ClockReading,
@@ -140,7 +140,7 @@ class LeaderElector:
         self._settle(None)
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
-                await decide_again(self._give_up, tries=2)
+                await retry_on_conflict(self._give_up, tries=2)
         except (errors.ClusterError, TimeoutError) as error:
             log.warning(
                 "lease %s/%s is not released, it will run out: %s", self._namespace, self._name, error

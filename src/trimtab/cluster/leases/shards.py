@@ -14,7 +14,7 @@ from typing import Protocol
 
 from trimtab import tasks
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.resource import LEASES
@@ -184,7 +184,7 @@ class Shards:
         """Take in all Leases by one list; return whether it came."""
         try:
             async with asyncio.timeout(self._times.renew_deadline / 2):
-                listed = await self._client.list(LEASES.untyped(), Selection(self._namespace))
+                listed = await self._client.list(LEASES.untyped(), ListOptions(self._namespace))
         except (errors.ClusterError, TimeoutError) as error:
             log.warning("leases of %s: %s", self._namespace, str(error) or "no answer in time")
             return False

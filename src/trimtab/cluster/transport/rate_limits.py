@@ -46,7 +46,7 @@ class Backoff:
         self._next = self._first
 
 
-class Pacer:
+class RateLimiter:
     """Gives each request its turn.
 
     Without a 429 every request goes at once, unless `qps` limits them. After a 429 only one request at a time goes,

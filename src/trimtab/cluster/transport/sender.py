@@ -15,8 +15,13 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.rate_limits import Backoff, Pacer
-from trimtab.cluster.transport.transport import Request, Response, Stream, Transport
+from trimtab.cluster.transport.rate_limits import Backoff, RateLimiter
+from trimtab.cluster.transport.transport import (
+    Request,
+    Response,
+    ResponseStream,
+    Transport,
+)
 
 _MAX_THROTTLED = 10
 _MAX_READ_TRIES = 4
@@ -41,7 +46,7 @@ class RequestCounts:
 class Sender:
     """The one place where requests leave from; `fenced` gives a copy that shares everything but the fence."""
 
-    def __init__(self, clock: Clock, transport: Transport, pacer: Pacer, jitter: random.Random) -> None:
+    def __init__(self, clock: Clock, transport: Transport, pacer: RateLimiter, jitter: random.Random) -> None:
         self.clock = clock
         self.transport = transport
         self.random = jitter
@@ -104,7 +109,7 @@ class Sender:
         return answer
 
     @asynccontextmanager
-    async def watch(self, act: str, request: Request) -> AsyncIterator[Stream]:
+    async def watch(self, act: str, request: Request) -> AsyncIterator[ResponseStream]:
         """Open a watch once, in turn, without retry; the informer has its own backoff."""
         async with AsyncExitStack() as stack:
             async with self._pacer.turn():
@@ -120,7 +125,7 @@ class Sender:
                     await self._refuse(act, stream)
             yield stream
 
-    async def _refuse(self, act: str, stream: Stream) -> None:
+    async def _refuse(self, act: str, stream: ResponseStream) -> None:
         body = b""
         async for chunk in stream.chunks():
             body += chunk

@@ -66,7 +66,7 @@ class Request(msgspec.Struct, frozen=True):
         return f"{self.method} {self.path}"
 
 
-class Stream(Protocol):
+class ResponseStream(Protocol):
     """An answer that arrives bit by bit."""
 
     @property
@@ -91,7 +91,7 @@ class Transport(Protocol):
         """Send and return the whole answer, whatever its status; raise TransportError if there is none."""
         ...
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         """Send and return once the headers are there; leaving the context drops the rest."""
         ...
 
@@ -104,7 +104,7 @@ class LineTooLongError(Exception):
     """A line passed the limit before it ended."""
 
 
-async def lines(stream: Stream, limit: int) -> AsyncIterator[bytes]:
+async def lines(stream: ResponseStream, limit: int) -> AsyncIterator[bytes]:
     """Yield the complete lines of `stream`; what follows the last line end is half an event and is dropped."""
     rest = b""
     async for chunk in stream.chunks():

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Awaitable, Iterable
 from typing import Any, Final, Protocol, TypeVar
 
-from trimtab.adapter.auth.authentication import TOKEN_REVIEWS, User
+from trimtab.adapter.auth.authentication import TOKEN_REVIEWS, UserInfo
 from trimtab.adapter.auth.authorization import ACCESS_REVIEWS
 from trimtab.adapter.errors import Unavailable
 from trimtab.clock import Clock
@@ -48,7 +48,7 @@ class Access(Protocol):
         ...
 
 
-class Owner:
+class LocalViewer:
     """The person who started the program: may see everything."""
 
     name = "owner"
@@ -68,7 +68,7 @@ class OneToken:
 
     async def viewer(self, token: str) -> Viewer | None:
         """Return the owner if the token is theirs."""
-        return Owner() if hmac.compare_digest(token.encode(), self._token) else None
+        return LocalViewer() if hmac.compare_digest(token.encode(), self._token) else None
 
 
 class _UserInfo(Wire):
@@ -100,8 +100,8 @@ class ClusterAccess:
 
     def __init__(self, clock: Clock, client: Client) -> None:
         self._client = client
-        self._tokens: ReviewCache[bytes, User | None] = ReviewCache(clock, BELIEVED_SECONDS)
-        self._rights: ReviewCache[tuple[User, str], bool] = ReviewCache(clock, BELIEVED_SECONDS)
+        self._tokens: ReviewCache[bytes, UserInfo | None] = ReviewCache(clock, BELIEVED_SECONDS)
+        self._rights: ReviewCache[tuple[UserInfo, str], bool] = ReviewCache(clock, BELIEVED_SECONDS)
         self._asking = asyncio.Semaphore(_AT_ONCE)
 
     async def viewer(self, token: str) -> Viewer | None:
@@ -112,7 +112,7 @@ class ClusterAccess:
         user = await self._answered(self._tokens.get(key, lambda: self._who(token)))
         return ClusterUser(user, self) if user is not None else None
 
-    async def may_list(self, user: User, namespace: str) -> bool:
+    async def may_list(self, user: UserInfo, namespace: str) -> bool:
         """Return whether a user may list autoscalers in a namespace; an empty one means all of them."""
         return await self._answered(self._rights.get((user, namespace), lambda: self._may(user, namespace)))
 
@@ -123,15 +123,15 @@ class ClusterAccess:
         except Unavailable as error:
             raise RefusedError(503, str(error)) from error
 
-    async def _who(self, token: str) -> User | None:
+    async def _who(self, token: str) -> UserInfo | None:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = (await review(self._client, TOKEN_REVIEWS, body, _TokenReview)).status
         if not status.authenticated or not status.user.username:
             return None
         found = status.user
-        return User(found.username, found.uid, found.groups, tuple(sorted(found.extra.items())))
+        return UserInfo(found.username, found.uid, found.groups, tuple(sorted(found.extra.items())))
 
-    async def _may(self, user: User, namespace: str) -> bool:
+    async def _may(self, user: UserInfo, namespace: str) -> bool:
         attributes = {
             "verb": "list",
             "group": "autoscaling.trimtab.dev",
@@ -151,7 +151,7 @@ class ClusterAccess:
 class ClusterUser:
     """A user of the cluster, who sees the namespaces that they may list autoscalers in."""
 
-    def __init__(self, user: User, access: ClusterAccess) -> None:
+    def __init__(self, user: UserInfo, access: ClusterAccess) -> None:
         self._user = user
         self._access = access
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
-from trimtab.dashboard.web.http import Header, RefusedError, Request
+from trimtab.dashboard.web.http import Header, RefusedError, WebRequest
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -33,7 +33,7 @@ class Guard:
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self._hosts = LOOPBACK | {host.lower() for host in hosts}
 
-    def check(self, request: Request) -> None:
+    def check(self, request: WebRequest) -> None:
         """Raise RefusedError if the request is for another host or comes from another site's page."""
         if _name(request.host) not in self._hosts:
             # A page of evil.example whose name was pointed at 127.0.0.1 still says evil.example here.
@@ -44,7 +44,7 @@ class Guard:
         if origin is not None and not _is_same(origin, request):
             raise RefusedError(403, "requests from other origins are refused")
 
-    def check_change(self, request: Request) -> None:
+    def check_change(self, request: WebRequest) -> None:
         """Raise RefusedError if a request that does something does not prove that our own page sent it."""
         if "origin" not in request.headers:
             raise RefusedError(403, "a request that changes something must say its Origin")
@@ -52,7 +52,7 @@ class Guard:
             raise RefusedError(415, "the body must be application/json")
 
 
-def headers_for(request: Request) -> tuple[Header, ...]:
+def headers_for(request: WebRequest) -> tuple[Header, ...]:
     """Return the security headers of an answer."""
     return SECURITY + HTTPS_ONLY if request.is_https else SECURITY
 
@@ -65,6 +65,6 @@ def _name(host: str) -> str:
         return ""
 
 
-def _is_same(origin: str, request: Request) -> bool:
+def _is_same(origin: str, request: WebRequest) -> bool:
     scheme = "https" if request.is_https else "http"
     return origin.lower() == f"{scheme}://{request.host}".lower()

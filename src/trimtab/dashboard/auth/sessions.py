@@ -9,7 +9,7 @@ from typing import Final
 from trimtab.clock import Clock
 from trimtab.dashboard.auth.access import Access, Viewer
 from trimtab.dashboard.auth.request_checks import CSRF_HEADER
-from trimtab.dashboard.web.http import Header, RefusedError, Request
+from trimtab.dashboard.web.http import Header, RefusedError, WebRequest
 
 LIFETIME_SECONDS: Final = 12 * 3600
 MOST_SESSIONS: Final = 256
@@ -55,12 +55,12 @@ class Sessions:
         """Return whether a session still counts; one made for a single request is never in the book."""
         return session.identity in self._open and self._clock.monotonic() < session.ends
 
-    def by_cookie(self, request: Request) -> Session | None:
+    def by_cookie(self, request: WebRequest) -> Session | None:
         """Return the session that the request's cookie names."""
         found = self._open.get(request.cookie(cookie_name(request)))
         return found if found is not None and self.is_open(found) else None
 
-    async def of(self, request: Request) -> Session:
+    async def of(self, request: WebRequest) -> Session:
         """Return the session of a request, by cookie or by `Authorization: Bearer`; raise RefusedError without one."""
         found = self.by_cookie(request)
         if found is not None:
@@ -72,14 +72,14 @@ class Sessions:
         return Session(viewer, self._clock.monotonic())
 
 
-def check_csrf(request: Request, session: Session) -> None:
+def check_csrf(request: WebRequest, session: Session) -> None:
     """Raise RefusedError unless the request repeats the session's secret, which only our own page can read."""
     given = request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(given.encode(), session.csrf.encode()):
         raise RefusedError(403, f"the header {CSRF_HEADER} is missing or wrong; load the page again")
 
 
-def cookie_name(request: Request) -> str:
+def cookie_name(request: WebRequest) -> str:
     """Return the cookie's name; `__Host-` binds it to this very host, which browsers accept over HTTPS only.
 
     Cookies know no ports, so the name does: two dashboards on one machine do not log each other out.
@@ -89,17 +89,17 @@ def cookie_name(request: Request) -> str:
     return f"__Host-{name}" if request.is_https else name
 
 
-def login_cookie(request: Request, session: Session) -> Header:
+def login_cookie(request: WebRequest, session: Session) -> Header:
     """Return the header that hands the session to the browser."""
     return _cookie(request, session.identity, LIFETIME_SECONDS)
 
 
-def logout_cookie(request: Request) -> Header:
+def logout_cookie(request: WebRequest) -> Header:
     """Return the header that takes it away again."""
     return _cookie(request, "", 0)
 
 
-def _cookie(request: Request, value: str, seconds: int) -> Header:
+def _cookie(request: WebRequest, value: str, seconds: int) -> Header:
     secure = "; Secure" if request.is_https else ""
     text = f"{cookie_name(request)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     return "set-cookie", text

@@ -3,10 +3,10 @@
 from math import isfinite
 from typing import Final
 
-from trimtab.dashboard.pages.views import MetricView, Story
+from trimtab.dashboard.pages.views import DecisionView, MetricView
 from trimtab.dashboard.pages.why_not import down_limits, up_limits, why_not_less, why_not_more
-from trimtab.decide.horizontal import Decision, Record, Verdict, explain
-from trimtab.decide.horizontal.explain.explanation import MetricStory
+from trimtab.decide.horizontal import Decision, DecisionReason, Record, explain
+from trimtab.decide.horizontal.explain.explanation import MetricExplanation
 from trimtab.decide.horizontal.explain.units import edges_of, is_average, is_percent
 from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
 from trimtab.model.core.pod import CPU, MEMORY
@@ -19,43 +19,43 @@ PROBLEM: Final = "problem"
 WAITING: Final = "waiting"
 
 _STATES = {
-    Verdict.SCALES_UP: SCALING,
-    Verdict.SCALES_DOWN: SCALING,
-    Verdict.EARLIER_RECOMMENDATION: SCALING,
-    Verdict.ABOVE_MAXIMUM: SCALING,
-    Verdict.BELOW_MINIMUM: SCALING,
-    Verdict.PAUSED: PAUSED,
-    Verdict.WITHIN_TOLERANCE: STEADY,
-    Verdict.WITHIN_AFTER_FILLING: STEADY,
-    Verdict.IDLE_AT_ZERO: STEADY,
-    Verdict.ENOUGH: STEADY,
-    Verdict.DIRECTION_UNSURE: HELD,
-    Verdict.NO_READY_PODS: HELD,
-    Verdict.DOWN_WINDOW: HELD,
-    Verdict.UP_WINDOW: HELD,
-    Verdict.LOSS_POLICY: HELD,
-    Verdict.AT_MAXIMUM: HELD,
-    Verdict.SURGE: HELD,
-    Verdict.AT_MINIMUM: HELD,
-    Verdict.UP_RATE: HELD,
-    Verdict.DOWN_RATE: HELD,
-    Verdict.UP_DISABLED: HELD,
-    Verdict.DOWN_DISABLED: HELD,
+    DecisionReason.SCALES_UP: SCALING,
+    DecisionReason.SCALES_DOWN: SCALING,
+    DecisionReason.EARLIER_RECOMMENDATION: SCALING,
+    DecisionReason.ABOVE_MAXIMUM: SCALING,
+    DecisionReason.BELOW_MINIMUM: SCALING,
+    DecisionReason.PAUSED: PAUSED,
+    DecisionReason.WITHIN_TOLERANCE: STEADY,
+    DecisionReason.WITHIN_AFTER_FILLING: STEADY,
+    DecisionReason.IDLE_AT_ZERO: STEADY,
+    DecisionReason.ENOUGH: STEADY,
+    DecisionReason.DIRECTION_UNSURE: HELD,
+    DecisionReason.NO_READY_PODS: HELD,
+    DecisionReason.DOWN_WINDOW: HELD,
+    DecisionReason.UP_WINDOW: HELD,
+    DecisionReason.LOSS_POLICY: HELD,
+    DecisionReason.AT_MAXIMUM: HELD,
+    DecisionReason.SURGE: HELD,
+    DecisionReason.AT_MINIMUM: HELD,
+    DecisionReason.UP_RATE: HELD,
+    DecisionReason.DOWN_RATE: HELD,
+    DecisionReason.UP_DISABLED: HELD,
+    DecisionReason.DOWN_DISABLED: HELD,
 }
 
 
-def state_of(verdict: Verdict) -> str:
+def state_of(verdict: DecisionReason) -> str:
     """Return the state; a verdict that is in no other group is a problem that somebody has to look at."""
     return _STATES.get(verdict, PROBLEM)
 
 
-def story_of(record: Record) -> Story:
+def decision_view(record: Record) -> DecisionView:
     """Tell one decision."""
     seen, decision = record.observation, record.decision
     told, trail = explain(record), decision.trail
     normalized = trail.normalized
     remembered = normalized.stabilized.recommendations if normalized else decision.memory.recommendations
-    return Story(
+    return DecisionView(
         verdict=str(told.verdict),
         state=state_of(told.verdict),
         summary=told.summary,
@@ -86,7 +86,7 @@ def story_of(record: Record) -> Story:
     )
 
 
-def _metric(words: MetricStory, found: Result, decision: Decision) -> MetricView:
+def _metric(words: MetricExplanation, found: Result, decision: Decision) -> MetricView:
     if not isinstance(found, Proposal):
         return MetricView(
             name=f"{found.type} metric",

@@ -5,7 +5,13 @@ from typing import Final
 import msgspec
 
 from trimtab.dashboard.pages.views import PodView
-from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Reading, Record
+from trimtab.decide.horizontal import (
+    MetricSamples,
+    Observation,
+    PodSamples,
+    PodSnapshot,
+    Record,
+)
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.model.core.pod import MEMORY
@@ -38,7 +44,7 @@ def pods_of(record: Record) -> tuple[PodView, ...]:
     )
 
 
-def _pod(pod: PodFacts, seen: Observation, left_out: dict[str, str], refused: dict[str, str]) -> PodView:
+def _pod(pod: PodSnapshot, seen: Observation, left_out: dict[str, str], refused: dict[str, str]) -> PodView:
     metrics = seen.hpa.spec.metrics
     samples = tuple(
         _sample(pod, reading, metric) for reading, metric in zip(seen.readings, metrics, strict=False)
@@ -53,7 +59,7 @@ def _pod(pod: PodFacts, seen: Observation, left_out: dict[str, str], refused: di
     )
 
 
-def _doubt(pod: PodFacts, refused: dict[str, str], readings: tuple[Reading, ...]) -> str:
+def _doubt(pod: PodSnapshot, refused: dict[str, str], readings: tuple[MetricSamples, ...]) -> str:
     """Say why a pod that counts is not measured like the others."""
     if pod.name in refused:
         return f"its sample is refused: {refused[pod.name]}"
@@ -64,7 +70,7 @@ def _doubt(pod: PodFacts, refused: dict[str, str], readings: tuple[Reading, ...]
     return "" if pod.is_ready else "not ready yet"
 
 
-def _sample(pod: PodFacts, reading: Reading, metric: MetricSpec) -> str:
+def _sample(pod: PodSnapshot, reading: MetricSamples, metric: MetricSpec) -> str:
     if not isinstance(reading, PodSamples) or pod.name not in reading.samples:
         return ""
     milli = reading.samples[pod.name].value

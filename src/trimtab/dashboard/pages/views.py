@@ -10,11 +10,11 @@ import msgspec
 
 # Tells type checkers that subclasses are frozen without each of them having to say so again.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
+class JsonView(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
     """A value for the page: every field is sent, zeros included, because the scripts read them all."""
 
 
-class HorizontalRow(View):
+class HorizontalRow(JsonView):
     """One HPA in the overview."""
 
     id: str
@@ -35,7 +35,7 @@ class HorizontalRow(View):
     is_dry_run: bool = False
 
 
-class VerticalRow(View):
+class VerticalRow(JsonView):
     """One VPA in the overview."""
 
     id: str
@@ -54,7 +54,7 @@ class VerticalRow(View):
 Row = HorizontalRow | VerticalRow
 
 
-class MetricView(View):
+class MetricView(JsonView):
     """What one metric said, in words and as numbers in its own unit."""
 
     name: str
@@ -85,7 +85,7 @@ class MetricView(View):
     notes: tuple[str, ...] = ()
 
 
-class PolicyView(View):
+class PolicyView(JsonView):
     """The rules of one direction and what they allow now."""
 
     window_seconds: float
@@ -95,7 +95,7 @@ class PolicyView(View):
     """The farthest that one sync may go now, bounds included."""
 
 
-class Story(View):
+class DecisionView(JsonView):
     """One decision, told."""
 
     verdict: str
@@ -130,7 +130,7 @@ class Story(View):
     """Remembered recommendations: moment and replicas."""
 
 
-class PodView(View):
+class PodView(JsonView):
     """A pod with the target's labels: whether it counts, and its samples."""
 
     name: str
@@ -144,7 +144,7 @@ class PodView(View):
     """One per metric; empty where the metric is not one of pods or has no sample."""
 
 
-class EventView(View):
+class EventView(JsonView):
     """An event that was told about an autoscaler."""
 
     at: float
@@ -153,7 +153,7 @@ class EventView(View):
     message: str
 
 
-class ConditionView(View):
+class ConditionView(JsonView):
     """A condition of a status."""
 
     type: str
@@ -163,7 +163,7 @@ class ConditionView(View):
     since: float | None
 
 
-class MetricTrack(View):
+class MetricTrack(JsonView):
     """A metric over time; a gap is None."""
 
     unit: str
@@ -173,7 +173,7 @@ class MetricTrack(View):
     down: tuple[float | None, ...]
 
 
-class Track(View):
+class Track(JsonView):
     """An HPA over time, one entry per decision."""
 
     at: tuple[float, ...] = ()
@@ -185,11 +185,11 @@ class Track(View):
     metrics: tuple[MetricTrack, ...] = ()
 
 
-class HorizontalPage(View):
+class HorizontalPage(JsonView):
     """Everything about one HPA."""
 
     row: HorizontalRow
-    story: Story | None
+    story: DecisionView | None
     pods: tuple[PodView, ...] = ()
     pods_total: int = 0
     events: tuple[EventView, ...] = ()
@@ -207,7 +207,7 @@ class HorizontalPage(View):
     """Why the what-if cannot count pods by owner; empty if it can."""
 
 
-class BucketView(View):
+class BucketView(JsonView):
     """A bar of a usage histogram."""
 
     start: float
@@ -215,7 +215,7 @@ class BucketView(View):
     weight: float
 
 
-class AmountView(View):
+class AmountView(JsonView):
     """One resource of one container: history, recommendation and what led to it."""
 
     container: str
@@ -235,7 +235,7 @@ class AmountView(View):
     reasons: tuple[str, ...] = ()
 
 
-class SizedPod(View):
+class SizedPod(JsonView):
     """A pod of the target: who controls it, whom it teaches, and what comes next."""
 
     name: str
@@ -248,7 +248,7 @@ class SizedPod(View):
     """What the last update loop did with it, or why it left it alone."""
 
 
-class VerticalPage(View):
+class VerticalPage(JsonView):
     """Everything about one VPA."""
 
     row: VerticalRow
@@ -261,14 +261,14 @@ class VerticalPage(View):
     events: tuple[EventView, ...] = ()
 
 
-class Notice(View):
+class Notice(JsonView):
     """Something about the program itself that every viewer should know."""
 
     text: str
     is_problem: bool = False
 
 
-class Overview(View):
+class Overview(JsonView):
     """All autoscalers."""
 
     horizontal: tuple[HorizontalRow, ...]
@@ -276,7 +276,7 @@ class Overview(View):
     notices: tuple[Notice, ...] = ()
 
 
-class Load(View):
+class LoadView(JsonView):
     """A load that a person can turn up and down."""
 
     name: str

@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
-from trimtab.dashboard.pages.decision import story_of
-from trimtab.dashboard.pages.views import Story
+from trimtab.dashboard.pages.decision import decision_view
+from trimtab.dashboard.pages.views import DecisionView
 from trimtab.decide.horizontal import (
-    Failed,
+    FetchFailure,
     Memory,
+    MetricSamples,
     Observation,
-    PodFacts,
     PodSamples,
-    Reading,
+    PodSnapshot,
     Record,
     Sample,
     Series,
@@ -40,14 +40,14 @@ _CLOSE: Final = 0.0005
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedValue:
     """A metric of the spec and the value it should come to, in the unit of its proposal."""
 
     index: int
     value: float
 
 
-def aimed(seen: Observation, now: datetime, wanted: Wanted) -> Observation:
+def aimed(seen: Observation, now: datetime, wanted: WantedValue) -> Observation:
     """Return the observation with the metric's samples scaled alike, so that it comes to the wanted value."""
     for _ in range(_TRIES):
         found = proposal_of(seen, now, wanted.index)
@@ -82,7 +82,7 @@ def _factor(found: Proposal, value: float) -> float:
     return value / found.value if found.value else 0.0
 
 
-def _scaled(reading: Reading, factor: float) -> Reading:
+def _scaled(reading: MetricSamples, factor: float) -> MetricSamples:
     if isinstance(reading, PodSamples):
         scaled = {name: _times(sample, factor) for name, sample in reading.samples.items()}
         return msgspec.structs.replace(reading, samples=scaled)
@@ -95,7 +95,7 @@ def _times(sample: Sample, factor: float) -> Sample:
     return msgspec.structs.replace(sample, value=round(sample.value * factor))
 
 
-def _even(seen: Observation, index: int, *, is_utilization: bool) -> Reading:
+def _even(seen: Observation, index: int, *, is_utilization: bool) -> MetricSamples:
     """Give every pod, or every series, the same small amount where all are zero and there is nothing to scale."""
     reading = seen.readings[index]
     if isinstance(reading, Series):
@@ -111,7 +111,7 @@ def _even(seen: Observation, index: int, *, is_utilization: bool) -> Reading:
     return msgspec.structs.replace(reading, samples=samples)
 
 
-def _request(pod: PodFacts, metric: MetricSpec) -> int:
+def _request(pod: PodSnapshot, metric: MetricSpec) -> int:
     container = metric.container_resource
     source = metric.resource or container
     try:
@@ -157,10 +157,10 @@ class RefusedEditsError(ValueError):
     """The edits make no valid HPA; the text says which field and why."""
 
 
-def what_if(record: Record, edits: Edits) -> Story:
+def what_if(record: Record, edits: Edits) -> DecisionView:
     """Decide once more on the record's observation with the edits, at the record's own moment."""
     seen = edited(record, edits)
-    return story_of(Record(observation=seen, decision=decide(seen, moment_of(record))))
+    return decision_view(Record(observation=seen, decision=decide(seen, moment_of(record))))
 
 
 def moment_of(record: Record) -> datetime:
@@ -243,10 +243,10 @@ def _with_metrics(seen: Observation, now: datetime, edits: tuple[MetricEdit, ...
         if not 0 <= edit.value <= MOST_VALUE:
             raise RefusedEditsError(f"{where}.value: must be from 0 to {MOST_VALUE:g}")
         found = proposal_of(seen, now, edit.index)
-        if isinstance(seen.readings[edit.index], Failed):
+        if isinstance(seen.readings[edit.index], FetchFailure):
             raise RefusedEditsError(f"{where}: it could not be read, so it cannot be changed")
         if found is None:
             continue  # something stands before the metrics (replicas out of bounds): they do not count now
         value = edit.value if is_percent(found.status) else edit.value * 1000
-        seen = aimed(seen, now, Wanted(edit.index, value))
+        seen = aimed(seen, now, WantedValue(edit.index, value))
     return seen

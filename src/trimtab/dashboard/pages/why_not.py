@@ -1,7 +1,7 @@
 """Why not more replicas, and why not fewer: each direction in words, from the decision's own trail."""
 
 from trimtab.dashboard.pages.views import PolicyView
-from trimtab.decide.horizontal import Decision, Observation, Verdict, verdict_of
+from trimtab.decide.horizontal import Decision, DecisionReason, Observation, reason_for
 from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP
 from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, scale_up_limit
 from trimtab.decide.horizontal.decision import is_only_told
@@ -9,10 +9,10 @@ from trimtab.decide.horizontal.explain.advice import advise, fewer, more
 from trimtab.decide.horizontal.explain.change_reason import partly_held
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, next_step, reason_of, when
 from trimtab.decide.horizontal.metrics.on_loss import words_of
-from trimtab.decide.horizontal.metrics.proposal import Failure, StandIn
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
 
-_STARTS = {Verdict.ABOVE_MAXIMUM, Verdict.BELOW_MINIMUM}
+_STARTS = {DecisionReason.ABOVE_MAXIMUM, DecisionReason.BELOW_MINIMUM}
 
 
 def why_not_more(seen: Observation, decision: Decision) -> str:
@@ -42,9 +42,11 @@ def why_not_less(seen: Observation, decision: Decision) -> str:
         return "There is nothing left to remove."
     if trail.asked is not None and trail.asked < current:
         return _held(seen, decision)
-    if any(isinstance(one, Failure) or (isinstance(one, StandIn) and one.holds) for one in trail.proposals):
+    if any(
+        isinstance(one, Failure) or (isinstance(one, LossFallback) and one.holds) for one in trail.proposals
+    ):
         return "A metric cannot be read, and replicas are not lowered on half the facts."
-    if verdict_of(decision) in {Verdict.LOSS_POLICY, Verdict.OWNERS_UNREAD}:
+    if reason_for(decision) in {DecisionReason.LOSS_POLICY, DecisionReason.OWNERS_UNREAD}:
         return f"{_stand_ins(decision)} Next: {_next(seen, decision)}.".lstrip()
     ways = fewer(seen, decision)
     there = f"There are {current}, which is minReplicas." if current <= trail.lowest else ""
@@ -55,7 +57,7 @@ def why_not_less(seen: Observation, decision: Decision) -> str:
 
 def _stand_ins(decision: Decision) -> str:
     """Say what the lost metrics count as."""
-    lost = [one for one in decision.trail.proposals if isinstance(one, StandIn)]
+    lost = [one for one in decision.trail.proposals if isinstance(one, LossFallback)]
     return " ".join(f"{one.label} cannot be read: {words_of(one)}." for one in lost)
 
 
@@ -71,7 +73,7 @@ def _unmeasured(seen: Observation, decision: Decision) -> str | None:
     """Return the sentence for a decision in which no metric counted; both directions have the same reason."""
     if decision.trail.asked is not None:
         return None
-    verdict = verdict_of(decision)
+    verdict = reason_for(decision)
     if verdict in _STARTS:
         return f"{_sentence(SUMMARIES[verdict])} Metrics do not count until that is corrected."
     reason = _sentence(reason_of(seen, decision, verdict))
@@ -79,14 +81,14 @@ def _unmeasured(seen: Observation, decision: Decision) -> str | None:
 
 
 def _held(seen: Observation, decision: Decision) -> str:
-    why = reason_of(seen, decision, verdict_of(decision)).partition(", but ")
+    why = reason_of(seen, decision, reason_for(decision)).partition(", but ")
     return (
         f"The metrics ask for {decision.trail.asked}, but {why[2] or why[0]}. Next: {_next(seen, decision)}."
     )
 
 
 def _next(seen: Observation, decision: Decision) -> str:
-    verdict = verdict_of(decision)
+    verdict = reason_for(decision)
     return next_step(seen, decision, verdict, advise(seen, decision, verdict))
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from trimtab.dashboard.pages.views import (
     HorizontalPage,
     HorizontalRow,
-    Load,
+    LoadView,
     Notice,
     VerticalPage,
     VerticalRow,
@@ -50,7 +50,7 @@ class VerticalSource(Protocol):
 class Controls(Protocol):
     """Loads that a person can turn up and down."""
 
-    def loads(self) -> Sequence[Load]:
+    def loads(self) -> Sequence[LoadView]:
         """Return every load with its present factor."""
         ...
 

@@ -14,7 +14,7 @@ from trimtab.dashboard.pages.decision import numbers_of, unit_of
 from trimtab.dashboard.pages.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
 from trimtab.decide.horizontal.metrics.proposal import Proposal
-from trimtab.operator.horizontal.inputs.hpa_state import RecordRing
+from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
 
 MOST_POINTS: Final = 200_000
 """Points of all HPAs together; about 300 bytes each."""
@@ -26,7 +26,7 @@ MOST_EVENTS: Final = 50
 _NO_NUMBERS: Final = (None, None, None, None)
 
 
-class Point(msgspec.Struct, frozen=True, gc=False):
+class HistoryPoint(msgspec.Struct, frozen=True, gc=False):
     """The numbers of one decision."""
 
     at: float
@@ -39,15 +39,15 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     """Per metric: value, target, upper and lower edge."""
 
 
-class Past:
+class HpaHistory:
     """One HPA's points and events, oldest first."""
 
     def __init__(self) -> None:
-        self.points: deque[Point] = deque()
+        self.points: deque[HistoryPoint] = deque()
         self.events: deque[EventView] = deque(maxlen=MOST_EVENTS)
         self._units: tuple[str, ...] = ()
 
-    def take(self, records: RecordRing, most: int) -> None:
+    def take(self, records: RecordHistory, most: int) -> None:
         """Note the records that are newer than the last point."""
         last = self.points[-1].at if self.points else float("-inf")
         for record in records.newer_than(last):
@@ -86,29 +86,29 @@ class Past:
         return MetricTrack(unit=self._units[place], value=value, target=target, up=up, down=down)
 
 
-class History:
+class PointHistory:
     """The past of every HPA, by uid."""
 
     def __init__(self, most_points: int = MOST_POINTS) -> None:
         self._most_points = most_points
-        self._pasts: dict[str, Past] = {}
+        self._pasts: dict[str, HpaHistory] = {}
 
-    def take(self, records: Mapping[str, RecordRing]) -> None:
+    def take(self, records: Mapping[str, RecordHistory]) -> None:
         """Note what is new, and forget the HPAs that are gone."""
         most = min(max(self._most_points // max(len(records), 1), LEAST_PER_HPA), MOST_PER_HPA)
         for gone in self._pasts.keys() - records.keys():
             del self._pasts[gone]
         for uid, ring in records.items():
-            self._pasts.setdefault(uid, Past()).take(ring, most)
+            self._pasts.setdefault(uid, HpaHistory()).take(ring, most)
 
-    def of(self, uid: str) -> Past:
+    def of(self, uid: str) -> HpaHistory:
         """Return the past of an HPA; an empty one if there is none."""
-        return self._pasts.get(uid) or Past()
+        return self._pasts.get(uid) or HpaHistory()
 
 
-def _point(decision: Decision) -> Point:
+def _point(decision: Decision) -> HistoryPoint:
     trail = decision.trail
-    return Point(
+    return HistoryPoint(
         at=decision.now,
         current=decision.current,
         desired=decision.desired,

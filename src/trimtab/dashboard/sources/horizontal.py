@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from trimtab.dashboard.pages import decision as states
-from trimtab.dashboard.pages.decision import story_of
+from trimtab.dashboard.pages.decision import decision_view
 from trimtab.dashboard.pages.pods import pods_of
 from trimtab.dashboard.pages.views import (
     ConditionView,
@@ -15,19 +15,19 @@ from trimtab.dashboard.pages.views import (
     HorizontalRow,
 )
 from trimtab.dashboard.pages.what_if import owners_unknown
-from trimtab.dashboard.sources.history import History
-from trimtab.decide.horizontal import Observation, Record, owners_to_find, verdict_of
+from trimtab.dashboard.sources.history import PointHistory
+from trimtab.decide.horizontal import Observation, Record, owners_to_find, reason_for
 from trimtab.decide.horizontal.explain.explanation import summary_of
 from trimtab.decide.horizontal.explain.from_status import (
     NOT_ALLOWED,
+    explain_from_status,
     forbidden_metric,
-    told_by_status,
 )
-from trimtab.decide.horizontal.selection.owners import Found
+from trimtab.decide.horizontal.selection.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_fields.naming import plain_names
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 
 MOST_TOLD: Final = 500
 """Rows that are told again in one call: about 30 ms of work."""
@@ -38,14 +38,14 @@ class OperatorHorizontal:
 
     def __init__(
         self,
-        autoscalers: Iterable[Autoscaler],
-        history: History | None = None,
+        autoscalers: Iterable[HpaState],
+        history: PointHistory | None = None,
         events: Callable[[str], Awaitable[tuple[EventView, ...]]] | None = None,
-        owners: Callable[[Observation], Awaitable[dict[str, Found]]] | None = None,
+        owners: Callable[[Observation], Awaitable[dict[str, OwnerLookup]]] | None = None,
         looks: Callable[[], bool] = lambda: False,
     ) -> None:
         self._autoscalers = autoscalers
-        self._history = history or History()
+        self._history = history or PointHistory()
         self._events = events
         self._owners = owners
         self._looks = looks
@@ -111,7 +111,7 @@ class OperatorHorizontal:
         if record is None:
             return page
         if why := self._forbidden(record):
-            told = told_by_status(found.hpa, why)
+            told = explain_from_status(found.hpa, why)
             return msgspec.structs.replace(
                 page,
                 notice=". ".join((told.summary, *told.operator)),
@@ -129,7 +129,7 @@ class OperatorHorizontal:
         """Return why this program, which only looks, may not read a metric that the operator may well read."""
         return forbidden_metric(record.observation) if self._looks() else ""
 
-    def _row(self, autoscaler: Autoscaler) -> HorizontalRow:
+    def _row(self, autoscaler: HpaState) -> HorizontalRow:
         row, record = _row(autoscaler), _last(autoscaler)
         why = self._forbidden(record) if record is not None else ""
         if not why:
@@ -141,10 +141,10 @@ class OperatorHorizontal:
             desired=status.desired_replicas,
             state=states.WAITING,
             verdict=NOT_ALLOWED,
-            summary=told_by_status(autoscaler.hpa, why).summary,
+            summary=explain_from_status(autoscaler.hpa, why).summary,
         )
 
-    def _find(self, identity: str) -> Autoscaler | None:
+    def _find(self, identity: str) -> HpaState | None:
         return next((one for one in self._autoscalers if _identity(one) == identity), None)
 
 
@@ -152,7 +152,7 @@ def _with_record(page: HorizontalPage, record: Record, *, can_look_up: bool) -> 
     seen = record.observation
     return msgspec.structs.replace(
         page,
-        story=story_of(record),
+        story=decision_view(record),
         pods=pods_of(record),
         pods_total=len(seen.pods),
         conditions=conditions_of(record.decision.status.conditions),
@@ -175,7 +175,7 @@ def conditions_of(conditions: Iterable[Condition]) -> tuple[ConditionView, ...]:
     )
 
 
-def _plain(autoscaler: Autoscaler, events: Iterable[EventView]) -> tuple[EventView, ...]:
+def _plain(autoscaler: HpaState, events: Iterable[EventView]) -> tuple[EventView, ...]:
     """Return events with metrics called by their short names; the cluster's own keep upstream's wording."""
     metrics = autoscaler.hpa.spec.metrics
     return tuple(
@@ -183,15 +183,15 @@ def _plain(autoscaler: Autoscaler, events: Iterable[EventView]) -> tuple[EventVi
     )
 
 
-def _last(autoscaler: Autoscaler) -> Record | None:
+def _last(autoscaler: HpaState) -> Record | None:
     return autoscaler.records[-1] if autoscaler.records else None
 
 
-def _identity(autoscaler: Autoscaler) -> str:
+def _identity(autoscaler: HpaState) -> str:
     return f"{'native' if autoscaler.is_native else 'hpa'}/{autoscaler.key}"
 
 
-def _row(autoscaler: Autoscaler) -> HorizontalRow:
+def _row(autoscaler: HpaState) -> HorizontalRow:
     hpa, record = autoscaler.hpa, _last(autoscaler)
     reference = hpa.spec.scale_target_ref
     low = hpa.spec.min_replicas
@@ -210,7 +210,7 @@ def _row(autoscaler: Autoscaler) -> HorizontalRow:
         )
     if record is None:
         return row
-    decision, verdict = record.decision, verdict_of(record.decision)
+    decision, verdict = record.decision, reason_for(record.decision)
     return msgspec.structs.replace(
         row,
         current=decision.current,

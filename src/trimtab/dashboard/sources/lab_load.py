@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trimtab.dashboard.pages.views import Load
+from trimtab.dashboard.pages.views import LoadView
 from trimtab.lab.load.load import Load as Lab
 from trimtab.lab.load.plan import WorkloadLoad
 
@@ -13,7 +13,7 @@ class LabLoads:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
 
-    def loads(self) -> Sequence[Load]:
+    def loads(self) -> Sequence[LoadView]:
         """Return every load with its present factor, those of one namespace side by side."""
         return sorted(
             (self._told(name) for name in self._lab.names), key=lambda one: ("/" not in one.title, one.title)
@@ -25,10 +25,10 @@ class LabLoads:
             raise KeyError(name)
         self._lab.scale(name, factor)
 
-    def _told(self, name: str) -> Load:
+    def _told(self, name: str) -> LoadView:
         one = self._lab.get(name)
         title, detail = (name, "the value of this metric") if one is None else _words(one)
-        return Load(name=name, title=title, factor=self._lab.factor(name), detail=detail)
+        return LoadView(name=name, title=title, factor=self._lab.factor(name), detail=detail)
 
 
 def _words(one: WorkloadLoad) -> tuple[str, str]:

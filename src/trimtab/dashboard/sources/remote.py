@@ -7,20 +7,24 @@ from typing import Final
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import Caches
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.dashboard.pages.views import EventView, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.vertical import OperatorVertical
-from trimtab.decide.vertical.update.actions import Verdict
+from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.objects import Event
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, Standings
-from trimtab.operator.vertical.explain import Learned, SavedHistory, next_verdicts
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
+from trimtab.operator.vertical.explain import (
+    CheckpointedState,
+    CheckpointReader,
+    preview_updates,
+)
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.wiring import compat_of
 
@@ -46,7 +50,7 @@ class ClusterEvents:
         wanted, group = _ABOUT[kind]
         fields = f"involvedObject.kind={wanted},involvedObject.name={name}"
         try:
-            found = await self._client.list(CORE_EVENTS.into(Event), Selection(namespace, fields=fields))
+            found = await self._client.list(CORE_EVENTS.into(Event), ListOptions(namespace, fields=fields))
         except errors.ClusterError as error:
             log.info("events about %s cannot be read: %s", identity, error)
             return ()
@@ -67,7 +71,7 @@ def _view(event: Event) -> EventView:
 
 
 @dataclass(frozen=True)
-class InTheCluster:
+class RemoteState:
     """Checkpoints for what the recommender learned, a trial loop for what the updater would do, stored events."""
 
     clock: Clock
@@ -76,20 +80,20 @@ class InTheCluster:
     followed: Callable[[], Found]
     """Returns the settings of recommender and updater, as far as they are known at the moment."""
 
-    async def learned(self, vpa: str, standings: Standings) -> Learned | None:
+    async def learned(self, vpa: str, standings: ControlSnapshot) -> CheckpointedState | None:
         """Return what the recommender saved about a VPA."""
         try:
-            saved = SavedHistory(self.clock, self.client, self.view, self.followed().settings)
+            saved = CheckpointReader(self.clock, self.client, self.view, self.followed().settings)
             return await saved.of(vpa, standings)
         except errors.ClusterError as error:
             log.info("the saved history of %s cannot be read: %s", vpa, error)
             return None
 
-    async def verdicts(self) -> Mapping[str, Verdict]:
+    async def verdicts(self) -> Mapping[str, PodUpdateResult]:
         """Return what the next update loop would do with each pod."""
         found = self.followed()
         try:
-            return await next_verdicts(
+            return await preview_updates(
                 self.client,
                 self.view,
                 found.settings,
@@ -122,7 +126,7 @@ class ServedVPAs:
         self._settings = settings
         self._make = source
         self._source = source(parts.site.view.size_pods()) if parts.site is not None else None
-        self._caches: Caches | None = None
+        self._caches: SharedInformers | None = None
         self._view = parts.site.view if parts.site is not None else None
 
     def rows(self) -> Sequence[VerticalRow]:
@@ -160,7 +164,7 @@ class ServedVPAs:
         settings = self._settings()
         if self._caches is None or self._caches.namespaces != settings.watch_namespaces:
             await self.close()
-            self._caches = Caches(self._parts.client, settings.watch_namespaces)
+            self._caches = SharedInformers(self._parts.client, settings.watch_namespaces)
             self._view = ClusterView(self._parts.client, self._caches).size_pods()
             # Shown at once: a kind that may not be listed must not hide the others.
             self._source = self._make(self._view)

@@ -17,18 +17,18 @@ from trimtab.dashboard.pages.views import (
 )
 from trimtab.dashboard.sources.horizontal import conditions_of
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
 from trimtab.decide.vertical.recommend.estimators import Bound
 from trimtab.decide.vertical.recommend.recommendation import Derivation
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
 from trimtab.decide.vertical.resources.container_resources import requests_and_limits
-from trimtab.decide.vertical.update.actions import Verdict
+from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.pod import CPU, MEMORY, Pod, ResourceList
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
-from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 
 MOST_PODS: Final = 300
 
@@ -48,7 +48,7 @@ class RecommenderView(Protocol):
 class UpdaterView(Protocol):
     """What is asked of the updater."""
 
-    def verdict(self, pod: str) -> Verdict | None:
+    def verdict(self, pod: str) -> PodUpdateResult | None:
         """Return what the last loop did with a pod."""
         ...
 
@@ -56,11 +56,11 @@ class UpdaterView(Protocol):
 class Elsewhere(Protocol):
     """Finds out what the loops of another process know, from what they left in the cluster."""
 
-    async def learned(self, vpa: str, standings: Standings) -> RecommenderView | None:
+    async def learned(self, vpa: str, standings: ControlSnapshot) -> RecommenderView | None:
         """Return what the recommender saved about a VPA."""
         ...
 
-    async def verdicts(self) -> Mapping[str, Verdict]:
+    async def verdicts(self) -> Mapping[str, PodUpdateResult]:
         """Return what the next update loop would do with each pod."""
         ...
 
@@ -94,7 +94,7 @@ class OperatorVertical:
         events = await self.elsewhere.events(identity) if self.elsewhere is not None else ()
         return msgspec.structs.replace(here._page(vpa, claim, standings), events=events)
 
-    async def _with_elsewhere(self, vpa: str, standings: Standings) -> "OperatorVertical":
+    async def _with_elsewhere(self, vpa: str, standings: ControlSnapshot) -> "OperatorVertical":
         """Return the same source with what other processes know, where the loops of this one know nothing."""
         if self.elsewhere is None:
             return self
@@ -104,7 +104,9 @@ class OperatorVertical:
         updater = _Foreseen(await self.elsewhere.verdicts(), updater)
         return OperatorVertical(self.view, recommender, updater)
 
-    def _page(self, vpa: VerticalPodAutoscaler, claim: Claim | None, standings: Standings) -> VerticalPage:
+    def _page(
+        self, vpa: VerticalPodAutoscaler, claim: VpaClaim | None, standings: ControlSnapshot
+    ) -> VerticalPage:
         pods = [pod for pod in self.view.pods if pod.metadata.namespace == vpa.metadata.namespace]
         explained = [self._pod(pod, standings) for pod in pods] if claim is not None else []
         # A pod of another workload is of no interest; one of ours that somebody else controls is.
@@ -121,13 +123,15 @@ class OperatorVertical:
             conditions=conditions_of(vpa.status.conditions),
         )
 
-    def _pod(self, pod: Pod, standings: Standings) -> PodExplanation:
+    def _pod(self, pod: Pod, standings: ControlSnapshot) -> PodExplanation:
         verdict = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
         return explain_pod(
             pod, standings.index, standings.owners, standings.nodes, verdict=verdict, compat=self.view.compat
         )
 
-    def _cuts(self, claim: Claim | None, pods: Iterable[Pod], standings: Standings) -> tuple[str, ...]:
+    def _cuts(
+        self, claim: VpaClaim | None, pods: Iterable[Pod], standings: ControlSnapshot
+    ) -> tuple[str, ...]:
         found = self.recommender.recommendation(claim.key) if self.recommender and claim else None
         if claim is None or found is None:
             return ()
@@ -188,10 +192,10 @@ class OperatorVertical:
 
 @dataclass(frozen=True)
 class _Foreseen:
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, PodUpdateResult]
     updater: UpdaterView | None
 
-    def verdict(self, pod: str) -> Verdict | None:
+    def verdict(self, pod: str) -> PodUpdateResult | None:
         known = self.updater.verdict(pod) if self.updater is not None else None
         return known or self.verdicts.get(pod)
 
@@ -236,7 +240,7 @@ def readable(resource: str, amount: Quantity) -> str:
     return readable_amount(resource, amount.milli_value())
 
 
-def _row(vpa: VerticalPodAutoscaler, claim: Claim | None = None) -> VerticalRow:
+def _row(vpa: VerticalPodAutoscaler, claim: VpaClaim | None = None) -> VerticalRow:
     target, policy, scope = vpa.spec.target_ref, vpa.spec.update_policy, vpa.spec.vpa_scope
     trouble = next((one for one in vpa.status.conditions if one.type != "RecommendationProvided"), None)
     recommended = vpa.status.recommendation

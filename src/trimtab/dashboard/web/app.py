@@ -26,8 +26,8 @@ from trimtab.dashboard.web.http import (
     Receive,
     RefusedError,
     Reply,
-    Request,
     Send,
+    WebRequest,
     body_of,
     decoded,
     request_of,
@@ -62,7 +62,7 @@ class _SetLoad(msgspec.Struct, frozen=True):
 
 
 T = TypeVar("T")
-Page = Callable[[Request, Session], Awaitable[Reply]]
+Page = Callable[[WebRequest, Session], Awaitable[Reply]]
 Act = Callable[[bytes, Session], Awaitable[Reply]]
 
 
@@ -148,21 +148,21 @@ class DashboardApp:
             reply = Reply(reply.status, reply.body, reply.kind, (*reply.headers, _NO_STORE))
         await send_reply(send, reply, security, is_head=request.method == "HEAD")
 
-    async def _reply(self, request: Request, receive: Receive) -> Reply:
+    async def _reply(self, request: WebRequest, receive: Receive) -> Reply:
         if request.method in {"GET", "HEAD"}:
             return self._files.find(request) or await self._page(request)
         if request.method == "POST":
             return await self._post(request, await body_of(receive))
         raise RefusedError(405, "only GET, HEAD and POST are answered here")
 
-    async def _page(self, request: Request) -> Reply:
+    async def _page(self, request: WebRequest) -> Reply:
         session = await self._sessions.of(request)
         page = self._pages.get(request.path)
         if page is None:
             raise RefusedError(404, "nothing is served here")
         return await page(request, session)
 
-    async def _post(self, request: Request, body: bytes) -> Reply:
+    async def _post(self, request: WebRequest, body: bytes) -> Reply:
         if request.path == "/api/login":
             self._guard.check_change(request)
             session = await self._sessions.login(decoded(body, _Login).token)
@@ -181,14 +181,14 @@ class DashboardApp:
         return await act(body, session)
 
     async def _stream(
-        self, request: Request, channel: tuple[Receive, Send], security: tuple[Header, ...]
+        self, request: WebRequest, channel: tuple[Receive, Send], security: tuple[Header, ...]
     ) -> None:
         session = self._sessions.by_cookie(request)
         if session is None:
             raise RefusedError(401, "log in with the token that the program printed")
         await self._streams.serve(session.viewer, lambda: self._sessions.is_open(session), channel, security)
 
-    async def _session(self, _request: Request, session: Session) -> Reply:
+    async def _session(self, _request: WebRequest, session: Session) -> Reply:
         return shown(
             {
                 "user": session.viewer.name,
@@ -198,16 +198,16 @@ class DashboardApp:
             }
         )
 
-    async def _overview(self, _request: Request, session: Session) -> Reply:
+    async def _overview(self, _request: WebRequest, session: Session) -> Reply:
         if not self._streams.are_open:
             self._board.look()
         return shown(self._board.overview(await session.viewer.visible(self._board.namespaces())))
 
-    async def _hpa(self, request: Request, session: Session) -> Reply:
+    async def _hpa(self, request: WebRequest, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
         return shown(_found(await self._sources.horizontal.page(identity), identity))
 
-    async def _vpa(self, request: Request, session: Session) -> Reply:
+    async def _vpa(self, request: WebRequest, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
         return shown(_found(await self._sources.vertical.page(identity), identity))
 
@@ -220,7 +220,7 @@ class DashboardApp:
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
 
-    async def _loads(self, _request: Request, _session: Session) -> Reply:
+    async def _loads(self, _request: WebRequest, _session: Session) -> Reply:
         return self._told_loads()
 
     def _told_loads(self) -> Reply:

@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class WebRequest:
     """One request without its body."""
 
     method: str
@@ -73,13 +73,13 @@ class Reply:
     headers: tuple[Header, ...] = ()
 
 
-def request_of(scope: Message) -> Request:
+def request_of(scope: Message) -> WebRequest:
     """Return the head of an ASGI request."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]},{value}" if name in headers else value
-    return Request(
+    return WebRequest(
         method=scope["method"],
         path=scope["path"],
         query=scope.get("query_string", b"").decode("latin-1"),

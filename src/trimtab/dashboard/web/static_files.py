@@ -4,7 +4,7 @@ import hashlib
 from importlib import resources
 from typing import Final
 
-from trimtab.dashboard.web.http import HTML, TEXT, Reply, Request
+from trimtab.dashboard.web.http import HTML, TEXT, Reply, WebRequest
 
 _KINDS: Final = {
     "html": HTML,
@@ -32,7 +32,7 @@ class Files:
         self._replies["/"] = self._replies["/static/index.html"]
         self._replies["/favicon.ico"] = self._replies["/static/icon.svg"]
 
-    def find(self, request: Request) -> Reply | None:
+    def find(self, request: WebRequest) -> Reply | None:
         """Return the file at a path; nothing is looked up on disk, so no path leads anywhere else."""
         found = self._replies.get(request.path)
         if found is None:
@@ -46,6 +46,6 @@ class Files:
         self._replies[path] = tag, Reply(200, body, kind, (("etag", tag), ("cache-control", "no-cache")))
 
 
-def _knows(request: Request, tag: str) -> bool:
+def _knows(request: WebRequest, tag: str) -> bool:
     given = request.headers.get("if-none-match", "")
     return tag in (one.strip() for one in given.split(","))

@@ -7,7 +7,7 @@ off and answers as upstream v1.36.3 does, defects included. Each ruling has a pa
 from trimtab.model.json.wire import Wire
 
 
-class Compat(Wire):
+class HpaCompat(Wire):
     """The rulings in force; frozen, so that a record says which ones a decision was made under."""
 
     saturate: bool = True
@@ -87,14 +87,14 @@ class Compat(Wire):
     """status.observedGeneration says which spec was decided on."""
 
 
-DEFAULT = Compat()
-KUBERNETES_1_36 = Compat(**dict.fromkeys(Compat.__struct_fields__, False))
+DEFAULT = HpaCompat()
+KUBERNETES_1_36 = HpaCompat(**dict.fromkeys(HpaCompat.__struct_fields__, False))
 
 NAMED = {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36}
 """The settings that `--compat` accepts."""
 
 
-class Settings(Wire):
+class HpaSettings(Wire):
     """Controller settings; the defaults are those of kube-controller-manager unless said."""
 
     tolerance: float = 0.1
@@ -128,4 +128,4 @@ class Settings(Wire):
     """How often an event that would repeat every sync is told (ours)."""
 
 
-DEFAULT_SETTINGS = Settings()
+DEFAULT_SETTINGS = HpaSettings()

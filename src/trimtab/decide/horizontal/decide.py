@@ -7,21 +7,21 @@ import msgspec
 from trimtab.decide.horizontal.behavior import normalize as normal
 from trimtab.decide.horizontal.behavior.scale_to_zero import (
     DISABLED,
-    can_wake,
+    can_scale_from_zero,
     ceiling_of,
     floor_of,
     is_paused,
-    mark,
+    set_scaled_to_zero,
 )
 from trimtab.decide.horizontal.behavior.stabilization import MESSAGES as HELD
 from trimtab.decide.horizontal.behavior.stabilization import Stabilized, earlier_recommendation
-from trimtab.decide.horizontal.decision import Decision, Told, Trail
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace, EventToRecord
 from trimtab.decide.horizontal.memory import seeded
-from trimtab.decide.horizontal.metrics.calculator import Measured, measure
-from trimtab.decide.horizontal.metrics.proposal import StandIn
+from trimtab.decide.horizontal.metrics.calculator import MetricsResult, compute_replicas
+from trimtab.decide.horizontal.metrics.proposal import LossFallback
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.selection.selection import effective_strategy
-from trimtab.decide.horizontal.status.builder import Draft
+from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import (
     ABLE_TO_SCALE,
     EXTRA_PODS,
@@ -50,7 +50,7 @@ def decide(seen: Observation, now: datetime) -> Decision:
 
     If the decision has `scale_to`, write `intent` (if any) and then the scale, and let `after_scale` complete it.
     """
-    draft = Draft(seen, now)
+    draft = DecisionBuilder(seen, now)
     _tell_strategy(draft)
     set_fields_ignored(draft.conditions, seen)
     if seen.scale is None:
@@ -72,7 +72,7 @@ def decide(seen: Observation, now: datetime) -> Decision:
             return _paused(draft, lowest)
         return _from_zero(draft, scale, lowest)
     if seen.compat.clear_condition_above_zero and draft.conditions.is_true(SCALED_TO_ZERO):
-        mark(draft.conditions, scaled_to_zero=False)
+        set_scaled_to_zero(draft.conditions, scaled_to_zero=False)
     if current > highest:
         draft.trail = _unlooked(seen, "AboveMax", lowest, highest)
         return _rescale(draft, highest, ABOVE_MAX, lowest)
@@ -82,13 +82,13 @@ def decide(seen: Observation, now: datetime) -> Decision:
     return _by_metrics(draft, scale, lowest)
 
 
-def _unlooked(seen: Observation, stop: str, lowest: int = 0, highest: int = 0) -> Trail:
+def _unlooked(seen: Observation, stop: str, lowest: int = 0, highest: int = 0) -> DecisionTrace:
     """Return the trail of a decision that ends before any pod is looked at."""
     strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
-    return Trail(lowest=lowest, highest=highest, strategy=strategy, counted=None, stop=stop)
+    return DecisionTrace(lowest=lowest, highest=highest, strategy=strategy, counted=None, stop=stop)
 
 
-def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
+def _without_scale(draft: DecisionBuilder, failure: ScaleFailure) -> Decision:
     draft.warn("FailedGetScale", failure.message)
     message = f"the HPA controller was unable to get the target's current scale: {failure.message}"
     draft.conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
@@ -99,7 +99,7 @@ def _without_scale(draft: Draft, failure: ScaleFailure) -> Decision:
     )
 
 
-def _paused(draft: Draft, lowest: int) -> Decision:
+def _paused(draft: DecisionBuilder, lowest: int) -> Decision:
     draft.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", DISABLED)
     for averaged in (EXTRA_PODS, SELECTION_FALLBACK):  # nothing is averaged now
         draft.conditions.remove(averaged)
@@ -110,9 +110,9 @@ def _paused(draft: Draft, lowest: int) -> Decision:
     return draft.settled(0)
 
 
-def _from_zero(draft: Draft, scale: Scale, lowest: int) -> Decision:
+def _from_zero(draft: DecisionBuilder, scale: Scale, lowest: int) -> Decision:
     """Wake a workload that we brought to zero, if a metric asks or if minReplicas no longer allows zero."""
-    measured = measure(draft, scale, lowest)
+    measured = compute_replicas(draft, scale, lowest)
     if measured.replicas is None:
         if not lowest or not draft.seen.compat.raise_to_min_without_metrics:
             return _unmeasured(draft, measured)
@@ -127,8 +127,8 @@ def _from_zero(draft: Draft, scale: Scale, lowest: int) -> Decision:
     return _rescale(draft, desired, reason, lowest) if desired else draft.settled(0)
 
 
-def _by_metrics(draft: Draft, scale: Scale, lowest: int) -> Decision:
-    measured = measure(draft, scale, lowest)
+def _by_metrics(draft: DecisionBuilder, scale: Scale, lowest: int) -> Decision:
+    measured = compute_replicas(draft, scale, lowest)
     if measured.replicas is None:
         return _unmeasured(draft, measured)
     desired, reason = _normalized(draft, measured, lowest)
@@ -137,7 +137,7 @@ def _by_metrics(draft: Draft, scale: Scale, lowest: int) -> Decision:
     return _rescale(draft, desired, reason, lowest)
 
 
-def _unmeasured(draft: Draft, measured: Measured) -> Decision:
+def _unmeasured(draft: DecisionBuilder, measured: MetricsResult) -> Decision:
     _keep_trail(draft, measured)
     if measured.stop != "AmbiguousSelector" or draft.may_repeat("FailedComputeMetricsReplicas"):
         draft.warn_last("FailedComputeMetricsReplicas", measured.error)
@@ -147,7 +147,7 @@ def _unmeasured(draft: Draft, measured: Measured) -> Decision:
     return draft.failed(error + measured.error, draft.status(draft.seen.hpa.status.desired_replicas))
 
 
-def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str]:
+def _normalized(draft: DecisionBuilder, measured: MetricsResult, lowest: int) -> tuple[int, str]:
     """Return the replicas that windows, bounds and rates leave of what was asked, and why they would change."""
     seen, current = draft.seen, draft.current
     draft.error = measured.error
@@ -155,7 +155,7 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
     if draft.trail.fallback and seen.compat.fallback_never_shrinks:
         # Foreign idle pods in the average would shrink a busy workload while nobody can tell them apart.
         asked = max(asked, current)
-    wanted = normal.Wanted(
+    wanted = normal.NormalizeInput(
         current=current,
         desired=asked,
         lowest=lowest,
@@ -169,7 +169,7 @@ def _normalized(draft: Draft, measured: Measured, lowest: int) -> tuple[int, str
     return result.replicas, _why(draft, measured, asked, result.stabilized)
 
 
-def _why(draft: Draft, measured: Measured, asked: int, stabilized: Stabilized) -> str:
+def _why(draft: DecisionBuilder, measured: MetricsResult, asked: int, stabilized: Stabilized) -> str:
     """Return why the replicas change, if they do, as the event tells it."""
     if asked <= draft.current < stabilized.replicas and draft.seen.compat.clear_messages:
         return earlier_recommendation(stabilized)
@@ -179,7 +179,7 @@ def _why(draft: Draft, measured: Measured, asked: int, stabilized: Stabilized) -
         return f"{measured.name} asks for {measured.replicas}"
     if asked > draft.current:
         return f"{measured.name} above target"
-    is_lost = any(isinstance(one, StandIn) for one in draft.proposals)
+    is_lost = any(isinstance(one, LossFallback) for one in draft.proposals)
     return "All metrics that count below target" if is_lost else "All metrics below target"
 
 
@@ -196,7 +196,10 @@ def _tell_normalized(conditions: Conditions, result: normal.Normalized) -> None:
 
 
 def _keep_trail(
-    draft: Draft, measured: Measured, asked: int | None = None, normalized: normal.Normalized | None = None
+    draft: DecisionBuilder,
+    measured: MetricsResult,
+    asked: int | None = None,
+    normalized: normal.Normalized | None = None,
 ) -> None:
     draft.trail = msgspec.structs.replace(
         draft.trail,
@@ -208,7 +211,7 @@ def _keep_trail(
     )
 
 
-def _rescale(draft: Draft, desired: int, reason: str, lowest: int) -> Decision:
+def _rescale(draft: DecisionBuilder, desired: int, reason: str, lowest: int) -> Decision:
     intent = None
     if draft.seen.compat.intent_before_scale and goes_to_zero(draft.seen, draft.current, desired, lowest):
         intent = _intent(draft)
@@ -222,26 +225,26 @@ def goes_to_zero(seen: Observation, current: int, desired: int, lowest: int) -> 
         and current > 0
         and desired == 0
         and lowest == 0
-        and can_wake(seen.hpa.spec)
+        and can_scale_from_zero(seen.hpa.spec)
     )
 
 
-def _intent(draft: Draft) -> HorizontalPodAutoscalerStatus:
+def _intent(draft: DecisionBuilder) -> HorizontalPodAutoscalerStatus:
     """Return the old status with `ScaledToZero` already True."""
     old = draft.seen.hpa.status
     conditions = Conditions(old.conditions, draft.moment)
-    mark(conditions, scaled_to_zero=True)
+    set_scaled_to_zero(conditions, scaled_to_zero=True)
     return msgspec.structs.replace(old, conditions=conditions.done())
 
 
-def _tell_strategy(draft: Draft) -> None:
+def _tell_strategy(draft: DecisionBuilder) -> None:
     """Tell when a strategy other than the labels is active for a new spec, and when the strategy changed."""
     seen = draft.seen
     strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
     before = draft.memory.strategy
     if before and before != strategy:
         message = f"Pod selection strategy changed from '{before}' to '{strategy}'"
-        draft.events.append(Told(type="Normal", reason="StrategyChanged", message=message))
+        draft.events.append(EventToRecord(type="Normal", reason="StrategyChanged", message=message))
     if before != strategy and seen.gates.hpa_selection_strategy:
         draft.memory = msgspec.structs.replace(draft.memory, strategy=strategy)
     generation = seen.hpa.metadata.generation
@@ -249,16 +252,16 @@ def _tell_strategy(draft: Draft) -> None:
     is_news = generation != (seen.hpa.status.observed_generation or 0) if generation else before != strategy
     if strategy != SelectionStrategy.LABEL_SELECTOR and is_news:
         message = f"Pod selection strategy '{strategy}' is active"
-        draft.events.append(Told(type="Normal", reason="SelectionStrategyActive", message=message))
+        draft.events.append(EventToRecord(type="Normal", reason="SelectionStrategyActive", message=message))
 
 
-def _tell_external_change(draft: Draft) -> None:
+def _tell_external_change(draft: DecisionBuilder) -> None:
     """Tell that someone else changed the replicas, and note what they are now."""
     if not draft.seen.compat.tell_external_changes:
         return
     before, current = draft.memory.replicas, draft.current
     if before is not None and before != current and draft.may_repeat("ReplicasChangedElsewhere"):
         message = f"replicas went from {before} to {current} by another hand than this autoscaler's"
-        draft.events.append(Told(type="Normal", reason="ReplicasChangedElsewhere", message=message))
+        draft.events.append(EventToRecord(type="Normal", reason="ReplicasChangedElsewhere", message=message))
     if before != current:
         draft.memory = msgspec.structs.replace(draft.memory, replicas=current)

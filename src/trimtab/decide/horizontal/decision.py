@@ -22,7 +22,7 @@ Action = Literal["scale_up", "scale_down", "none"]
 ErrorLabel = Literal["spec", "internal", "none"]
 
 
-class Told(Wire):
+class EventToRecord(Wire):
     """An event to record about the autoscaler."""
 
     type: Literal["Normal", "Warning"]
@@ -38,7 +38,7 @@ class Computation(Wire):
     error: ErrorLabel = "none"
 
 
-class Trail(Wire):
+class DecisionTrace(Wire):
     """How the decision came about; `explain` turns it into words."""
 
     lowest: int = 0
@@ -77,7 +77,7 @@ class Decision(Wire, kw_only=True):
     status_changed: bool = False
     intent: HorizontalPodAutoscalerStatus | None = None
     """A status to write *before* the scale: that going to zero is our doing."""
-    events: tuple[Told, ...] = ()
+    events: tuple[EventToRecord, ...] = ()
     events_after_status: int = 0
     """How many of the last events are told after the status is written."""
     memory: Memory = EMPTY
@@ -90,7 +90,7 @@ class Decision(Wire, kw_only=True):
     """Value for the desired-replicas gauge; None leaves it as it is."""
     is_final: bool = True
     """Whether a failed write of the status is the reconcile's error; else it is only logged."""
-    trail: Trail = Trail()
+    trail: DecisionTrace = DecisionTrace()
 
 
 UNKNOWN_ANNOTATION = "UnknownAnnotation"
@@ -119,7 +119,7 @@ def is_only_told(seen: Observation) -> bool:
     return scales_nothing(seen.hpa, seen.gates)
 
 
-def only_told(seen: Observation, decision: Decision) -> Decision:
+def as_dry_run(seen: Observation, decision: Decision) -> Decision:
     """Return the decision with its scale write turned into a sentence of the status."""
     problem = wrong_annotation(seen)
     if decision.scale_to is None and not problem:

@@ -186,7 +186,7 @@ def _moment(one: Recommendation) -> float:
     return one.at
 
 
-def resumed(memory: Memory, current: int, last_alive: float) -> Memory:
+def restore_memory(memory: Memory, current: int, last_alive: float) -> Memory:
     """Return the memory as it was when the last decision was made, at about `last_alive`."""
     return caught_up(taken_over(memory, last_alive), current, last_alive)
 

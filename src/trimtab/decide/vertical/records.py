@@ -13,13 +13,13 @@ import msgspec
 
 from trimtab.decide.vertical.admission.admit import AdmissionContext, PodAdmission, admit_pod
 from trimtab.decide.vertical.admission.patches import Operation
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.update.actions import (
     Action,
+    ActionResult,
     Evict,
-    Outcome,
+    PodUpdateResult,
     UpdateEvent,
-    Verdict,
 )
 from trimtab.decide.vertical.update.loop import UpdateLoop, UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import (
@@ -27,7 +27,7 @@ from trimtab.decide.vertical.update.loop_state import (
     UpdaterSettings,
     UpdaterState,
 )
-from trimtab.decide.vertical.update.observation import NamespaceRanges, Observation
+from trimtab.decide.vertical.update.observation import NamespaceRanges, UpdateObservation
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
@@ -44,7 +44,7 @@ class RecordedAction(Wire):
     pod: str
     vpa: str
     reason: str
-    outcome: Outcome
+    outcome: ActionResult
     operations: tuple[Operation, ...] = ()
     originals: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str | None] = msgspec.field(default_factory=dict)
@@ -55,15 +55,15 @@ class UpdateRecord(Wire):
 
     version: int
     now: datetime
-    observation: Observation
+    observation: UpdateObservation
     before: UpdaterState
     settings: UpdaterSettings
     gates: FeatureGates
-    compat: Compat
+    compat: VpaCompat
     actions: tuple[RecordedAction, ...]
     after: UpdaterState
     events: tuple[UpdateEvent, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PodUpdateResult, ...]
 
 
 class AdmissionRecord(Wire):
@@ -72,9 +72,9 @@ class AdmissionRecord(Wire):
     version: int
     pod: Any
     namespace: str
-    observation: Observation
+    observation: UpdateObservation
     gates: FeatureGates
-    compat: Compat
+    compat: VpaCompat
     max_boost_cpu: Quantity
     operations: tuple[Operation, ...]
     controlled_by: str | None
@@ -91,13 +91,13 @@ class RecordedResult:
 
 
 def recorded_loop(
-    observation: Observation,
+    observation: UpdateObservation,
     state: UpdaterState,
     now: datetime,
     settings: UpdaterSettings = DEFAULT_SETTINGS,
     gates: FeatureGates = _DEFAULT_GATES,
-    compat: Compat = DEFAULT,
-) -> Generator[Action, Outcome, RecordedResult]:
+    compat: VpaCompat = DEFAULT,
+) -> Generator[Action, ActionResult, RecordedResult]:
     """Run `update_loop` and write down what it asked and was told."""
     actions: list[RecordedAction] = []
     loop = update_loop(observation, state, now, settings, gates, compat)
@@ -130,7 +130,7 @@ def _watched(loop: UpdateLoop, actions: list[RecordedAction]) -> UpdateLoop:
         return result
 
 
-def _recorded(action: Action, outcome: Outcome) -> RecordedAction:
+def _recorded(action: Action, outcome: ActionResult) -> RecordedAction:
     kind = "evict" if isinstance(action, Evict) else "resize"
     return RecordedAction(
         kind=kind,
@@ -155,7 +155,7 @@ def replay_update(record: UpdateRecord) -> UpdateRecord:
         for outcome in told:
             loop.send(outcome)
         while True:
-            loop.send(Outcome.DONE)
+            loop.send(ActionResult.DONE)
     except StopIteration as end:
         found: RecordedResult = end.value
         return found.record
@@ -164,9 +164,9 @@ def replay_update(record: UpdateRecord) -> UpdateRecord:
 def record_admission(
     pod: object,
     namespace: str,
-    observation: Observation,
+    observation: UpdateObservation,
     gates: FeatureGates = _DEFAULT_GATES,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
     max_boost_cpu: Quantity = Quantity.zero,
 ) -> tuple[PodAdmission, AdmissionRecord]:
     """Admit a pod and write down everything that the answer depends on."""

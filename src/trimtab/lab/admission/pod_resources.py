@@ -8,10 +8,10 @@ from trimtab.decide.vertical.resources.pod_rules import (
     pod_totals,
     pod_violations,
 )
-from trimtab.lab.admission import Attempt
-from trimtab.lab.apiserver.errors import ApiError, forbidden
+from trimtab.lab.admission import AdmissionAttributes
+from trimtab.lab.apiserver.errors import StatusError, forbidden
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.store import ObjectStore
 from trimtab.model.core.objects import LimitRange, LimitRangeItem, Node
 from trimtab.model.core.pod import CPU, MEMORY, PodSpec
 from trimtab.model.json import wire
@@ -24,10 +24,10 @@ DEFAULTED = "kubernetes.io/limit-ranger"
 class LimitRanger:
     """Gives containers the defaults of their namespace's LimitRanges, and refuses pods outside of the bounds."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    async def mutate(self, attempt: Attempt) -> JsonObject | None:
+    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
         """Fill in default requests and limits."""
         if not _concerns(attempt):
             return None
@@ -44,7 +44,7 @@ class LimitRanger:
             annotations[DEFAULTED] = f"LimitRanger plugin set: {'; '.join(set_here)}"
         return obj
 
-    async def validate(self, attempt: Attempt) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         """Refuse a pod that breaks a bound."""
         if not _concerns(attempt):
             return
@@ -56,12 +56,12 @@ class LimitRanger:
                 why = found[0] if len(found) == 1 else f"[{', '.join(dict.fromkeys(found))}]"
                 raise forbidden("pods", "", attempt.obj["metadata"].get("name", ""), why)
 
-    def _ranges(self, attempt: Attempt) -> list[LimitRange]:
+    def _ranges(self, attempt: AdmissionAttributes) -> list[LimitRange]:
         entries = self._store.shelf(RANGES).range(attempt.target.namespace)
         return [wire.convert(entry.decoded(), LimitRange) for entry in entries]
 
 
-def _concerns(attempt: Attempt) -> bool:
+def _concerns(attempt: AdmissionAttributes) -> bool:
     if attempt.resource.plural != "pods" or attempt.resource.group or attempt.obj is None:
         return False
     is_going = attempt.old is not None and "deletionTimestamp" in attempt.old["metadata"]
@@ -107,14 +107,14 @@ def _complaints(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
 class PodResizeValidator:
     """Refuses a resize beyond what the pod's node has to give."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    async def mutate(self, attempt: Attempt) -> JsonObject | None:
+    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
         """Change nothing."""
         return None
 
-    async def validate(self, attempt: Attempt) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         """Compare what the pod would request with what its node can allocate."""
         obj, old = attempt.obj, attempt.old
         if attempt.target.subresource != "resize" or obj is None or old is None:
@@ -131,7 +131,7 @@ class PodResizeValidator:
             why = f"node didn't have enough allocatable resources: {'; '.join(short)}"
             problem = forbidden("pods", "", name, why)
             details = {**(problem.details or {}), "causes": [{"reason": "NodeCapacity"}]}
-            raise ApiError(problem.code, problem.reason, problem.message, details)
+            raise StatusError(problem.code, problem.reason, problem.message, details)
 
 
 def _shortages(spec: PodSpec, node: Node) -> Iterator[str]:

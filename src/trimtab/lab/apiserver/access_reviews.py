@@ -2,21 +2,21 @@
 
 from trimtab.lab.apiserver.authentication import Tokens
 from trimtab.lab.apiserver.errors import bad_request
-from trimtab.lab.apiserver.rbac import Authorizer, Question
-from trimtab.lab.apiserver.request import Request, Response, Target, User
+from trimtab.lab.apiserver.rbac import Attributes, RbacAuthorizer
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath, RequestUser
 from trimtab.lab.handlers.bodies import read_typed
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JsonObject
 
 
 class Reviews:
     """The review resources of both groups."""
 
-    def __init__(self, tokens: Tokens, authorizer: Authorizer) -> None:
+    def __init__(self, tokens: Tokens, authorizer: RbacAuthorizer) -> None:
         self._tokens = tokens
         self._authorizer = authorizer
 
-    def answer(self, request: Request, resource: Resource, target: Target) -> Response:
+    def answer(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Answer a review."""
         body = read_typed(request, resource.group, target.version, resource.kind)
         spec = body.setdefault("spec", {})
@@ -30,11 +30,11 @@ class Reviews:
         elif resource.kind == "SelfSubjectAccessReview":
             body["status"] = self._access(request.user, spec)
         else:
-            user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+            user = RequestUser(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
             if not user.name and not user.groups:
                 raise bad_request("a SubjectAccessReview must name a user or at least one group")
             body["status"] = self._access(user, spec)
-        return Response.of(body, 201)
+        return ApiResponse.of(body, 201)
 
     def _token(self, spec: JsonObject) -> JsonObject:
         user = self._tokens.user_of(spec.get("token", "")) if spec.get("token") else None
@@ -46,19 +46,19 @@ class Reviews:
             "audiences": spec.get("audiences") or ["lab"],
         }
 
-    def _access(self, user: User, spec: JsonObject) -> JsonObject:
+    def _access(self, user: RequestUser, spec: JsonObject) -> JsonObject:
         about = spec.get("resourceAttributes")
         path = spec.get("nonResourceAttributes")
         if bool(about) == bool(path):
             raise bad_request("exactly one of resourceAttributes and nonResourceAttributes must be set")
         if about:
             names = ("verb", "group", "resource", "subresource", "namespace", "name")
-            question = Question(**{name: about.get(name, "") for name in names})
+            question = Attributes(**{name: about.get(name, "") for name in names})
         else:
-            question = Question(path.get("verb", ""), path=path.get("path", ""))  # type: ignore[union-attr]  # one is set
+            question = Attributes(path.get("verb", ""), path=path.get("path", ""))  # type: ignore[union-attr]  # one is set
         return {"allowed": self._authorizer.allows(user, question)}
 
-    def _rules(self, user: User, namespace: str) -> JsonObject:
+    def _rules(self, user: RequestUser, namespace: str) -> JsonObject:
         rules = list(self._authorizer.rules(user, namespace))
         if user.is_master:
             everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -74,7 +74,7 @@ class Reviews:
         }
 
 
-def _user_info(user: User) -> JsonObject:
+def _user_info(user: RequestUser) -> JsonObject:
     info: JsonObject = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid

@@ -4,12 +4,12 @@ import base64
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from trimtab.lab.apiserver.errors import ApiError
+from trimtab.lab.apiserver.errors import StatusError
 from trimtab.lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
-from trimtab.lab.apiserver.request import Request, Response
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse
 from trimtab.lab.resources.registry import Registry
 from trimtab.lab.storage.codec import JsonObject, decode
-from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.store import ObjectStore
 
 API_SERVICES = "apiservices.apiregistration.k8s.io"
 FORWARDED = ("accept", "content-type", "user-agent", "accept-encoding")
@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 60.0
 class Aggregation:
     """The groups of other servers."""
 
-    def __init__(self, store: Store, registry: Registry, outbound: Outbound) -> None:
+    def __init__(self, store: ObjectStore, registry: Registry, outbound: Outbound) -> None:
         self._store = store
         self._registry = registry
         self._outbound = outbound
@@ -35,7 +35,7 @@ class Aggregation:
         """Tell whether another server answers for a group version."""
         return bool(group) and self._service(group, version) is not None
 
-    async def forward(self, request: Request, group: str, version: str) -> Response:
+    async def forward(self, request: ApiRequest, group: str, version: str) -> ApiResponse:
         """Hand a request on, with the user's identity in the headers that a front proxy sets."""
         spec = self._service(group, version)
         assert spec is not None, "only called for groups that another server serves"
@@ -51,7 +51,7 @@ class Aggregation:
             return await self._outbound.call(endpoint, call, timeout)
         except OutboundError as problem:
             message = f"error trying to reach service: {problem}"
-            raise ApiError(503, "ServiceUnavailable", message) from problem
+            raise StatusError(503, "ServiceUnavailable", message) from problem
 
     def _endpoint(self, spec: JsonObject, service: JsonObject) -> Endpoint:
         ca_pem = base64.b64decode(spec.get("caBundle", "")).decode()
@@ -87,7 +87,7 @@ class Aggregation:
             "preferredVersion": listed[0],
         }
 
-    async def discovered(self, request: Request) -> list[JsonObject]:
+    async def discovered(self, request: ApiRequest) -> list[JsonObject]:
         """Ask the other servers what they serve, for aggregated discovery."""
         items: list[JsonObject] = []
         for group in self.groups():
@@ -99,14 +99,14 @@ class Aggregation:
             items.append({"metadata": {"name": group["name"]}, "versions": versions})
         return items
 
-    async def _resources(self, request: Request, group: str, version: str) -> list[JsonObject] | None:
+    async def _resources(self, request: ApiRequest, group: str, version: str) -> list[JsonObject] | None:
         """Return a group version's resources, or None when its server does not answer."""
         path = f"/apis/{group}/{version}"
-        ask = Request("GET", path, {}, {"accept": "application/json"}, user=request.user)
+        ask = ApiRequest("GET", path, {}, {"accept": "application/json"}, user=request.user)
         try:
             answer = await self.forward(ask, group, version)
             listed = decode(answer.body)["resources"] if answer.status == 200 else None
-        except (ApiError, ValueError, KeyError):
+        except (StatusError, ValueError, KeyError):
             return None
         if listed is None:
             return None

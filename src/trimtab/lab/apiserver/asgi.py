@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Set
 from contextlib import suppress
 from typing import Any
 
-from trimtab.lab.apiserver.errors import ApiError, too_large_body
-from trimtab.lab.apiserver.request import MAX_BODY, Response
+from trimtab.lab.apiserver.errors import StatusError, too_large_body
+from trimtab.lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab.lab.apiserver.server import Server
 
 Scope = MutableMapping[str, Any]
@@ -24,7 +24,7 @@ MAX_HEADERS = 32 * 1024
 MAX_PER_ADDRESS = 2000
 
 
-class App:
+class ApiServerApp:
     """The ASGI application."""
 
     def __init__(self, server: Server, hosts: Set[str]) -> None:
@@ -43,10 +43,10 @@ class App:
         address = (scope.get("client") or ("", 0))[0]
         count = self._open.get(address, 0)
         if count >= MAX_PER_ADDRESS:
-            problem = ApiError(
+            problem = StatusError(
                 429, "TooManyRequests", "too many requests at once from this address", retry_after=1
             )
-            await _send_whole(send, Response.failure(problem))
+            await _send_whole(send, ApiResponse.failure(problem))
             return
         self._open[address] = count + 1
         try:
@@ -60,8 +60,8 @@ class App:
         try:
             headers = self._headers(scope)
             body = await _read_body(receive, headers)
-        except ApiError as problem:
-            await _send_whole(send, Response.failure(problem))
+        except StatusError as problem:
+            await _send_whole(send, ApiResponse.failure(problem))
             return
         if body is None:
             return  # the client left before the end of its body
@@ -83,12 +83,14 @@ class App:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]},{value}" if name in headers else value
         if size > MAX_HEADERS:
-            raise ApiError(431, "RequestEntityTooLarge", f"the headers are larger than {MAX_HEADERS} bytes")
+            raise StatusError(
+                431, "RequestEntityTooLarge", f"the headers are larger than {MAX_HEADERS} bytes"
+            )
         if headers.get("host", "").lower() not in self._hosts:
-            raise ApiError(421, "MisdirectedRequest", "this server does not answer for that Host")
+            raise StatusError(421, "MisdirectedRequest", "this server does not answer for that Host")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() not in self._hosts:
-            raise ApiError(403, "Forbidden", "requests from other origins are not answered")
+            raise StatusError(403, "Forbidden", "requests from other origins are not answered")
         return headers
 
 
@@ -120,7 +122,7 @@ async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes | None:
             return b"".join(chunks)
 
 
-def _start(response: Response) -> Message:
+def _start(response: ApiResponse) -> Message:
     headers = [
         (b"content-type", response.content_type.encode()),
         (b"cache-control", b"no-cache, private"),
@@ -142,12 +144,12 @@ def _quoted(text: str) -> str:
     return printable.replace("\\", "\\\\").replace('"', '\\"')
 
 
-async def _send_whole(send: Send, response: Response, *, has_body: bool = True) -> None:
+async def _send_whole(send: Send, response: ApiResponse, *, has_body: bool = True) -> None:
     await send(_start(response))
     await send({"type": "http.response.body", "body": response.body if has_body else b""})
 
 
-async def _send_stream(receive: Receive, send: Send, response: Response) -> None:
+async def _send_stream(receive: Receive, send: Send, response: ApiResponse) -> None:
     """Send chunks until the stream or the client ends."""
     assert response.stream is not None
     await send(_start(response))

@@ -2,17 +2,17 @@
 
 import hmac
 
-from trimtab.lab.apiserver.errors import ApiError, unauthorized
-from trimtab.lab.apiserver.request import Request, User
+from trimtab.lab.apiserver.errors import StatusError, unauthorized
+from trimtab.lab.apiserver.request import ApiRequest, RequestUser
 from trimtab.lab.storage.bootstrap import Identities
 
-ADMIN = User("admin", ("system:masters", "system:authenticated"))
+ADMIN = RequestUser("admin", ("system:masters", "system:authenticated"))
 
 
-def service_account_user(namespace: str, name: str, uid: str = "") -> User:
+def service_account_user(namespace: str, name: str, uid: str = "") -> RequestUser:
     """Return the user that a service account acts as."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return User(f"system:serviceaccount:{namespace}:{name}", groups, uid)
+    return RequestUser(f"system:serviceaccount:{namespace}:{name}", groups, uid)
 
 
 class Tokens:
@@ -20,16 +20,16 @@ class Tokens:
 
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
-        self._users: dict[str, User] = {}
+        self._users: dict[str, RequestUser] = {}
         self.admin = self.issue(ADMIN)
 
-    def issue(self, user: User) -> str:
+    def issue(self, user: RequestUser) -> str:
         """Make a token for a user."""
         token = self._identities.token()
         self._users[token] = user
         return token
 
-    def user_of(self, token: str) -> User | None:
+    def user_of(self, token: str) -> RequestUser | None:
         """Return whom a token stands for."""
         found = None
         for known, user in self._users.items():
@@ -37,7 +37,7 @@ class Tokens:
                 found = user
         return found
 
-    def authenticate(self, request: Request) -> User:
+    def authenticate(self, request: ApiRequest) -> RequestUser:
         """Return the user of a request, as impersonated if asked, or refuse it."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         user = self.user_of(token.strip()) if scheme.lower() == "bearer" else None
@@ -46,16 +46,18 @@ class Tokens:
         return user
 
 
-def impersonated(request: Request) -> User | None:
+def impersonated(request: ApiRequest) -> RequestUser | None:
     """Return whom a request wants to act as, from its headers."""
     name = request.headers.get("impersonate-user")
     if not name:
         if any(header.startswith("impersonate-") for header in request.headers):
             message = "requested headers without impersonating a user"
-            raise ApiError(400, "BadRequest", message)
+            raise StatusError(400, "BadRequest", message)
         return None
     groups = tuple(filter(None, request.headers.get("impersonate-group", "").split(",")))
     if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
         _, _, namespace, account = name.split(":")
         return service_account_user(namespace, account)
-    return User(name, (*groups, *(() if "system:unauthenticated" in groups else ("system:authenticated",))))
+    return RequestUser(
+        name, (*groups, *(() if "system:unauthenticated" in groups else ("system:authenticated",)))
+    )

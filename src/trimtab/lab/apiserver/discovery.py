@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from trimtab.lab.apiserver.request import Request
-from trimtab.lab.resources.registry import Registry, Resource
+from trimtab.lab.apiserver.request import ApiRequest
+from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.storage.codec import JsonObject
 
 AGGREGATED = "apidiscovery.k8s.io"
@@ -35,7 +35,7 @@ OWN_KIND: dict[str, tuple[str, ...]] = {
 }
 
 
-def wants_aggregated(request: Request) -> str:
+def wants_aggregated(request: ApiRequest) -> str:
     """Return the version of aggregated discovery that the client accepts, or nothing."""
     for clause in request.accept.split(","):
         options = dict(part.strip().partition("=")[::2] for part in clause.split(";")[1:])
@@ -46,7 +46,7 @@ def wants_aggregated(request: Request) -> str:
     return ""
 
 
-class Discovery:
+class DiscoveryDocuments:
     """The discovery documents of one registry; aggregated servers add their own groups."""
 
     def __init__(self, registry: Registry) -> None:
@@ -121,13 +121,13 @@ class Discovery:
         return {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": [*items, *extra]}
 
 
-def _subresources(resource: Resource, version: str) -> list[str]:
+def _subresources(resource: ServedResource, version: str) -> list[str]:
     if resource.is_custom:
         return [name for name in resource.subresources if name != "scale" or version in resource.scales]
     return list(resource.subresources)
 
 
-def _entries(resource: Resource, version: str) -> list[JsonObject]:
+def _entries(resource: ServedResource, version: str) -> list[JsonObject]:
     """Return the lines of a resource and its subresources in the old form."""
     main: JsonObject = {
         "name": resource.plural,
@@ -156,7 +156,7 @@ def _entries(resource: Resource, version: str) -> list[JsonObject]:
     return lines
 
 
-def _aggregated(resource: Resource, version: str) -> JsonObject:
+def _aggregated(resource: ServedResource, version: str) -> JsonObject:
     entry: JsonObject = {
         "resource": resource.plural,
         "responseKind": {"group": resource.group, "version": version, "kind": resource.kind},

@@ -41,7 +41,7 @@ def duplicate_value(field: str, value: Any) -> FieldError:
     return field_errors.duplicate(FieldPath(field), value)
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A refusal that the client sees as a `Status` object."""
 
     def __init__(
@@ -93,109 +93,109 @@ def _details(kind: str, group: str, name: str = "") -> dict[str, Any]:
     return details
 
 
-def not_found(resource: str, group: str, name: str) -> ApiError:
+def not_found(resource: str, group: str, name: str) -> StatusError:
     """Say that a named object does not exist."""
     message = f'{qualified(resource, group)} "{name}" not found'
-    return ApiError(404, "NotFound", message, _details(resource, group, name))
+    return StatusError(404, "NotFound", message, _details(resource, group, name))
 
 
-def no_such_resource() -> ApiError:
+def no_such_resource() -> StatusError:
     """Say that nothing is served at this path."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(resource: str, group: str, name: str) -> ApiError:
+def already_exists(resource: str, group: str, name: str) -> StatusError:
     """Say that the name is taken."""
     message = f'{qualified(resource, group)} "{name}" already exists'
-    return ApiError(409, "AlreadyExists", message, _details(resource, group, name))
+    return StatusError(409, "AlreadyExists", message, _details(resource, group, name))
 
 
-def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> ApiError:
+def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> StatusError:
     """Say that the object moved on since the client read it."""
     message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
-    return ApiError(409, "Conflict", message, _details(resource, group, name))
+    return StatusError(409, "Conflict", message, _details(resource, group, name))
 
 
-def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> ApiError:
+def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> StatusError:
     """Say which fields are wrong."""
     message = f'{qualified(kind, group)} "{name}" is invalid: {field_errors.aggregate(causes)}'
     details = _details(kind, group, name)
     details["causes"] = [{"reason": c.type.value, "message": c.body, "field": c.field} for c in causes]
-    return ApiError(422, "Invalid", message, details)
+    return StatusError(422, "Invalid", message, details)
 
 
-def bad_request(message: str) -> ApiError:
+def bad_request(message: str) -> StatusError:
     """Say that the request itself cannot be understood."""
-    return ApiError(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
-def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
+def forbidden(resource: str, group: str, name: str, why: str) -> StatusError:
     """Say that the request is understood and refused."""
     quoted = f' "{name}"' if name else ""
     message = f"{qualified(resource, group)}{quoted} is forbidden: {why}"
-    return ApiError(403, "Forbidden", message, _details(resource, group, name))
+    return StatusError(403, "Forbidden", message, _details(resource, group, name))
 
 
-def unauthorized() -> ApiError:
+def unauthorized() -> StatusError:
     """Say that the credentials are missing or wrong."""
-    return ApiError(401, "Unauthorized", "Unauthorized")
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> StatusError:
     """Say that the resource exists but not this verb."""
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message, {})
+    return StatusError(405, "MethodNotAllowed", message, {})
 
 
-def unsupported_media_type(known: Iterable[str]) -> ApiError:
+def unsupported_media_type(known: Iterable[str]) -> StatusError:
     """Say which content types are understood."""
     message = (
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
     )
-    return ApiError(415, "UnsupportedMediaType", message)
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def unsupported_patch_type() -> ApiError:
+def unsupported_patch_type() -> StatusError:
     """Say that a patch is of no known form; upstream's router answers this, and says no more."""
-    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
-def not_acceptable(known: Iterable[str]) -> ApiError:
+def not_acceptable(known: Iterable[str]) -> StatusError:
     """Say which answers can be given."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
-    return ApiError(406, "NotAcceptable", message, {})
+    return StatusError(406, "NotAcceptable", message, {})
 
 
-def expired(message: str) -> ApiError:
+def expired(message: str) -> StatusError:
     """Say that the asked-for version is no longer known."""
-    return ApiError(410, "Expired", message)
+    return StatusError(410, "Expired", message)
 
 
-def too_large_version(asked: int, current: int) -> ApiError:
+def too_large_version(asked: int, current: int) -> StatusError:
     """Say that the asked-for version lies in the future."""
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
     }
     message = f"Too large resource version: {asked}, current: {current}"
-    return ApiError(504, "Timeout", message, details, retry_after=1)
+    return StatusError(504, "Timeout", message, details, retry_after=1)
 
 
-def too_large_body(message: str) -> ApiError:
+def too_large_body(message: str) -> StatusError:
     """Say that the request is bigger than the server accepts."""
-    return ApiError(413, "RequestEntityTooLarge", message)
+    return StatusError(413, "RequestEntityTooLarge", message)
 
 
 def too_many_requests(
     message: str, retry_after: int | None = None, cause: tuple[str, str] | None = None
-) -> ApiError:
+) -> StatusError:
     """Ask the client to come back later."""
     details: dict[str, Any] = {}
     if cause:
         details["causes"] = [{"reason": cause[0], "message": cause[1]}]
-    return ApiError(429, "TooManyRequests", message, details, retry_after=retry_after)
+    return StatusError(429, "TooManyRequests", message, details, retry_after=retry_after)
 
 
-def internal(message: str) -> ApiError:
+def internal(message: str) -> StatusError:
     """Say that something behind the server failed."""
     details = {"causes": [{"message": message}]}
-    return ApiError(500, "InternalError", f"Internal error occurred: {message}", details)
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details)

@@ -9,7 +9,7 @@ from trimtab.lab.handlers.patch import (
     MERGE_PATCH,
     STRATEGIC_PATCH,
 )
-from trimtab.lab.resources.registry import Registry, Resource
+from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.schemas.shapes import META, PREFIX, definitions, kinds
 from trimtab.lab.storage.codec import JsonObject, encode
 
@@ -87,7 +87,7 @@ class OpenApi:
         return {"swagger": "2.0", "info": INFO, "paths": paths, "definitions": types}
 
 
-def _type_of(resource: Resource, version: str) -> tuple[str, JsonObject]:
+def _type_of(resource: ServedResource, version: str) -> tuple[str, JsonObject]:
     """Return the name and schema of a resource's type."""
     gvk = {"group": resource.group, "version": version, "kind": resource.kind}
     if not resource.is_custom:
@@ -126,7 +126,7 @@ def _add_types(name: str, schema: JsonObject, into: JsonObject) -> None:
             waiting.extend(value for value in node if isinstance(value, dict | list))
 
 
-def _paths(resource: Resource, version: str, type_name: str, *, is_v3: bool) -> JsonObject:
+def _paths(resource: ServedResource, version: str, type_name: str, *, is_v3: bool) -> JsonObject:
     root = f"/apis/{resource.group}/{version}" if resource.group else f"/api/{version}"
     collection = (
         f"{root}/namespaces/{{namespace}}/{resource.plural}"

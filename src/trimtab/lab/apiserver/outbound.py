@@ -14,14 +14,14 @@ from urllib.parse import quote
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialer import Address, Dialer
 from trimtab.cluster.http.errors import HttpProblem
-from trimtab.cluster.http.pool import Limits, Pool
+from trimtab.cluster.http.pool import ExchangeDeadline, Pool
 from trimtab.cluster.http.requests import HeadWriter
 from trimtab.cluster.transport.transport import Deadlines
 from trimtab.lab.apiserver.certificates import Certificate
-from trimtab.lab.apiserver.request import Response
-from trimtab.lab.storage.store import Store
+from trimtab.lab.apiserver.request import ApiResponse
+from trimtab.lab.storage.store import ObjectStore
 
-Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
+Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[ApiResponse]]
 #: Bytes of an answer that is not a stream; bigger ones are refused.
 MAX_ANSWER = 64 * 1024 * 1024
 #: Endpoints whose TLS settings and connections are kept.
@@ -62,7 +62,7 @@ class Call:
 class Outbound:
     """Makes calls, in this process where a backend is registered, over HTTP otherwise."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._backends: dict[tuple[str, str], Backend] = {}
         self._reached: dict[Endpoint, _Reached] = {}
@@ -92,7 +92,7 @@ class Outbound:
                 return Endpoint(f"https://{address['ip']}:{chosen}", server_name, ca_pem)
         raise OutboundError(f'no endpoints available for service "{name}"')
 
-    async def call(self, endpoint: Endpoint, call: Call, timeout_seconds: float | None) -> Response:
+    async def call(self, endpoint: Endpoint, call: Call, timeout_seconds: float | None) -> ApiResponse:
         """Make a call and return its answer; a stream is handed on as one."""
         backend = self._backends.get(endpoint.service)
         if backend is not None:
@@ -128,7 +128,7 @@ class _Reached:
         self._context = _context(endpoint, certificate) if address.is_secure else None
         self._heads = HeadWriter(address.host_header, address.path, ())
 
-    async def call(self, call: Call, timeout_seconds: float | None) -> Response:
+    async def call(self, call: Call, timeout_seconds: float | None) -> ApiResponse:
         headers = [*call.headers.items(), *(("X-Remote-Group", one) for one in call.groups)]
         target = quote(call.path_and_query, safe=_AS_IT_IS)
         payload = self._heads.write_parts(call.method, target, headers, call.body)
@@ -138,12 +138,12 @@ class _Reached:
         answer = await self.pool.fetch(message, self._context, _limits(timeout_seconds))
         return _response(answer.status, answer.headers, answer.body)
 
-    async def _watch(self, message: Message) -> Response:
+    async def _watch(self, message: Message) -> ApiResponse:
         answer = await self.pool.open(message, self._context, _limits(None))
         headers = answer.headers
         if headers.get("transfer-encoding", "") == "chunked":
             media = headers.get("content-type", "application/json")
-            return Response(answer.status, content_type=media, stream=self._chunks(answer))
+            return ApiResponse(answer.status, content_type=media, stream=self._chunks(answer))
         body = b"".join([chunk async for chunk in self._chunks(answer)])
         return _response(answer.status, headers, body)
 
@@ -166,15 +166,17 @@ def _context(endpoint: Endpoint, certificate: Certificate | None) -> ssl.SSLCont
     return context
 
 
-def _limits(seconds: float | None) -> Limits:
+def _limits(seconds: float | None) -> ExchangeDeadline:
     if seconds is None:
         # Whoever watches decides how long; only the connection has to come about soon.
-        return Limits(Deadlines(first_byte=float("inf")))
-    return Limits(Deadlines(first_byte=seconds, total=seconds), asyncio.get_running_loop().time() + seconds)
+        return ExchangeDeadline(Deadlines(first_byte=float("inf")))
+    return ExchangeDeadline(
+        Deadlines(first_byte=seconds, total=seconds), asyncio.get_running_loop().time() + seconds
+    )
 
 
-def _response(status: int, headers: Mapping[str, str], body: bytes) -> Response:
-    response = Response(status, body, headers.get("content-type", "application/json"))
+def _response(status: int, headers: Mapping[str, str], body: bytes) -> ApiResponse:
+    response = ApiResponse(status, body, headers.get("content-type", "application/json"))
     if "content-encoding" in headers:
         response.headers["Content-Encoding"] = headers["content-encoding"]
     return response

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trimtab.lab.apiserver.errors import ApiError, forbidden, qualified
-from trimtab.lab.apiserver.request import User
+from trimtab.lab.apiserver.errors import StatusError, forbidden, qualified
+from trimtab.lab.apiserver.request import RequestUser
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Entry, Store
+from trimtab.lab.storage.store import Entry, ObjectStore
 
 GROUP = "rbac.authorization.k8s.io"
 #: Paths that every authenticated user may read, as the default roles of a cluster allow.
@@ -14,7 +14,7 @@ OPEN_PATHS = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/r
 
 
 @dataclass(frozen=True)
-class Question:
+class Attributes:
     """One thing that somebody wants to do."""
 
     verb: str
@@ -31,14 +31,14 @@ class Question:
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-class Authorizer:
+class RbacAuthorizer:
     """The role-based access rules of one cluster."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._decoded: dict[str, tuple[int, JsonObject]] = {}
 
-    def allows(self, user: User, question: Question) -> bool:
+    def allows(self, user: RequestUser, question: Attributes) -> bool:
         """Tell whether the user may."""
         if user.is_master:
             return True
@@ -46,13 +46,13 @@ class Authorizer:
             return self._allows_path(user, question)
         return any(_covers(rule, question) for rule in self.rules(user, question.namespace))
 
-    def check(self, user: User, question: Question) -> None:
+    def check(self, user: RequestUser, question: Attributes) -> None:
         """Refuse what the user may not do."""
         if self.allows(user, question):
             return
         if question.path:
             message = f'User "{user.name}" cannot {question.verb} path "{question.path}"'
-            raise ApiError(403, "Forbidden", f"forbidden: {message}", {})
+            raise StatusError(403, "Forbidden", f"forbidden: {message}", {})
         scope = f'in the namespace "{question.namespace}"' if question.namespace else "at the cluster scope"
         why = (
             f'User "{user.name}" cannot {question.verb} resource "{question.full_resource}" in API group '
@@ -60,7 +60,7 @@ class Authorizer:
         )
         raise forbidden(question.resource, question.group, question.name, why)
 
-    def _allows_path(self, user: User, question: Question) -> bool:
+    def _allows_path(self, user: RequestUser, question: Attributes) -> bool:
         is_known = "system:authenticated" in user.groups
         if (
             is_known
@@ -70,7 +70,7 @@ class Authorizer:
             return True
         return any(_covers_path(rule, question) for rule in self.rules(user, ""))
 
-    def rules(self, user: User, namespace: str) -> Iterator[JsonObject]:
+    def rules(self, user: RequestUser, namespace: str) -> Iterator[JsonObject]:
         """Yield the rules that apply to a user, cluster-wide and in a namespace."""
         for entry in self._store.shelf(qualified("clusterrolebindings", GROUP)).range(""):
             yield from self._granted(entry, user, "")
@@ -78,7 +78,7 @@ class Authorizer:
             for entry in self._store.shelf(qualified("rolebindings", GROUP)).range(namespace):
                 yield from self._granted(entry, user, namespace)
 
-    def _granted(self, entry: Entry, user: User, namespace: str) -> Iterator[JsonObject]:
+    def _granted(self, entry: Entry, user: RequestUser, namespace: str) -> Iterator[JsonObject]:
         binding = self._read(entry)
         if not any(_is_subject(subject, user, namespace) for subject in binding.get("subjects") or ()):
             return
@@ -101,7 +101,7 @@ class Authorizer:
         return known[1]
 
 
-def _is_subject(subject: JsonObject, user: User, namespace: str) -> bool:
+def _is_subject(subject: JsonObject, user: RequestUser, namespace: str) -> bool:
     kind, name = subject.get("kind"), subject.get("name", "")
     if kind == "User":
         return bool(name == user.name)
@@ -111,7 +111,7 @@ def _is_subject(subject: JsonObject, user: User, namespace: str) -> bool:
     return user.name == f"system:serviceaccount:{place}:{name}"
 
 
-def _covers(rule: JsonObject, question: Question) -> bool:
+def _covers(rule: JsonObject, question: Attributes) -> bool:
     resources = [question.full_resource]
     if question.subresource:
         resources.append(f"*/{question.subresource}")
@@ -130,7 +130,7 @@ def _allows(rule: JsonObject, field: str, *wanted: str) -> bool:
     return "*" in allowed or any(one in allowed for one in wanted)
 
 
-def _covers_path(rule: JsonObject, question: Question) -> bool:
+def _covers_path(rule: JsonObject, question: Attributes) -> bool:
     return _allows(rule, "verbs", question.verb) and any(
         one in ("*", question.path) or (one.endswith("*") and question.path.startswith(one[:-1]))
         for one in rule.get("nonResourceURLs") or ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from trimtab.lab.apiserver.errors import (
-    ApiError,
+    StatusError,
     bad_request,
     forbidden_field,
     invalid,
@@ -25,7 +25,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
-class User:
+class RequestUser:
     """Who asks."""
 
     name: str
@@ -39,11 +39,11 @@ class User:
         return "system:masters" in self.groups
 
 
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+ANONYMOUS = RequestUser("system:anonymous", ("system:unauthenticated",))
 
 
 @dataclass(frozen=True)
-class Target:
+class RequestPath:
     """What a path names: a resource, an object, a part of it, or none of these."""
 
     group: str = ""
@@ -57,7 +57,7 @@ class Target:
 
 
 @dataclass
-class Request:
+class ApiRequest:
     """One call to the API."""
 
     method: str
@@ -65,7 +65,7 @@ class Request:
     query: dict[str, list[str]]
     headers: Mapping[str, str]
     body: bytes = b""
-    user: User = ANONYMOUS
+    user: RequestUser = ANONYMOUS
     #: Sentences for the client's Warning headers, collected while the request is handled.
     warnings: list[str] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ class Request:
         if self.method == "PATCH" and self.option("force") and "apply-patch" not in self.content_type:
             raise self._wrong_option(forbidden_field("force", "may not be specified for non-apply patch"))
 
-    def _wrong_option(self, cause: FieldError) -> ApiError:
+    def _wrong_option(self, cause: FieldError) -> StatusError:
         kinds = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
         return invalid(kinds.get(self.method, "DeleteOptions"), "meta.k8s.io", "", [cause])
 
@@ -137,7 +137,7 @@ class Request:
 
 
 @dataclass
-class Response:
+class ApiResponse:
     """One answer: a whole body, or a stream of chunks."""
 
     status: int = 200
@@ -148,12 +148,12 @@ class Response:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, obj: JsonObject | bytes, status: int = 200) -> "Response":
+    def of(cls, obj: JsonObject | bytes, status: int = 200) -> "ApiResponse":
         """Answer with one JSON object."""
         return cls(status, obj if isinstance(obj, bytes) else encode(obj))
 
     @classmethod
-    def failure(cls, problem: ApiError) -> "Response":
+    def failure(cls, problem: StatusError) -> "ApiResponse":
         """Answer with a refusal."""
         response = cls.of(problem.status(), problem.code)
         if problem.retry_after is not None:
@@ -161,7 +161,7 @@ class Response:
         return response
 
     @classmethod
-    def text(cls, text: str, status: int = 200) -> "Response":
+    def text(cls, text: str, status: int = 200) -> "ApiResponse":
         """Answer with plain text."""
         return cls(status, text.encode(), "text/plain; charset=utf-8")
 
@@ -174,7 +174,7 @@ def parse_query(text: str) -> dict[str, list[str]]:
     return found
 
 
-def parse_path(path: str) -> Target:
+def parse_path(path: str) -> RequestPath:
     """Tell what a path names."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     if parts[0] == "api" and len(parts) >= 2:
@@ -182,9 +182,9 @@ def parse_path(path: str) -> Target:
     elif parts[0] == "apis" and len(parts) >= 3:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
-        return Target(rest=tuple(parts))
+        return RequestPath(rest=tuple(parts))
     if not rest:
-        return Target(group, version, rest=tuple(parts))
+        return RequestPath(group, version, rest=tuple(parts))
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
@@ -192,10 +192,10 @@ def parse_path(path: str) -> Target:
         namespace = rest[1]  # the namespace object itself: authorised inside itself
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    return Target(group, version, namespace, rest[0], name, subresource, True, tuple(rest[3:]))
+    return RequestPath(group, version, namespace, rest[0], name, subresource, True, tuple(rest[3:]))
 
 
-def verb_of(request: Request, target: Target) -> str:
+def verb_of(request: ApiRequest, target: RequestPath) -> str:
     """Return the API verb of a request."""
     method = request.method
     if method in ("GET", "HEAD"):

@@ -5,24 +5,28 @@ from dataclasses import dataclass
 from trimtab.lab.apiserver.access_reviews import Reviews
 from trimtab.lab.apiserver.aggregator import Aggregation
 from trimtab.lab.apiserver.authentication import Tokens, service_account_user
-from trimtab.lab.apiserver.discovery import VERSION_INFO, Discovery, wants_aggregated
+from trimtab.lab.apiserver.discovery import (
+    VERSION_INFO,
+    DiscoveryDocuments,
+    wants_aggregated,
+)
 from trimtab.lab.apiserver.errors import (
-    ApiError,
+    StatusError,
     method_not_allowed,
     no_such_resource,
     not_acceptable,
 )
 from trimtab.lab.apiserver.openapi import OpenApi
-from trimtab.lab.apiserver.request import Request, Response, Target
-from trimtab.lab.handlers.create_update import Writes
-from trimtab.lab.handlers.delete import Deletion
-from trimtab.lab.handlers.get_list import Reads
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
+from trimtab.lab.handlers.create_update import WriteHandler
+from trimtab.lab.handlers.delete import DeleteHandler
+from trimtab.lab.handlers.get_list import ReadHandler
 from trimtab.lab.handlers.patch import Patching
 from trimtab.lab.handlers.pod_subresources import PodActions
 from trimtab.lab.handlers.scale import Scales
 from trimtab.lab.metrics.apis import GROUP as METRICS
 from trimtab.lab.metrics.apis import MetricsApi
-from trimtab.lab.resources.registry import Registry, Resource
+from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.storage.codec import JsonObject, decode_body
 
 WRITES = ("create", "update", "patch")
@@ -46,21 +50,21 @@ class ResourceRoutes:
     """The verbs of resources and subresources."""
 
     registry: Registry
-    reads: Reads
-    writes: Writes
+    reads: ReadHandler
+    writes: WriteHandler
     patching: Patching
-    deletion: Deletion
+    deletion: DeleteHandler
     scales: Scales
     pods: PodActions
     reviews: Reviews
     metrics: MetricsApi
     tokens: Tokens
 
-    async def answer(self, request: Request, target: Target, verb: str) -> Response:
+    async def answer(self, request: ApiRequest, target: RequestPath, verb: str) -> ApiResponse:
         """Answer a request on a resource."""
         resource = self.registry.find(target.group, target.version, target.resource)
         if resource is None and not self.registry.in_version(target.group, target.version):
-            return Response.text("404 page not found\n", 404)
+            return ApiResponse.text("404 page not found\n", 404)
         if resource is None or target.rest or _is_misplaced(resource, target):
             raise no_such_resource()
         if target.subresource:
@@ -75,7 +79,9 @@ class ResourceRoutes:
             return self.metrics.handle(request, resource, target, verb, core)
         return await self._verb(request, resource, target, verb)
 
-    async def _verb(self, request: Request, resource: Resource, target: Target, verb: str) -> Response:
+    async def _verb(
+        self, request: ApiRequest, resource: ServedResource, target: RequestPath, verb: str
+    ) -> ApiResponse:
         if verb == "get":
             return self.reads.get(request, resource, target)
         if verb == "list":
@@ -92,7 +98,9 @@ class ResourceRoutes:
         }
         return await actions[verb](request, resource, target)
 
-    async def _subresource(self, request: Request, resource: Resource, target: Target, verb: str) -> Response:
+    async def _subresource(
+        self, request: ApiRequest, resource: ServedResource, target: RequestPath, verb: str
+    ) -> ApiResponse:
         name = target.subresource
         if name not in resource.subresources:
             raise no_such_resource()
@@ -113,12 +121,12 @@ class ResourceRoutes:
                 message = (
                     "the lab runs no containers, so there are no logs; use kubectl describe or get events"
                 )
-                raise ApiError(501, "NotImplemented", message)
+                raise StatusError(501, "NotImplemented", message)
         return await self._verb(
             request, resource, target, verb
         )  # status and finalize are parts of the object
 
-    def _token(self, request: Request, resource: Resource, target: Target) -> Response:
+    def _token(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Issue a token for a service account."""
         body = decode_body(request.body, request.content_type) if request.body else {}
         entry = self.reads.entry(resource, target)
@@ -126,10 +134,10 @@ class ResourceRoutes:
         body.update(kind="TokenRequest", apiVersion="authentication.k8s.io/v1")
         body.setdefault("metadata", {"name": target.name, "namespace": target.namespace})
         body["status"] = {"token": self.tokens.issue(user), "expirationTimestamp": "2999-12-31T00:00:00Z"}
-        return Response.of(body, 201)
+        return ApiResponse.of(body, 201)
 
 
-def _is_misplaced(resource: Resource, target: Target) -> bool:
+def _is_misplaced(resource: ServedResource, target: RequestPath) -> bool:
     """Tell whether a path has a namespace where there is none, or lacks the one of a named object."""
     if resource.is_namespaced:
         return bool(target.name) and not target.namespace
@@ -140,19 +148,19 @@ class NonResourceRoutes:
     """Everything that is not a resource: health, version, discovery, OpenAPI."""
 
     def __init__(self, registry: Registry, aggregation: Aggregation) -> None:
-        self._discovery = Discovery(registry)
+        self._discovery = DiscoveryDocuments(registry)
         self._openapi = OpenApi(registry)
         self._aggregation = aggregation
 
-    async def answer(self, request: Request, target: Target) -> Response:
+    async def answer(self, request: ApiRequest, target: RequestPath) -> ApiResponse:
         """Answer a GET on a path that is no resource."""
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         parts = target.rest
         if parts[0] in ("healthz", "livez", "readyz"):
-            return Response.text("ok")
+            return ApiResponse.text("ok")
         if parts == ("version",):
-            return Response.of(VERSION_INFO)
+            return ApiResponse.of(VERSION_INFO)
         if parts[0] == "openapi":
             return self._open_api(request, parts)
         if parts in (("api",), ("apis",)):
@@ -162,9 +170,9 @@ class NonResourceRoutes:
         if parts[0] == "apis" and len(parts) == 2:
             found = self._discovery.group(parts[1]) or self._aggregation.group(parts[1])
             if found is not None:
-                return Response.of(found)
+                return ApiResponse.of(found)
         if parts == ("",):
-            return Response.of(
+            return ApiResponse.of(
                 {
                     "paths": [
                         "/api",
@@ -178,37 +186,37 @@ class NonResourceRoutes:
                     ]
                 }
             )
-        return Response.text("404 page not found\n", 404)
+        return ApiResponse.text("404 page not found\n", 404)
 
-    async def _roots(self, request: Request, *, is_core: bool) -> Response:
+    async def _roots(self, request: ApiRequest, *, is_core: bool) -> ApiResponse:
         version = wants_aggregated(request)
         if version:
             extra = [] if is_core else await self._aggregation.discovered(request)
             body = self._discovery.aggregated(version, is_core=is_core, extra=extra)
             media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-            response = Response.of(body)
+            response = ApiResponse.of(body)
             response.content_type = media
             return response
         if is_core:
-            return Response.of(self._discovery.versions(request.headers.get("host", "")))
-        return Response.of(self._discovery.groups(self._aggregation.groups()))
+            return ApiResponse.of(self._discovery.versions(request.headers.get("host", "")))
+        return ApiResponse.of(self._discovery.groups(self._aggregation.groups()))
 
-    async def _group_version(self, request: Request, target: Target) -> Response:
+    async def _group_version(self, request: ApiRequest, target: RequestPath) -> ApiResponse:
         if self._aggregation.serves(target.group, target.version):
             return await self._aggregation.forward(request, target.group, target.version)
         found: JsonObject | None = self._discovery.resources(target.group, target.version)
         if found is None:
-            return Response.text("404 page not found\n", 404)
-        return Response.of(found)
+            return ApiResponse.text("404 page not found\n", 404)
+        return ApiResponse.of(found)
 
-    def _open_api(self, request: Request, parts: tuple[str, ...]) -> Response:
+    def _open_api(self, request: ApiRequest, parts: tuple[str, ...]) -> ApiResponse:
         if parts == ("openapi", "v2"):
             if "json" not in request.accept and "*/*" not in request.accept and request.accept:
                 raise not_acceptable(["application/json"])
-            return Response(200, self._openapi.v2())
+            return ApiResponse(200, self._openapi.v2())
         if parts == ("openapi", "v3"):
-            return Response.of(self._openapi.index())
+            return ApiResponse.of(self._openapi.index())
         found = self._openapi.v3("/".join(parts[2:])) if parts[:2] == ("openapi", "v3") else None
         if found is None:
-            return Response.text("404 page not found\n", 404)
-        return Response(200, found)
+            return ApiResponse.text("404 page not found\n", 404)
+        return ApiResponse(200, found)

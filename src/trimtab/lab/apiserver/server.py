@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from trimtab.clock import Clock
-from trimtab.lab.admission import Admission
+from trimtab.lab.admission import AdmissionChain
 from trimtab.lab.admission.pod_resources import LimitRanger, PodResizeValidator
 from trimtab.lab.admission.webhooks import Webhooks
 from trimtab.lab.apiserver.access_reviews import Reviews
 from trimtab.lab.apiserver.aggregator import Aggregation
 from trimtab.lab.apiserver.authentication import Tokens, impersonated
-from trimtab.lab.apiserver.errors import ApiError, internal, too_large_body
+from trimtab.lab.apiserver.errors import StatusError, internal, too_large_body
 from trimtab.lab.apiserver.outbound import Outbound
-from trimtab.lab.apiserver.rbac import Authorizer, Question
+from trimtab.lab.apiserver.rbac import Attributes, RbacAuthorizer
 from trimtab.lab.apiserver.request import (
     MAX_BODY,
-    Request,
-    Response,
-    Target,
-    User,
+    ApiRequest,
+    ApiResponse,
+    RequestPath,
+    RequestUser,
     parse_path,
     parse_query,
     verb_of,
@@ -34,9 +34,9 @@ from trimtab.lab.apiserver.routes import NonResourceRoutes, ResourceRoutes
 from trimtab.lab.controllers.disruption import Budgets
 from trimtab.lab.controllers.garbage_collector import GarbageCollector
 from trimtab.lab.crd.definitions import DefinitionKeeper
-from trimtab.lab.handlers.create_update import Writes
-from trimtab.lab.handlers.delete import Deletion
-from trimtab.lab.handlers.get_list import Reads
+from trimtab.lab.handlers.create_update import WriteHandler
+from trimtab.lab.handlers.delete import DeleteHandler
+from trimtab.lab.handlers.get_list import ReadHandler
 from trimtab.lab.handlers.patch import Patching
 from trimtab.lab.handlers.pod_subresources import PodActions
 from trimtab.lab.handlers.scale import Scales
@@ -46,7 +46,7 @@ from trimtab.lab.resources.builtin import builtin_resources
 from trimtab.lab.resources.registry import Registry
 from trimtab.lab.storage.bootstrap import Identities, create_first_objects, put_object
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.store import ObjectStore
 from trimtab.lab.storage.watch_cache import HISTORY
 from trimtab.model.feature_gates import FeatureGates
 
@@ -80,21 +80,21 @@ class Server:
     ) -> None:
         self.clock = clock
         self.identities = Identities(seed)
-        self.store = Store(history)
+        self.store = ObjectStore(history)
         self.registry = Registry(builtin_resources(gates))
         self.tokens = Tokens(self.identities)
-        self.authorizer = Authorizer(self.store)
+        self.authorizer = RbacAuthorizer(self.store)
         self.outbound = Outbound(self.store)
-        admission = Admission(
+        admission = AdmissionChain(
             (
                 LimitRanger(self.store),
                 Webhooks(self.store, self.identities, self.outbound),
                 PodResizeValidator(self.store),
             )
         )
-        reads = Reads(clock, self.store)
-        writes = Writes(clock, self.store, self.identities, admission, tracks_fields=tracks_fields)
-        deletion = Deletion(clock, self.store, admission, reads)
+        reads = ReadHandler(clock, self.store)
+        writes = WriteHandler(clock, self.store, self.identities, admission, tracks_fields=tracks_fields)
+        deletion = DeleteHandler(clock, self.store, admission, reads)
         self.metrics = MetricsApi(clock, self.store, reads)
         self.aggregation = Aggregation(self.store, self.registry, self.outbound)
         self._definitions = DefinitionKeeper(self.store, self.registry)
@@ -143,48 +143,50 @@ class Server:
         query: str = "",
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
-    ) -> Response:
+    ) -> ApiResponse:
         """Answer one request; never raises, except when cancelled."""
-        call = Request(method.upper(), path, {}, {k.lower(): v for k, v in (headers or {}).items()}, body)
+        call = ApiRequest(method.upper(), path, {}, {k.lower(): v for k, v in (headers or {}).items()}, body)
         try:
             call.query = _query_of(query)
             response = await self._answer(call)
-        except ApiError as problem:
-            response = Response.failure(problem)
+        except StatusError as problem:
+            response = ApiResponse.failure(problem)
         except Exception:  # the border: whatever is wrong inside is a 500 outside, and a log line
             LOG.exception("answering %s %s", method, path)
-            response = Response.failure(internal("the lab failed on this request; its log says why"))
+            response = ApiResponse.failure(internal("the lab failed on this request; its log says why"))
         if call.warnings:
             response.warnings = tuple(dict.fromkeys(call.warnings))
         return response
 
-    async def _answer(self, call: Request) -> Response:
+    async def _answer(self, call: ApiRequest) -> ApiResponse:
         if len(call.body) > MAX_BODY:
             raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
         call.user = self._user_of(call)
         target = parse_path(call.path)
         verb = verb_of(call, target)
         if not target.is_resource:
-            self.authorizer.check(call.user, Question(verb="get" if verb == "list" else verb, path=call.path))
+            self.authorizer.check(
+                call.user, Attributes(verb="get" if verb == "list" else verb, path=call.path)
+            )
             return await self._others.answer(call, target)
         self._authorize(call, target, verb)
         if self.aggregation.serves(target.group, target.version):
             return await self.aggregation.forward(call, target.group, target.version)
         return await self._resources.answer(call, target, verb)
 
-    def _user_of(self, call: Request) -> User:
+    def _user_of(self, call: ApiRequest) -> RequestUser:
         user = self.tokens.authenticate(call)
         other = impersonated(call)
         if other is None:
             return user
-        self.authorizer.check(user, Question("impersonate", "", "users", name=other.name))
+        self.authorizer.check(user, Attributes("impersonate", "", "users", name=other.name))
         return other
 
-    def _authorize(self, call: Request, target: Target, verb: str) -> None:
+    def _authorize(self, call: ApiRequest, target: RequestPath, verb: str) -> None:
         name = target.name
         if not name and verb in ("list", "watch", "deletecollection"):
             name = selected_name(call.option("fieldSelector"))
-        question = Question(verb, target.group, target.resource, target.subresource, target.namespace, name)
+        question = Attributes(verb, target.group, target.resource, target.subresource, target.namespace, name)
         self.authorizer.check(call.user, question)
 
 
@@ -192,4 +194,4 @@ def _query_of(text: str) -> dict[str, list[str]]:
     try:
         return parse_query(text)
     except ValueError as problem:
-        raise ApiError(400, "BadRequest", f"the query cannot be read: {problem}") from problem
+        raise StatusError(400, "BadRequest", f"the query cannot be read: {problem}") from problem

@@ -15,9 +15,9 @@ from trimtab.lab.controllers.base.kinds import (
 )
 from trimtab.lab.controllers.base.placement import mismatch
 from trimtab.lab.controllers.base.pods import REVISION_HASH_LABEL, new_pod
-from trimtab.lab.controllers.base.status_writer import StatusWriter
+from trimtab.lab.controllers.base.status_writer import StatusPatcher
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 from trimtab.lab.controllers.revisions import Revisions
 from trimtab.lab.controllers.rollout import resolve
 from trimtab.lab.controllers.stateful_sets import revision_of
@@ -43,17 +43,17 @@ class DaemonSetController:
     def __init__(
         self,
         clock: Clock,
-        sets: Mirror[PodSet],
-        revisions: Mirror[ControllerRevision],
-        pods: Mirror[RunPod],
-        nodes: Mirror[RunNode],
+        sets: WriteThroughCache[PodSet],
+        revisions: WriteThroughCache[ControllerRevision],
+        pods: WriteThroughCache[RunPod],
+        nodes: WriteThroughCache[RunNode],
     ) -> None:
         self._clock = clock
         self._sets = sets
         self._pods = pods
         self._nodes = nodes
         self._revisions = Revisions(clock, revisions, DAEMON_SETS)
-        self._statuses = StatusWriter(sets)
+        self._statuses = StatusPatcher(sets)
         self.queue = WorkQueue("daemonsets", clock, self.reconcile)
         sets.subscribe(self._changed)
         pods.subscribe(self._pod_changed)

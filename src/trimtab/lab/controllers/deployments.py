@@ -10,12 +10,12 @@ from trimtab.cluster.resource import Json
 from trimtab.lab.controllers.base import pods as podstate
 from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, PodSet, RunPod, SetCondition, owner_reference
 from trimtab.lab.controllers.base.pods import HASH_LABEL, same_template, template_hash
-from trimtab.lab.controllers.base.status_writer import StatusWriter, condition
+from trimtab.lab.controllers.base.status_writer import StatusPatcher, condition
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 from trimtab.lab.controllers.rollout import (
-    Limits,
     SetSize,
+    SurgeLimits,
     grow_new,
     limits_of,
     share_out,
@@ -119,13 +119,17 @@ class DeploymentController:
     """Rolls each Deployment out."""
 
     def __init__(
-        self, clock: Clock, deployments: Mirror[PodSet], sets: Mirror[PodSet], pods: Mirror[RunPod]
+        self,
+        clock: Clock,
+        deployments: WriteThroughCache[PodSet],
+        sets: WriteThroughCache[PodSet],
+        pods: WriteThroughCache[RunPod],
     ) -> None:
         self._clock = clock
         self._deployments = deployments
         self._sets = sets
         self._pods = pods
-        self._statuses = StatusWriter(deployments)
+        self._statuses = StatusPatcher(deployments)
         self.queue = WorkQueue("deployments", clock, self.reconcile)
         deployments.subscribe(self._changed)
         sets.subscribe(self._set_changed)
@@ -196,7 +200,7 @@ class DeploymentController:
     def _has_pods(self, s: PodSet) -> bool:
         return any(not pod.is_finished for pod in self._pods.owned(s.metadata.uid))
 
-    async def _resize(self, one: PodSet, s: PodSet, size: int, limits: Limits) -> PodSet:
+    async def _resize(self, one: PodSet, s: PodSet, size: int, limits: SurgeLimits) -> PodSet:
         marks = {DESIRED: str(one.spec.replicas), MOST: str(one.spec.replicas + limits.surge)}
         if s.spec.replicas == size and (not size or marks.items() <= s.metadata.annotations.items()):
             return s

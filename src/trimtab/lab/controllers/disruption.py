@@ -10,8 +10,8 @@ from math import ceil
 
 from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Store
-from trimtab.lab.storage.watch_cache import Change
+from trimtab.lab.storage.store import ObjectStore
+from trimtab.lab.storage.watch_cache import WatchCacheEvent
 
 OwnerReplicas = Callable[[str], int | None]
 LOG = logging.getLogger(__name__)
@@ -21,13 +21,13 @@ BUDGETS = "poddisruptionbudgets.policy"
 class Budgets:
     """Keeps the status of every PodDisruptionBudget up to date."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._namespaces: dict[str, None] = {}
         self._wake = asyncio.Event()
         store.listen(self._notice)
 
-    def _notice(self, resource: str, change: Change) -> None:
+    def _notice(self, resource: str, change: WatchCacheEvent) -> None:
         if resource in (BUDGETS, "pods") and self._store.shelf(BUDGETS).entries:
             self._namespaces[change.entry.namespace] = None
             self._wake.set()

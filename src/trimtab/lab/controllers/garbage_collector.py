@@ -8,24 +8,24 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from trimtab.lab.apiserver.errors import ApiError
-from trimtab.lab.apiserver.request import Request, Target, User
-from trimtab.lab.handlers.delete import FOREGROUND, ORPHAN, DeleteOptions, Deletion
-from trimtab.lab.resources.registry import Registry, Resource
+from trimtab.lab.apiserver.errors import StatusError
+from trimtab.lab.apiserver.request import ApiRequest, RequestPath, RequestUser
+from trimtab.lab.handlers.delete import FOREGROUND, ORPHAN, DeleteHandler, DeletionOptions
+from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Entry, Store
-from trimtab.lab.storage.watch_cache import Change
+from trimtab.lab.storage.store import Entry, ObjectStore
+from trimtab.lab.storage.watch_cache import WatchCacheEvent
 
 #: Seconds until a deletion that was refused is tried again.
 RETRY_SECONDS = 10.0
 LOG = logging.getLogger(__name__)
-USER = User("system:serviceaccount:kube-system:generic-garbage-collector", ("system:masters",))
+USER = RequestUser("system:serviceaccount:kube-system:generic-garbage-collector", ("system:masters",))
 
 
 class GarbageCollector:
     """Deletes what nobody owns any more."""
 
-    def __init__(self, store: Store, registry: Registry, deletion: Deletion) -> None:
+    def __init__(self, store: ObjectStore, registry: Registry, deletion: DeleteHandler) -> None:
         self._store = store
         self._registry = registry
         self._deletion = deletion
@@ -33,7 +33,7 @@ class GarbageCollector:
         self._wake = asyncio.Event()
         store.listen(self._notice)
 
-    def _notice(self, resource: str, change: Change) -> None:
+    def _notice(self, resource: str, change: WatchCacheEvent) -> None:
         """Queue what a change makes necessary; each object waits in the queue once."""
         entry = change.entry
         if change.action == "DELETED":
@@ -142,12 +142,12 @@ class GarbageCollector:
         resource = self._registry.by_storage(storage)
         if resource is None:
             return
-        request = Request("DELETE", "", {}, {"accept": "application/json"}, user=USER)
+        request = ApiRequest("DELETE", "", {}, {"accept": "application/json"}, user=USER)
         try:
             await self._deletion.delete_object(
-                request, resource, _place(resource, entry), DeleteOptions(propagation=policy, uid=entry.uid)
+                request, resource, _place(resource, entry), DeletionOptions(propagation=policy, uid=entry.uid)
             )
-        except ApiError as problem:
+        except StatusError as problem:
             if problem.code not in (404, 409):
                 # A webhook may refuse or be away; what cannot be deleted now is tried again.
                 loop = asyncio.get_running_loop()
@@ -173,8 +173,8 @@ class GarbageCollector:
             self._store.remove("namespaces", name, obj)
 
 
-def _place(resource: Resource, entry: Entry) -> Target:
-    return Target(
+def _place(resource: ServedResource, entry: Entry) -> RequestPath:
+    return RequestPath(
         resource.group,
         resource.storage_version,
         entry.namespace,

@@ -16,9 +16,9 @@ from trimtab.lab.controllers.base.pods import (
     is_ready,
     new_pod,
 )
-from trimtab.lab.controllers.base.status_writer import StatusWriter, condition
+from trimtab.lab.controllers.base.status_writer import StatusPatcher, condition
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 from trimtab.model.times import format_time
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -180,11 +180,13 @@ def _final(job: JobObject, now: datetime, *, has_failed: bool, is_over: bool) ->
 class JobController:
     """Runs each Job to its end."""
 
-    def __init__(self, clock: Clock, jobs: Mirror[JobObject], pods: Mirror[RunPod]) -> None:
+    def __init__(
+        self, clock: Clock, jobs: WriteThroughCache[JobObject], pods: WriteThroughCache[RunPod]
+    ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._pods = pods
-        self._statuses = StatusWriter(jobs)
+        self._statuses = StatusPatcher(jobs)
         self.queue = WorkQueue("jobs", clock, self.reconcile)
         jobs.subscribe(self._changed)
         pods.subscribe(self._pod_changed)

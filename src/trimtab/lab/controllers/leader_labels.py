@@ -4,12 +4,12 @@ Stands in for the election that such programs hold among themselves; `load.shari
 """
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.resource import Json
 from trimtab.lab.controllers.base.kinds import RunPod
 from trimtab.lab.controllers.base.pods import is_active, is_ready
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 from trimtab.lab.load.load import Load
 from trimtab.lab.load.plan import Election
 from trimtab.lab.load.pods import workload_of
@@ -22,7 +22,9 @@ LEASE_SECONDS = 15
 class Elections:
     """Keeps one leader in each workload whose load asks for one."""
 
-    def __init__(self, clock: Clock, pods: Mirror[RunPod], leases: Mirror[Lease], load: Load) -> None:
+    def __init__(
+        self, clock: Clock, pods: WriteThroughCache[RunPod], leases: WriteThroughCache[Lease], load: Load
+    ) -> None:
         self._clock = clock
         self._pods = pods
         self._leases = leases
@@ -41,7 +43,7 @@ class Elections:
         return self._leading.get((namespace, workload), ("", 0.0))[0]
 
     def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        if delta.change is not Change.SYNCED:
+        if delta.change is not CacheEvent.SYNCED:
             target = workload_of(delta.object)
             if self._load.election_of(target) is not None:
                 self.queue.add(target)

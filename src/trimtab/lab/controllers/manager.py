@@ -11,7 +11,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES
 from trimtab.lab.controllers.base import kinds
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Mirror
+from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
 from trimtab.lab.controllers.daemon_sets import DaemonSetController
 from trimtab.lab.controllers.deployments import DeploymentController
 from trimtab.lab.controllers.jobs import JobController
@@ -24,20 +24,20 @@ class Mirrors:
 
     def __init__(self, client: Client, pace: WatchPace | None = None) -> None:
         self.client = client
-        self.pods = Mirror(client, kinds.PODS, pace)
-        self.nodes = Mirror(client, kinds.NODES, pace)
-        self.deployments = Mirror(client, kinds.DEPLOYMENTS, pace)
-        self.replica_sets = Mirror(client, kinds.REPLICA_SETS, pace)
-        self.replication_controllers = Mirror(client, kinds.REPLICATION_CONTROLLERS, pace)
-        self.stateful_sets = Mirror(client, kinds.STATEFUL_SETS, pace)
-        self.daemon_sets = Mirror(client, kinds.DAEMON_SETS, pace)
-        self.revisions = Mirror(client, kinds.REVISIONS, pace)
-        self.jobs = Mirror(client, kinds.JOBS, pace)
-        self.leases = Mirror(client, LEASES, pace)
+        self.pods = WriteThroughCache(client, kinds.PODS, pace)
+        self.nodes = WriteThroughCache(client, kinds.NODES, pace)
+        self.deployments = WriteThroughCache(client, kinds.DEPLOYMENTS, pace)
+        self.replica_sets = WriteThroughCache(client, kinds.REPLICA_SETS, pace)
+        self.replication_controllers = WriteThroughCache(client, kinds.REPLICATION_CONTROLLERS, pace)
+        self.stateful_sets = WriteThroughCache(client, kinds.STATEFUL_SETS, pace)
+        self.daemon_sets = WriteThroughCache(client, kinds.DAEMON_SETS, pace)
+        self.revisions = WriteThroughCache(client, kinds.REVISIONS, pace)
+        self.jobs = WriteThroughCache(client, kinds.JOBS, pace)
+        self.leases = WriteThroughCache(client, LEASES, pace)
 
-    def running(self, *, has_controllers: bool) -> list[Mirror[Any]]:
+    def running(self, *, has_controllers: bool) -> list[WriteThroughCache[Any]]:
         """Return the mirrors to run: agents need three of them, controllers all."""
-        agents: list[Mirror[Any]] = [self.pods, self.nodes, self.leases]
+        agents: list[WriteThroughCache[Any]] = [self.pods, self.nodes, self.leases]
         if not has_controllers:
             return agents
         return [
@@ -68,7 +68,7 @@ def controller_queues(mirrors: Mirrors) -> list[WorkQueue]:
 class Loops:
     """Tasks that run together and stop together; use it as an async context manager."""
 
-    def __init__(self, mirrors: Iterable[Mirror[Any]], queues: Iterable[WorkQueue]) -> None:
+    def __init__(self, mirrors: Iterable[WriteThroughCache[Any]], queues: Iterable[WorkQueue]) -> None:
         self._mirrors = list(mirrors)
         self.queues = list(queues)
         self._tasks: list[asyncio.Task[None]] = []

@@ -8,9 +8,9 @@ from trimtab.cluster.resource import Json
 from trimtab.lab.controllers.base import pods as podstate
 from trimtab.lab.controllers.base.kinds import OldPodSet, PodSet, RunPod, owner_reference
 from trimtab.lab.controllers.base.pods import claim_pods, may_adopt, new_pod
-from trimtab.lab.controllers.base.status_writer import StatusWriter
+from trimtab.lab.controllers.base.status_writer import StatusPatcher
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 
 S = TypeVar("S", PodSet, OldPodSet)
 #: Pods made or deleted in one go, as upstream's burst.
@@ -20,11 +20,11 @@ BURST = 500
 class ReplicaController(Generic[S]):
     """Keeps the number of pods of each set."""
 
-    def __init__(self, clock: Clock, sets: Mirror[S], pods: Mirror[RunPod]) -> None:
+    def __init__(self, clock: Clock, sets: WriteThroughCache[S], pods: WriteThroughCache[RunPod]) -> None:
         self._clock = clock
-        self._sets: Mirror[S] = sets
+        self._sets: WriteThroughCache[S] = sets
         self._pods = pods
-        self._statuses: StatusWriter[S] = StatusWriter(sets)
+        self._statuses: StatusPatcher[S] = StatusPatcher(sets)
         self.queue = WorkQueue(sets.resource.plural, clock, self.reconcile)
         sets.subscribe(self._set_changed)
         pods.subscribe(self._pod_changed)

@@ -11,13 +11,15 @@ from trimtab.lab.controllers.base.pods import (
     same_template,
     template_hash,
 )
-from trimtab.lab.controllers.base.write_through_cache import Mirror
+from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
 
 
 class Revisions:
     """The history of one kind of workload."""
 
-    def __init__(self, clock: Clock, mirror: Mirror[ControllerRevision], resource: Resource[PodSet]) -> None:
+    def __init__(
+        self, clock: Clock, mirror: WriteThroughCache[ControllerRevision], resource: Resource[PodSet]
+    ) -> None:
         self._clock = clock
         self._mirror = mirror
         self._resource = resource

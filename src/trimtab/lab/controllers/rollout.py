@@ -18,20 +18,20 @@ class SetSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SurgeLimits:
     """How far a rollout may leave the wanted number of pods, up and down."""
 
     surge: int
     unavailable: int
 
 
-def limits_of(strategy: UpdateStrategy, replicas: int) -> Limits:
+def limits_of(strategy: UpdateStrategy, replicas: int) -> SurgeLimits:
     """Resolve percentages: surge rounds up, unavailability down, and both are never zero."""
     if strategy.type == "Recreate":
-        return Limits(0, 0)
+        return SurgeLimits(0, 0)
     surge = resolve(strategy.rolling_update.max_surge, replicas, rounds_up=True)
     unavailable = min(resolve(strategy.rolling_update.max_unavailable, replicas, rounds_up=False), replicas)
-    return Limits(surge, unavailable or int(surge == 0))
+    return SurgeLimits(surge, unavailable or int(surge == 0))
 
 
 def resolve(value: IntOrString | None, total: int, *, rounds_up: bool) -> int:
@@ -46,7 +46,7 @@ def resolve(value: IntOrString | None, total: int, *, rounds_up: bool) -> int:
     return ceil(share) if rounds_up else floor(share)
 
 
-def grow_new(new: SetSize, old: Sequence[SetSize], replicas: int, limits: Limits) -> int:
+def grow_new(new: SetSize, old: Sequence[SetSize], replicas: int, limits: SurgeLimits) -> int:
     """Return the next size of the new ReplicaSet: up as far as the surge allows."""
     if new.wanted >= replicas:
         return replicas
@@ -55,7 +55,7 @@ def grow_new(new: SetSize, old: Sequence[SetSize], replicas: int, limits: Limits
     return new.wanted + max(min(room, replicas - new.wanted), 0)
 
 
-def shrink_old(new: SetSize, old: Sequence[SetSize], replicas: int, limits: Limits) -> dict[str, int]:
+def shrink_old(new: SetSize, old: Sequence[SetSize], replicas: int, limits: SurgeLimits) -> dict[str, int]:
     """Return the next sizes of the old ReplicaSets, oldest first: broken pods go first, then spare ones."""
     sizes = {one.name: one.wanted for one in old}
     if not any(sizes.values()):

@@ -16,9 +16,9 @@ from trimtab.lab.controllers.base.kinds import (
     owner_reference,
 )
 from trimtab.lab.controllers.base.pods import REVISION_HASH_LABEL, is_going, is_ready, new_pod
-from trimtab.lab.controllers.base.status_writer import StatusWriter
+from trimtab.lab.controllers.base.status_writer import StatusPatcher
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 from trimtab.lab.controllers.revisions import Revisions, template_of
 from trimtab.lab.controllers.rollout import resolve
 
@@ -133,15 +133,15 @@ class StatefulSetController:
     def __init__(
         self,
         clock: Clock,
-        sets: Mirror[PodSet],
-        revisions: Mirror[ControllerRevision],
-        pods: Mirror[RunPod],
+        sets: WriteThroughCache[PodSet],
+        revisions: WriteThroughCache[ControllerRevision],
+        pods: WriteThroughCache[RunPod],
     ) -> None:
         self._clock = clock
         self._sets = sets
         self._pods = pods
         self._revisions = Revisions(clock, revisions, STATEFUL_SETS)
-        self._statuses = StatusWriter(sets)
+        self._statuses = StatusPatcher(sets)
         self.queue = WorkQueue("statefulsets", clock, self.reconcile)
         sets.subscribe(self._changed)
         pods.subscribe(self._pod_changed)

@@ -66,7 +66,7 @@ class _WholeError(FieldError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class CelRule:
     """One compiled rule."""
 
     text: str
@@ -76,15 +76,15 @@ class Rule:
 
 
 @lru_cache(maxsize=2048)
-def compile_rule(text: str) -> Rule:
+def compile_rule(text: str) -> CelRule:
     """Compile a rule, or remember why it does not compile."""
     uses_old = "oldSelf" in text
     try:
         environment = celpy.Environment()
         program = environment.program(environment.compile(text), functions=FUNCTIONS)
     except CELParseError as problem:
-        return Rule(text, None, uses_old, str(problem).splitlines()[0])
-    return Rule(text, program, uses_old)
+        return CelRule(text, None, uses_old, str(problem).splitlines()[0])
+    return CelRule(text, program, uses_old)
 
 
 def has_rules(schema: JsonObject) -> bool:

@@ -1,8 +1,8 @@
 """From request bodies to objects: decoding, type and name checks, unknown fields, conversion to the stored version."""
 
 from trimtab.lab.apiserver.errors import bad_request
-from trimtab.lab.apiserver.request import Request, Target
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.apiserver.request import ApiRequest, RequestPath
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.schemas.protobuf import decode_protobuf
 from trimtab.lab.schemas.prune import fit
 from trimtab.lab.schemas.shapes import Shape, shape_of_kind
@@ -17,7 +17,7 @@ from trimtab.lab.storage.codec import (
 from trimtab.model.json.shape import describe
 
 
-def read_object(request: Request, resource: Resource, target: Target) -> JsonObject:
+def read_object(request: ApiRequest, resource: ServedResource, target: RequestPath) -> JsonObject:
     """Decode the object of a create or update, checked against its path, in the stored version."""
     if not request.body:
         raise bad_request("the request has no body; send the object as JSON")
@@ -25,21 +25,21 @@ def read_object(request: Request, resource: Resource, target: Target) -> JsonObj
     return accept_object(obj, request, resource, target, read_duplicates(request))
 
 
-def decode_any(request: Request) -> JsonObject:
+def decode_any(request: ApiRequest) -> JsonObject:
     """Decode a body in any of the forms that clients send objects in."""
     if request.content_type.startswith(PROTOBUF):
         return decode_protobuf(request.body)
     return decode_body(request.body, request.content_type, (JSON, YAML))
 
 
-def read_duplicates(request: Request) -> list[str]:
+def read_duplicates(request: ApiRequest) -> list[str]:
     """Return fields given twice, when the client asks about fields at all: looking for them costs a second decoding."""
     is_asked = request.option("fieldValidation") in ("Strict", "Warn")
     return duplicate_fields(request.body) if is_asked and JSON in (request.content_type or JSON) else []
 
 
 def accept_object(
-    obj: JsonObject, request: Request, resource: Resource, target: Target, duplicates: list[str]
+    obj: JsonObject, request: ApiRequest, resource: ServedResource, target: RequestPath, duplicates: list[str]
 ) -> JsonObject:
     """Check an object in the request's version and return it in the stored one."""
     check_type(obj, resource.kind, resource.api_version(target.version))
@@ -86,7 +86,7 @@ def check_type(obj: JsonObject, kind: str, api_version: str) -> None:
         raise bad_request(f"the kind in the data ({seen}) does not match the expected kind ({kind})")
 
 
-def check_place(obj: JsonObject, resource: Resource, target: Target) -> None:
+def check_place(obj: JsonObject, resource: ServedResource, target: RequestPath) -> None:
     """Refuse an object whose name or namespace is not the path's."""
     meta = obj["metadata"]
     if target.name:
@@ -108,7 +108,7 @@ def check_place(obj: JsonObject, resource: Resource, target: Target) -> None:
 
 
 def report_fields(
-    request: Request, kind: str, version: str, unknown: list[str], duplicates: list[str]
+    request: ApiRequest, kind: str, version: str, unknown: list[str], duplicates: list[str]
 ) -> None:
     """Tell the client about fields that were dropped, as strictly as it asked."""
     mode = request.option("fieldValidation") or "Warn"
@@ -125,7 +125,7 @@ def report_fields(
     request.warnings.extend(problems)
 
 
-def read_typed(request: Request, group: str, version: str, kind: str) -> JsonObject:
+def read_typed(request: ApiRequest, group: str, version: str, kind: str) -> JsonObject:
     """Decode the body of a subresource or review, whose type is not that of its resource."""
     obj = decode_any(request) if request.body else {}
     check_type(obj, kind, f"{group}/{version}" if group else version)

@@ -8,9 +8,9 @@ was read and starts again otherwise, unless the client named the version it read
 from collections.abc import Awaitable, Callable
 
 from trimtab.clock import Clock
-from trimtab.lab.admission import Admission, Attempt
+from trimtab.lab.admission import AdmissionAttributes, AdmissionChain
 from trimtab.lab.apiserver.errors import (
-    ApiError,
+    StatusError,
     already_exists,
     conflict,
     forbidden,
@@ -19,17 +19,17 @@ from trimtab.lab.apiserver.errors import (
     method_not_allowed,
     not_found,
 )
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.handlers import metadata
 from trimtab.lab.handlers.bodies import ordered, read_object
 from trimtab.lab.handlers.get_list import key_of
 from trimtab.lab.handlers.views import choose_view
 from trimtab.lab.patches.managed_fields import Manager, track_update
-from trimtab.lab.resources.registry import Resource
-from trimtab.lab.resources.strategy import Scene, keep_from
+from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.resources.strategy import WriteContext, keep_from
 from trimtab.lab.storage.bootstrap import Identities
 from trimtab.lab.storage.codec import JsonObject, copy_of
-from trimtab.lab.storage.store import Entry, Store
+from trimtab.lab.storage.store import Entry, ObjectStore
 from trimtab.model.field_errors import FieldError
 
 #: How often an unconditional write starts again after losing a race.
@@ -44,15 +44,15 @@ Check = Callable[[JsonObject, JsonObject], list[FieldError]]
 Change = Callable[[JsonObject], JsonObject | Awaitable[JsonObject]]
 
 
-class Writes:
+class WriteHandler:
     """The writing verbs of every resource, except deletion."""
 
     def __init__(
         self,
         clock: Clock,
-        store: Store,
+        store: ObjectStore,
         identities: Identities,
-        admission: Admission,
+        admission: AdmissionChain,
         *,
         tracks_fields: bool = True,
     ) -> None:
@@ -62,11 +62,11 @@ class Writes:
         self._admission = admission
         self._tracks_fields = tracks_fields
 
-    def scene(self, request: Request) -> Scene:
+    def scene(self, request: ApiRequest) -> WriteContext:
         """Return the moment of a write."""
-        return Scene(self._clock.now(), self._identities.uid, request.user.name)
+        return WriteContext(self._clock.now(), self._identities.uid, request.user.name)
 
-    async def create(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def create(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Create the object in the body."""
         if resource.is_namespaced and not target.namespace:
             raise method_not_allowed()
@@ -76,9 +76,9 @@ class Writes:
 
     async def create_object(
         self,
-        request: Request,
-        resource: Resource,
-        target: Target,
+        request: ApiRequest,
+        resource: ServedResource,
+        target: RequestPath,
         obj: JsonObject,
         manager: Manager | None = None,
     ) -> Entry:
@@ -86,9 +86,9 @@ class Writes:
         self._check_namespace(resource, target)
         scene = self.scene(request)
         if obj["metadata"].get("resourceVersion"):
-            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         self._choose_name(resource, obj)
-        attempt = Attempt("CREATE", resource, target, obj, None, request)
+        attempt = AdmissionAttributes("CREATE", resource, target, obj, None, request)
         obj = await self._admission.mutate(attempt)
         metadata.fill_on_create(obj, resource, scene)
         if resource.has_status and not resource.strategy.keeps_status_on_create:
@@ -105,7 +105,7 @@ class Writes:
             self._own(request, resource, target, obj, None)
         return self._store_object(request, resource, obj)
 
-    async def update(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def update(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Replace an object by the one in the body."""
         obj = read_object(request, resource, target)
         if resource.strategy.needs_version_on_update and not obj["metadata"].get("resourceVersion"):
@@ -117,9 +117,9 @@ class Writes:
 
     async def modify(
         self,
-        request: Request,
-        resource: Resource,
-        target: Target,
+        request: ApiRequest,
+        resource: ServedResource,
+        target: RequestPath,
         change: Change,
         *,
         owns: bool = True,
@@ -137,7 +137,9 @@ class Writes:
             made = change(entry.decoded())
             obj = made if isinstance(made, dict) else await made
             is_conditional = self._check_version(resource, obj, entry)
-            obj = await self._prepare(Attempt("UPDATE", resource, target, obj, old, request), check)
+            obj = await self._prepare(
+                AdmissionAttributes("UPDATE", resource, target, obj, old, request), check
+            )
             current = self._store.get(resource.storage, key)
             if current is entry:
                 if self._tracks_fields and owns:
@@ -149,13 +151,13 @@ class Writes:
                 break
         raise conflict(resource.plural, resource.group, target.name)
 
-    def _existing(self, resource: Resource, target: Target) -> Entry:
+    def _existing(self, resource: ServedResource, target: RequestPath) -> Entry:
         entry = self._store.get(resource.storage, key_of(resource, target))
         if entry is None:
             raise not_found(resource.plural, resource.group, target.name)
         return entry
 
-    async def _prepare(self, attempt: Attempt, check: Check | None) -> JsonObject:
+    async def _prepare(self, attempt: AdmissionAttributes, check: Check | None) -> JsonObject:
         """Admit and check an update."""
         resource, request, obj, old = attempt.resource, attempt.request, attempt.obj, attempt.old
         assert obj is not None, "an update has an object"
@@ -181,7 +183,7 @@ class Writes:
         await self._admission.validate(attempt.with_object(obj))
         return ordered(obj)
 
-    def _status_only(self, resource: Resource, obj: JsonObject, old: JsonObject) -> JsonObject:
+    def _status_only(self, resource: ServedResource, obj: JsonObject, old: JsonObject) -> JsonObject:
         """Return the old object with the new status, and new metadata where the kind lets status writers set it."""
         merged = {name: value for name, value in old.items() if name != "status"}
         if "status" in obj:
@@ -198,7 +200,7 @@ class Writes:
             merged["metadata"]["managedFields"] = obj["metadata"]["managedFields"]
         return merged
 
-    def _choose_name(self, resource: Resource, obj: JsonObject) -> None:
+    def _choose_name(self, resource: ServedResource, obj: JsonObject) -> None:
         meta = obj["metadata"]
         if meta.get("name") or not meta.get("generateName"):
             return
@@ -208,7 +210,7 @@ class Writes:
             if self._store.get(resource.storage, key_of_object(obj)) is None:
                 return
 
-    def _check_namespace(self, resource: Resource, target: Target) -> None:
+    def _check_namespace(self, resource: ServedResource, target: RequestPath) -> None:
         if not resource.is_namespaced:
             return
         namespace = self._store.get("namespaces", target.namespace)
@@ -224,9 +226,9 @@ class Writes:
                 "message": f"namespace {target.namespace} is being terminated",
             }
             details = {**(problem.details or {}), "causes": [{**cause, "field": "metadata.namespace"}]}
-            raise ApiError(problem.code, problem.reason, problem.message, details)
+            raise StatusError(problem.code, problem.reason, problem.message, details)
 
-    def _check_version(self, resource: Resource, obj: JsonObject, entry: Entry) -> bool:
+    def _check_version(self, resource: ServedResource, obj: JsonObject, entry: Entry) -> bool:
         """Refuse a write made on another version or object; tell whether it named one."""
         meta = obj["metadata"]
         uid = meta.get("uid")
@@ -241,14 +243,19 @@ class Writes:
         return True
 
     def _own(
-        self, request: Request, resource: Resource, target: Target, obj: JsonObject, old: JsonObject | None
+        self,
+        request: ApiRequest,
+        resource: ServedResource,
+        target: RequestPath,
+        obj: JsonObject,
+        old: JsonObject | None,
     ) -> None:
         manager = Manager(
             request.field_manager, "Update", resource.api_version(target.version), target.subresource
         )
         track_update(obj, old, resource.shape(resource.storage_version), manager, self._clock.now())
 
-    def _store_object(self, request: Request, resource: Resource, obj: JsonObject) -> Entry:
+    def _store_object(self, request: ApiRequest, resource: ServedResource, obj: JsonObject) -> Entry:
         fields = resource.strategy.fields(obj)
         if request.is_dry_run:
             return Entry(obj, fields, int(obj["metadata"].get("resourceVersion") or 0))
@@ -260,16 +267,21 @@ class Writes:
         return self._store.commit(resource.storage, ordered(obj), fields)
 
     @staticmethod
-    def _refuse(resource: Resource, obj: JsonObject, causes: list[FieldError]) -> None:
+    def _refuse(resource: ServedResource, obj: JsonObject, causes: list[FieldError]) -> None:
         if causes:
             raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
 
     def answer(
-        self, request: Request, resource: Resource, target: Target, entry: Entry, code: int = 200
-    ) -> Response:
+        self,
+        request: ApiRequest,
+        resource: ServedResource,
+        target: RequestPath,
+        entry: Entry,
+        code: int = 200,
+    ) -> ApiResponse:
         """Answer with the written object."""
         view = choose_view(request, resource, target.version, self._clock.now)
-        return Response(code, view.one(entry))
+        return ApiResponse(code, view.one(entry))
 
 
 def key_of_object(obj: JsonObject) -> str:
@@ -278,7 +290,7 @@ def key_of_object(obj: JsonObject) -> str:
     return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
 
 
-def _spec_differs(resource: Resource, obj: JsonObject, old: JsonObject) -> bool:
+def _spec_differs(resource: ServedResource, obj: JsonObject, old: JsonObject) -> bool:
     ignored = ("metadata", "status") if resource.has_status or not resource.is_custom else ("metadata",)
     return {n: v for n, v in obj.items() if n not in ignored} != {
         n: v for n, v in old.items() if n not in ignored

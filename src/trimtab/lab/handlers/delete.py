@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from trimtab.clock import Clock
-from trimtab.lab.admission import Admission, Attempt
+from trimtab.lab.admission import AdmissionAttributes, AdmissionChain
 from trimtab.lab.apiserver.errors import (
     bad_request,
     conflict,
@@ -13,15 +13,15 @@ from trimtab.lab.apiserver.errors import (
     not_found,
     unsupported_value,
 )
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.handlers.bodies import decode_any
-from trimtab.lab.handlers.get_list import Reads, key_of
+from trimtab.lab.handlers.get_list import ReadHandler, key_of
 from trimtab.lab.handlers.views import choose_view
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.schemas.prune import fit
 from trimtab.lab.schemas.shapes import META, shape_of_type
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Entry, Store
+from trimtab.lab.storage.store import Entry, ObjectStore
 from trimtab.model.times import format_time
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -31,7 +31,7 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True)
-class DeleteOptions:
+class DeletionOptions:
     """How an object is to be deleted."""
 
     grace_seconds: int | None = None
@@ -40,7 +40,7 @@ class DeleteOptions:
     version: str = ""
 
     @classmethod
-    def parse(cls, request: Request) -> "DeleteOptions":
+    def parse(cls, request: ApiRequest) -> "DeletionOptions":
         """Read the options from the body, or else from the query."""
         body = _read_body(request)
         conditions: Any = body.get("preconditions") or {}
@@ -53,7 +53,7 @@ class DeleteOptions:
         )
 
 
-def _read_body(request: Request) -> JsonObject:
+def _read_body(request: ApiRequest) -> JsonObject:
     body = decode_any(request) if request.body else {}
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
@@ -70,7 +70,7 @@ def read_grace(seconds: int | None) -> int | None:
     )  # upstream reads a negative grace as 1: as short as can be
 
 
-def _propagation(request: Request, body: JsonObject) -> str:
+def _propagation(request: ApiRequest, body: JsonObject) -> str:
     policy = body.get("propagationPolicy") or request.option("propagationPolicy")
     if policy and policy not in POLICIES:
         cause = unsupported_value("propagationPolicy", policy, (*POLICIES, "nil"))
@@ -83,18 +83,20 @@ def _propagation(request: Request, body: JsonObject) -> str:
     return "" if orphans is None else "Orphan" if orphans else "Background"
 
 
-class Deletion:
+class DeleteHandler:
     """The deleting verbs of every resource."""
 
-    def __init__(self, clock: Clock, store: Store, admission: Admission, reads: Reads) -> None:
+    def __init__(
+        self, clock: Clock, store: ObjectStore, admission: AdmissionChain, reads: ReadHandler
+    ) -> None:
         self._clock = clock
         self._store = store
         self._admission = admission
         self._reads = reads
 
-    async def delete(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def delete(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Delete one object, or begin to."""
-        options = DeleteOptions.parse(request)
+        options = DeletionOptions.parse(request)
         entry = await self.delete_object(request, resource, target, options)
         view = choose_view(request, resource, target.version, self._clock.now)
         is_gone = self._store.get(resource.storage, entry.key) is None
@@ -102,7 +104,7 @@ class Deletion:
             details: JsonObject = {"name": entry.name, "kind": resource.plural, "uid": entry.uid}
             if resource.group:
                 details["group"] = resource.group
-            return Response.of(
+            return ApiResponse.of(
                 {
                     "kind": "Status",
                     "apiVersion": "v1",
@@ -111,10 +113,10 @@ class Deletion:
                     "details": details,
                 }
             )
-        return Response(200, view.one(entry))
+        return ApiResponse(200, view.one(entry))
 
     async def delete_object(
-        self, request: Request, resource: Resource, target: Target, options: DeleteOptions
+        self, request: ApiRequest, resource: ServedResource, target: RequestPath, options: DeletionOptions
     ) -> Entry:
         """Delete an object if the preconditions hold; return it as it is now, or was last."""
         key = key_of(resource, target)
@@ -122,7 +124,9 @@ class Deletion:
         if found is None:
             raise not_found(resource.plural, resource.group, target.name)
         self._check(resource, found, options)
-        await self._admission.validate(Attempt("DELETE", resource, target, None, found.decoded(), request))
+        await self._admission.validate(
+            AdmissionAttributes("DELETE", resource, target, None, found.decoded(), request)
+        )
         found = self._store.get(resource.storage, key)
         if found is None:
             raise not_found(resource.plural, resource.group, target.name)
@@ -130,7 +134,7 @@ class Deletion:
         return self._begin(request, resource, found, options)
 
     @staticmethod
-    def _check(resource: Resource, entry: Entry, options: DeleteOptions) -> None:
+    def _check(resource: ServedResource, entry: Entry, options: DeletionOptions) -> None:
         for what, wanted, seen in (
             ("UID", options.uid, entry.uid),
             ("ResourceVersion", options.version, str(entry.version)),
@@ -143,7 +147,9 @@ class Deletion:
                 )
                 raise conflict(resource.kind, resource.group, entry.name, why)
 
-    def _begin(self, request: Request, resource: Resource, entry: Entry, options: DeleteOptions) -> Entry:
+    def _begin(
+        self, request: ApiRequest, resource: ServedResource, entry: Entry, options: DeletionOptions
+    ) -> Entry:
         obj = entry.decoded()
         meta = obj["metadata"]
         _set_propagation(
@@ -174,19 +180,21 @@ class Deletion:
             return entry
         return self._store.commit(resource.storage, obj, resource.strategy.fields(obj))
 
-    async def delete_collection(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def delete_collection(
+        self, request: ApiRequest, resource: ServedResource, target: RequestPath
+    ) -> ApiResponse:
         """Delete every object that matches."""
-        options = DeleteOptions.parse(request)
+        options = DeletionOptions.parse(request)
         page = self._reads.page(request, resource, target)
         deleted: list[Entry] = []
         for entry in page.entries:
-            place = Target(
+            place = RequestPath(
                 target.group, target.version, entry.namespace, target.resource, entry.name, "", True
             )
             if self._store.get(resource.storage, entry.key) is not None:
                 deleted.append(await self.delete_object(request, resource, place, options))
         view = choose_view(request, resource, target.version, self._clock.now)
-        return Response(200, view.many(deleted, page.meta))
+        return ApiResponse(200, view.many(deleted, page.meta))
 
 
 def _set_propagation(meta: JsonObject, policy: str, asked: str) -> None:

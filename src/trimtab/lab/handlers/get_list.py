@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.lab.apiserver.errors import (
-    ApiError,
+    StatusError,
     bad_request,
     expired,
     forbidden_field,
@@ -19,13 +19,13 @@ from trimtab.lab.apiserver.errors import (
     too_large_version,
     unsupported_value,
 )
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.handlers.selectors import Filter
 from trimtab.lab.handlers.views import View, choose_view
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JsonObject, decode, encode
-from trimtab.lab.storage.store import Entry, Shelf, Store
-from trimtab.lab.storage.watch_cache import Change, Stream, event_line
+from trimtab.lab.storage.store import Entry, ObjectStore, ResourceStore
+from trimtab.lab.storage.watch_cache import WatchCacheEvent, WatchStream, event_line
 
 #: Seconds between bookmarks on a quiet watch, as kube-apiserver's.
 BOOKMARK_SECONDS = 60.0
@@ -34,7 +34,7 @@ WATCH_SECONDS = 1800.0
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-def key_of(resource: Resource, target: Target) -> str:
+def key_of(resource: ServedResource, target: RequestPath) -> str:
     """Return the storage key of the object that a path names."""
     return f"{target.namespace}/{target.name}" if resource.is_namespaced else target.name
 
@@ -79,54 +79,54 @@ def parse_version(text: str) -> int:
     return int(text)
 
 
-def _no_version(text: str, why: str) -> ApiError:
+def _no_version(text: str, why: str) -> StatusError:
     cause = invalid_value("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')
     return bad_request(f"invalid resource version: {cause}")
 
 
 @dataclass(frozen=True)
-class Page:
+class ListChunk:
     """A part of a list, with what its metadata says."""
 
     entries: list[Entry]
     meta: JsonObject
 
 
-class Reads:
+class ReadHandler:
     """The reading verbs of every resource."""
 
-    def __init__(self, clock: Clock, store: Store) -> None:
+    def __init__(self, clock: Clock, store: ObjectStore) -> None:
         self._clock = clock
         self._store = store
 
-    def entry(self, resource: Resource, target: Target) -> Entry:
+    def entry(self, resource: ServedResource, target: RequestPath) -> Entry:
         """Return the object that a path names."""
         entry = self._store.get(resource.storage, key_of(resource, target))
         if entry is None:
             raise not_found(resource.plural, resource.group, target.name)
         return entry
 
-    def get(self, request: Request, resource: Resource, target: Target) -> Response:
+    def get(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Answer with one object."""
         entry = self.entry(resource, target)
         asked = parse_version(request.option("resourceVersion"))
         if asked > self._store.version:
             raise too_large_version(asked, self._store.version)
         view = choose_view(request, resource, target.version, self._clock.now)
-        return Response(200, view.one(entry))
+        return ApiResponse(200, view.one(entry))
 
-    def list_objects(self, request: Request, resource: Resource, target: Target) -> Response:
+    def list_objects(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Answer with the objects that match."""
         view = choose_view(request, resource, target.version, self._clock.now)
         page = self.page(request, resource, target)
-        return Response(200, view.many(page.entries, page.meta))
+        return ApiResponse(200, view.many(page.entries, page.meta))
 
-    def filter_of(self, request: Request, resource: Resource) -> Filter:
+    def filter_of(self, request: ApiRequest, resource: ServedResource) -> Filter:
         """Return the request's selectors."""
         known = resource.strategy.field_names()
         return Filter.parse(request.option("labelSelector"), request.option("fieldSelector"), known)
 
-    def page(self, request: Request, resource: Resource, target: Target) -> Page:
+    def page(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ListChunk:
         """Return the part of the list that the request asks for."""
         wanted = self.filter_of(request, resource)
         limit = request.number("limit") or 0
@@ -152,10 +152,10 @@ class Reads:
             if wanted.is_everything:
                 meta["remainingItemCount"] = len(entries) - limit
             entries = entries[:limit]
-        return Page(entries, meta)
+        return ListChunk(entries, meta)
 
     def _at_option(
-        self, request: Request, shelf: Shelf, namespace: str, limit: int
+        self, request: ApiRequest, shelf: ResourceStore, namespace: str, limit: int
     ) -> tuple[list[Entry], int]:
         """Return the objects at the version that the options ask for."""
         text, match = request.option("resourceVersion"), request.option("resourceVersionMatch")
@@ -178,7 +178,9 @@ class Reads:
             return self._at(shelf, asked, namespace), asked
         return shelf.range(namespace), self._store.version
 
-    def _at(self, shelf: Shelf, version: int, namespace: str, *, is_continue: bool = False) -> list[Entry]:
+    def _at(
+        self, shelf: ResourceStore, version: int, namespace: str, *, is_continue: bool = False
+    ) -> list[Entry]:
         if version < shelf.history.oldest:
             if is_continue:
                 raise expired(
@@ -193,25 +195,27 @@ class Reads:
             )
         return shelf.at(version, namespace)
 
-    def watch(self, request: Request, resource: Resource, target: Target) -> Response:
+    def watch(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Answer with a stream of events."""
         view = choose_view(request, resource, target.version, self._clock.now)
         wanted = self.filter_of(request, resource)
         shelf = self._store.shelf(resource.storage)
         plan = self._plan_watch(request, shelf, target.namespace, wanted)
         stream = shelf.history.follow(target.namespace)
-        watch = Watch(self._clock, self._store, view, wanted)
-        return Response(200, stream=watch.lines(shelf, stream, plan))
+        watch = WatchResponse(self._clock, self._store, view, wanted)
+        return ApiResponse(200, stream=watch.lines(shelf, stream, plan))
 
-    def _plan_watch(self, request: Request, shelf: Shelf, namespace: str, wanted: Filter) -> "WatchPlan":
+    def _plan_watch(
+        self, request: ApiRequest, shelf: ResourceStore, namespace: str, wanted: Filter
+    ) -> "WatchPlan":
         _check_watch_options(request)
         asked = parse_version(request.option("resourceVersion"))
         names_initial, sends_initial = "sendInitialEvents" in request.query, request.flag("sendInitialEvents")
         if sends_initial and asked > self._store.version:
             raise too_large_version(asked, self._store.version)
-        problem: ApiError | None = None
+        problem: StatusError | None = None
         initial: list[Entry] = []
-        missed: list[Change] = []
+        missed: list[WatchCacheEvent] = []
         if sends_initial or (asked == 0 and not names_initial):
             initial = [entry for entry in shelf.range(namespace) if wanted.matches(entry)]
         elif asked and asked < shelf.history.oldest:
@@ -223,7 +227,7 @@ class Reads:
         return WatchPlan(initial, missed, problem, asked, bookmarks, sends_initial, seconds)
 
 
-def _check_watch_options(request: Request) -> None:
+def _check_watch_options(request: ApiRequest) -> None:
     match, names_initial = request.option("resourceVersionMatch"), "sendInitialEvents" in request.query
     if names_initial and match != "NotOlderThan":
         detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
@@ -233,7 +237,7 @@ def _check_watch_options(request: Request) -> None:
         raise _list_option("resourceVersionMatch", detail)
 
 
-def _list_option(name: str, detail: str) -> ApiError:
+def _list_option(name: str, detail: str) -> StatusError:
     return invalid("ListOptions", "meta.k8s.io", "", [forbidden_field(name, detail)])
 
 
@@ -242,24 +246,24 @@ class WatchPlan:
     """What a watch sends before it follows, and for how long it follows."""
 
     initial: list[Entry]
-    missed: list[Change]
-    problem: ApiError | None
+    missed: list[WatchCacheEvent]
+    problem: StatusError | None
     after: int
     has_bookmarks: bool
     ends_initial: bool
     seconds: float
 
 
-class Watch:
+class WatchResponse:
     """One stream of events through one view and one filter."""
 
-    def __init__(self, clock: Clock, store: Store, view: View, wanted: Filter) -> None:
+    def __init__(self, clock: Clock, store: ObjectStore, view: View, wanted: Filter) -> None:
         self._clock = clock
         self._store = store
         self._view = view
         self._wanted = wanted
 
-    async def lines(self, shelf: Shelf, stream: Stream, plan: WatchPlan) -> AsyncIterator[bytes]:
+    async def lines(self, shelf: ResourceStore, stream: WatchStream, plan: WatchPlan) -> AsyncIterator[bytes]:
         """Yield the stream, line by line or several lines at once."""
         try:
             if plan.problem is not None:
@@ -276,7 +280,7 @@ class Watch:
         finally:
             shelf.history.unfollow(stream)
 
-    async def _follow(self, stream: Stream, plan: WatchPlan) -> AsyncIterator[bytes]:
+    async def _follow(self, stream: WatchStream, plan: WatchPlan) -> AsyncIterator[bytes]:
         deadline = self._clock.monotonic() + plan.seconds
         mark = self._clock.monotonic() + BOOKMARK_SECONDS
         while True:
@@ -305,7 +309,7 @@ class Watch:
             meta["annotations"] = annotations
         return event_line("BOOKMARK", encode(self._view.bookmark(meta)))
 
-    def _line(self, change: Change) -> bytes | None:
+    def _line(self, change: WatchCacheEvent) -> bytes | None:
         """Return the line for a change, as this stream's filter sees it."""
         is_seen, was_seen = self._wanted.matches(change.entry), self._wanted.matches(change.previous)
         if change.action == "DELETED":

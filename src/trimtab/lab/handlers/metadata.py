@@ -3,8 +3,8 @@
 import re
 
 from trimtab.lab.apiserver.errors import invalid_value
-from trimtab.lab.resources.registry import Resource
-from trimtab.lab.resources.strategy import Scene
+from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.resources.strategy import WriteContext
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.core.metadata_validation import (
     WholeMeta,
@@ -33,7 +33,7 @@ SERVER_SET = (
 )
 
 
-def fill_on_create(obj: JsonObject, resource: Resource, scene: Scene) -> None:
+def fill_on_create(obj: JsonObject, resource: ServedResource, scene: WriteContext) -> None:
     """Set what the server sets on a new object."""
     meta = obj["metadata"]
     for name in (
@@ -71,7 +71,7 @@ def drop_empty(meta: JsonObject) -> None:
             del meta[name]
 
 
-def validate(obj: JsonObject, resource: Resource) -> list[FieldError]:
+def validate(obj: JsonObject, resource: ServedResource) -> list[FieldError]:
     """Return what is wrong with a new object's metadata."""
     meta = obj["metadata"]
     errors = validate_metadata(convert(meta, WholeMeta))
@@ -83,11 +83,11 @@ def validate(obj: JsonObject, resource: Resource) -> list[FieldError]:
     return errors
 
 
-def _has_own_name_rule(resource: Resource) -> bool:
+def _has_own_name_rule(resource: ServedResource) -> bool:
     return resource.group == RBAC or (not resource.group and resource.plural in ("namespaces", "services"))
 
 
-def _validate_name(name: str, resource: Resource) -> list[FieldError]:
+def _validate_name(name: str, resource: ServedResource) -> list[FieldError]:
     if resource.group == RBAC:
         complaints = names.path_segment(name)
     elif resource.plural == "namespaces":

@@ -10,22 +10,22 @@ from trimtab.lab.apiserver.errors import (
     unsupported_media_type,
     unsupported_patch_type,
 )
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.handlers.bodies import (
     accept_object,
     check_place,
     check_type,
     report_fields,
 )
-from trimtab.lab.handlers.create_update import Writes
+from trimtab.lab.handlers.create_update import WriteHandler
 from trimtab.lab.handlers.get_list import key_of
 from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
 from trimtab.lab.patches.managed_fields import Manager
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.schemas.prune import fit
 from trimtab.lab.schemas.shapes import Shape
 from trimtab.lab.storage.codec import JSON, YAML, JsonObject, decode_body, decode_json
-from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.store import ObjectStore
 from trimtab.model.json.shape import describe
 
 JSON_PATCH = "application/json-patch+json"
@@ -37,7 +37,7 @@ APPLY_JSON = "application/apply-patch+json"
 Edit = Callable[[JsonObject], JsonObject]
 
 
-def read_edit(request: Request, shape: Shape, *, is_custom: bool) -> Edit:
+def read_edit(request: ApiRequest, shape: Shape, *, is_custom: bool) -> Edit:
     """Return the function that a patch body describes, for every form but apply."""
     media = request.content_type.partition(";")[0].strip().lower()
     if media == JSON_PATCH:
@@ -61,7 +61,7 @@ def read_edit(request: Request, shape: Shape, *, is_custom: bool) -> Edit:
     raise unsupported_patch_type()
 
 
-def _read_object(request: Request) -> JsonObject:
+def _read_object(request: ApiRequest) -> JsonObject:
     patch = decode_json(request.body)
     if not isinstance(patch, dict):
         raise bad_request(f"error decoding patch: the patch must be an object, not {describe(patch)}")
@@ -71,12 +71,12 @@ def _read_object(request: Request) -> JsonObject:
 class Patching:
     """The patch verb of every resource."""
 
-    def __init__(self, clock: Clock, store: Store, writes: Writes) -> None:
+    def __init__(self, clock: Clock, store: ObjectStore, writes: WriteHandler) -> None:
         self._clock = clock
         self._store = store
         self._writes = writes
 
-    async def patch(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def patch(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Change part of an object."""
         media = request.content_type.partition(";")[0].strip().lower()
         if media in (APPLY_PATCH, APPLY_JSON):
@@ -105,12 +105,12 @@ class Patching:
         return self._writes.answer(request, resource, target, entry)
 
     @staticmethod
-    def _in_version(resource: Resource, target: Target, obj: JsonObject) -> JsonObject:
+    def _in_version(resource: ServedResource, target: RequestPath, obj: JsonObject) -> JsonObject:
         if (resource.group, target.version) == (resource.storage_group, resource.storage_version):
             return obj
         return resource.strategy.convert(obj, resource.group, target.version)
 
-    async def _apply(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def _apply(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Server-side apply: create the object or take ownership of what the manager lists."""
         manager_name = request.option("fieldManager")
         if not manager_name:
@@ -149,7 +149,7 @@ class Patching:
         return self._writes.answer(request, resource, target, entry)
 
 
-def resource_api_version(resource: Resource) -> str:
+def resource_api_version(resource: ServedResource) -> str:
     """Return the `apiVersion` of stored objects."""
     return (
         f"{resource.storage_group}/{resource.storage_version}"
@@ -158,7 +158,9 @@ def resource_api_version(resource: Resource) -> str:
     )
 
 
-def _without_defaults(config: JsonObject, request: Request, resource: Resource, target: Target) -> JsonObject:
+def _without_defaults(
+    config: JsonObject, request: ApiRequest, resource: ServedResource, target: RequestPath
+) -> JsonObject:
     """Check an applied configuration without adding defaults, which the manager did not ask to own."""
     config.setdefault("metadata", {})
     unknown = fit(

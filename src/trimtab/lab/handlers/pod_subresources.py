@@ -2,7 +2,7 @@
 
 from trimtab.clock import Clock
 from trimtab.lab.apiserver.errors import (
-    ApiError,
+    StatusError,
     bad_request,
     conflict,
     internal,
@@ -10,19 +10,19 @@ from trimtab.lab.apiserver.errors import (
     required,
     too_many_requests,
 )
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.handlers.bodies import accept_object, read_typed
-from trimtab.lab.handlers.create_update import Writes
-from trimtab.lab.handlers.delete import DeleteOptions, Deletion, read_grace
+from trimtab.lab.handlers.create_update import WriteHandler
+from trimtab.lab.handlers.delete import DeleteHandler, DeletionOptions, read_grace
 from trimtab.lab.handlers.get_list import key_of
 from trimtab.lab.handlers.patch import Edit, read_edit
 from trimtab.lab.resources.pod_spec import default_pod_level_requests
 from trimtab.lab.resources.pods import validate_resize
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.resources.strategy import keep_from, text_at
 from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.storage.codec import JsonObject, copy_of
-from trimtab.lab.storage.store import Entry, Store
+from trimtab.lab.storage.store import Entry, ObjectStore
 from trimtab.model.times import format_time
 
 BUDGETS = "poddisruptionbudgets.policy"
@@ -34,19 +34,21 @@ SUCCESS: JsonObject = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "st
 class PodActions:
     """Eviction, binding and resize."""
 
-    def __init__(self, clock: Clock, store: Store, writes: Writes, deletion: Deletion) -> None:
+    def __init__(
+        self, clock: Clock, store: ObjectStore, writes: WriteHandler, deletion: DeleteHandler
+    ) -> None:
         self._clock = clock
         self._store = store
         self._writes = writes
         self._deletion = deletion
 
-    async def evict(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def evict(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Delete a pod if the budgets that cover it allow one more disruption."""
         body = read_typed(request, "policy", "v1", "Eviction")
         entry = self._pod(resource, target)
         options = body.get("deleteOptions") or {}
         conditions = options.get("preconditions") or {}
-        wanted = DeleteOptions(
+        wanted = DeletionOptions(
             read_grace(options.get("gracePeriodSeconds")),
             options.get("propagationPolicy", ""),
             conditions.get("uid", ""),
@@ -58,15 +60,15 @@ class PodActions:
         if not _goes_freely(pod):
             self._spend(request, target, entry, pod)
         await self._deletion.delete_object(request, resource, target, wanted)
-        return Response.of(SUCCESS, 201)
+        return ApiResponse.of(SUCCESS, 201)
 
-    def _pod(self, resource: Resource, target: Target) -> Entry:
+    def _pod(self, resource: ServedResource, target: RequestPath) -> Entry:
         entry = self._store.get(resource.storage, key_of(resource, target))
         if entry is None:
             raise not_found(resource.plural, resource.group, target.name)
         return entry
 
-    def _spend(self, request: Request, target: Target, entry: Entry, pod: JsonObject) -> None:
+    def _spend(self, request: ApiRequest, target: RequestPath, entry: Entry, pod: JsonObject) -> None:
         """Take one disruption from the budget that covers the pod, or refuse."""
         budgets = [
             budget
@@ -98,14 +100,16 @@ class PodActions:
         status.setdefault("disruptedPods", {})[entry.name] = format_time(self._clock.now())
         self._store.commit(BUDGETS, budget, {})
 
-    async def bind(self, request: Request, resource: Resource, target: Target) -> Response:
+    async def bind(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
         """Assign a pod to a node."""
         body = read_typed(request, "", "v1", "Binding")
         if body["metadata"].get("name") != target.name:
             raise bad_request("name in URL does not match name in Binding object")
         node = (body.get("target") or {}).get("name", "")
         if not node:
-            raise ApiError(422, "Invalid", f'Binding "{target.name}" is invalid: {required("target.name")}')
+            raise StatusError(
+                422, "Invalid", f'Binding "{target.name}" is invalid: {required("target.name")}'
+            )
 
         def change(old: JsonObject) -> JsonObject:
             assigned = text_at(old, "spec", "nodeName")
@@ -122,9 +126,11 @@ class PodActions:
             return old
 
         await self._writes.modify(request, resource, target, change, check=lambda _obj, _old: [])
-        return Response.of(SUCCESS, 201)
+        return ApiResponse.of(SUCCESS, 201)
 
-    async def resize(self, request: Request, resource: Resource, target: Target, verb: str) -> Response:
+    async def resize(
+        self, request: ApiRequest, resource: ServedResource, target: RequestPath, verb: str
+    ) -> ApiResponse:
         """Change the resources of a running pod's containers."""
         entry = self._pod(resource, target)
         if verb == "get":
@@ -189,7 +195,7 @@ def _spares_unready(budget: JsonObject) -> bool:
     return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
 
 
-def _over_budget(cause: str, retry_after: int | None) -> ApiError:
+def _over_budget(cause: str, retry_after: int | None) -> StatusError:
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     return too_many_requests(message, retry_after, ("DisruptionBudget", cause))
 

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from trimtab.lab.apiserver.errors import ApiError, invalid, invalid_value, not_found
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.errors import StatusError, invalid, invalid_value, not_found
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.handlers.bodies import check_place, read_typed
-from trimtab.lab.handlers.create_update import Writes
+from trimtab.lab.handlers.create_update import WriteHandler
 from trimtab.lab.handlers.get_list import key_of
 from trimtab.lab.handlers.patch import Edit, read_edit
-from trimtab.lab.resources.registry import Resource, ScalePaths
+from trimtab.lab.resources.registry import ScalePaths, ServedResource
 from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.schemas.prune import fit
 from trimtab.lab.schemas.shapes import shape_of_kind
 from trimtab.lab.storage.codec import JsonObject, copy_of
-from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.store import ObjectStore
 from trimtab.model.labels.selector import Selector
 
 GROUP, VERSION, KIND = "autoscaling", "v1", "Scale"
@@ -23,17 +23,19 @@ SHAPE = shape_of_kind(GROUP, VERSION, KIND)
 class Scales:
     """Reading and writing the scale of any kind that has one."""
 
-    def __init__(self, store: Store, writes: Writes) -> None:
+    def __init__(self, store: ObjectStore, writes: WriteHandler) -> None:
         self._store = store
         self._writes = writes
 
-    async def handle(self, request: Request, resource: Resource, target: Target, verb: str) -> Response:
+    async def handle(
+        self, request: ApiRequest, resource: ServedResource, target: RequestPath, verb: str
+    ) -> ApiResponse:
         """Answer a request on the scale subresource."""
         entry = self._store.get(resource.storage, key_of(resource, target))
         if entry is None:
             raise not_found(resource.plural, resource.group, target.name)
         if verb == "get":
-            return Response.of(scale_of(resource, target, entry.decoded()))
+            return ApiResponse.of(scale_of(resource, target, entry.decoded()))
         if verb == "update":
             wanted = read_typed(request, GROUP, VERSION, KIND)
             check_place(wanted, resource, target)
@@ -48,7 +50,7 @@ class Scales:
             return _with_replicas(resource, target, old, before, after, is_whole=verb == "update")
 
         written = await self._writes.modify(request, resource, target, change)
-        return Response.of(scale_of(resource, target, written.decoded()))
+        return ApiResponse.of(scale_of(resource, target, written.decoded()))
 
 
 def _replace_by(wanted: JsonObject) -> Edit:
@@ -56,8 +58,8 @@ def _replace_by(wanted: JsonObject) -> Edit:
 
 
 def _with_replicas(
-    resource: Resource,
-    target: Target,
+    resource: ServedResource,
+    target: RequestPath,
     obj: JsonObject,
     before: JsonObject,
     after: JsonObject,
@@ -82,7 +84,7 @@ def _with_replicas(
     return obj
 
 
-def scale_of(resource: Resource, target: Target, obj: JsonObject) -> JsonObject:
+def scale_of(resource: ServedResource, target: RequestPath, obj: JsonObject) -> JsonObject:
     """Return the scale of an object."""
     meta = obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -115,7 +117,7 @@ def _custom(obj: JsonObject, paths: ScalePaths) -> tuple[int, int, str]:
     wanted = _get(obj, paths.spec_replicas)
     if wanted is None:
         message = f"the spec replicas field {paths.spec_replicas!r} does not exist"
-        raise ApiError(500, "InternalError", f"Internal error occurred: {message}")
+        raise StatusError(500, "InternalError", f"Internal error occurred: {message}")
     return wanted, _get(obj, paths.status_replicas) or 0, _get(obj, paths.label_selector) or ""
 
 

@@ -6,7 +6,7 @@ Label selectors are the model's; field selectors know only `=`, `==` and `!=` on
 import re
 from dataclasses import dataclass, field
 
-from trimtab.lab.apiserver.errors import ApiError, bad_request
+from trimtab.lab.apiserver.errors import StatusError, bad_request
 from trimtab.lab.storage.store import Entry
 from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
 
@@ -47,7 +47,7 @@ def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     return tuple(found)
 
 
-def _unknown_field(name: str, known: frozenset[str]) -> ApiError:
+def _unknown_field(name: str, known: frozenset[str]) -> StatusError:
     if known:
         return bad_request(f"field label not supported: {name}")
     return bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
@@ -102,6 +102,6 @@ def selected_name(text: str) -> str:
     """Return the one name that a field selector asks for, for authorisation; none when it cannot be read."""
     try:
         found = [one.value for one in parse_fields(text) if one.name == "metadata.name" and one.is_equal]
-    except ApiError:
+    except StatusError:
         return ""
     return found[0] if found else ""

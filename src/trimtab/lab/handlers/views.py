@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Protocol
 
 from trimtab.lab.apiserver.errors import bad_request, not_acceptable
-from trimtab.lab.apiserver.request import Request
+from trimtab.lab.apiserver.request import ApiRequest
 from trimtab.lab.handlers.bodies import ordered
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JSON, YAML, JsonObject, encode
 from trimtab.lab.storage.store import Entry
 from trimtab.lab.tables.tables import table, table_columns
@@ -42,7 +42,7 @@ class View(Protocol):
 class PlainView:
     """Objects as JSON in the asked-for version."""
 
-    def __init__(self, resource: Resource, group: str, version: str) -> None:
+    def __init__(self, resource: ServedResource, group: str, version: str) -> None:
         self._resource = resource
         self._group, self._version = group, version
         self._is_stored_form = (group, version) == (resource.storage_group, resource.storage_version)
@@ -109,7 +109,7 @@ class TableView:
     form = None
 
     def __init__(
-        self, resource: Resource, group: str, version: str, now: Callable[[], datetime], include: str
+        self, resource: ServedResource, group: str, version: str, now: Callable[[], datetime], include: str
     ) -> None:
         self._resource, self._group, self._version = resource, group, version
         self._now = now
@@ -151,7 +151,9 @@ class TableView:
         }
 
 
-def choose_view(request: Request, resource: Resource, version: str, now: Callable[[], datetime]) -> View:
+def choose_view(
+    request: ApiRequest, resource: ServedResource, version: str, now: Callable[[], datetime]
+) -> View:
     """Return the first view of the Accept header that the server can give."""
     for clause in request.accept.split(",") or [""]:
         media, *pairs = (part.strip() for part in clause.split(";"))

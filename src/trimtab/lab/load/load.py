@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from zlib import crc32
 
 from trimtab.lab.load.curves import Moment
-from trimtab.lab.load.plan import NO_LOAD, Election, LoadPlan, Queue, Series, WorkloadLoad
+from trimtab.lab.load.plan import (
+    NO_LOAD,
+    Election,
+    LoadPlan,
+    MetricCurve,
+    Queue,
+    WorkloadLoad,
+)
 from trimtab.lab.load.pods import Member
 from trimtab.lab.load.usage import (
     NOISE_SECONDS,
@@ -50,9 +57,9 @@ class Load:
         """Return the names of all loads and series."""
         return sorted({**self._loads, **self._series})
 
-    def set(self, load: WorkloadLoad | Series) -> None:
+    def set(self, load: WorkloadLoad | MetricCurve) -> None:
         """Add a load or a series, or replace the one of that name; its factor goes back to 1."""
-        if isinstance(load, Series):
+        if isinstance(load, MetricCurve):
             self._series[title_of(load)] = load
         else:
             self._loads[load.name] = Arithmetic(load, self._seed)
@@ -168,7 +175,7 @@ class Load:
         return total
 
 
-def title_of(load: WorkloadLoad | Series) -> str:
+def title_of(load: WorkloadLoad | MetricCurve) -> str:
     """Return what a person calls a load: its name, and for a series its labels too, as `backlog{queue=mail}`."""
     if isinstance(load, WorkloadLoad) or not load.labels:
         return load.name

@@ -8,14 +8,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from trimtab.clock import Clock
 from trimtab.cluster.resource import Json
 from trimtab.lab.apiserver.errors import method_not_allowed, not_found
-from trimtab.lab.apiserver.request import Request, Response, Target
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
 from trimtab.lab.controllers.base.kinds import RunNode, RunPod
-from trimtab.lab.controllers.base.write_through_cache import Mirror
-from trimtab.lab.handlers.get_list import Reads
-from trimtab.lab.metrics.values import MetricValues, Sample
-from trimtab.lab.resources.registry import Resource
+from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
+from trimtab.lab.handlers.get_list import ReadHandler
+from trimtab.lab.metrics.values import MetricValues, SeriesValue
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Entry, Store
+from trimtab.lab.storage.store import Entry, ObjectStore
 from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.times import format_duration, format_time
 
@@ -25,16 +25,16 @@ GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 class UsageSource(Protocol):
     """Something that knows what is used, such as the lab's node agent."""
 
-    def pod_usage(self, namespace: str, name: str, now: datetime) -> "Usage | None":
+    def pod_usage(self, namespace: str, name: str, now: datetime) -> "UsageSample | None":
         """Return the usage of each container of a pod, or None when there is no sample."""
         ...
 
-    def node_usage(self, name: str, now: datetime) -> "Usage | None":
+    def node_usage(self, name: str, now: datetime) -> "UsageSample | None":
         """Return the usage of a node, under the empty container name."""
         ...
 
 
-class Usage:
+class UsageSample:
     """One sample: quantities per container, when it was taken and over how long."""
 
     __slots__ = ("containers", "timestamp", "window")
@@ -48,7 +48,7 @@ class Usage:
 class MetricsApi:
     """The read-only resources of metrics.k8s.io."""
 
-    def __init__(self, clock: Clock, store: Store, reads: Reads) -> None:
+    def __init__(self, clock: Clock, store: ObjectStore, reads: ReadHandler) -> None:
         self._clock = clock
         self._store = store
         self._reads = reads
@@ -56,8 +56,13 @@ class MetricsApi:
         self.source: UsageSource | None = None
 
     def handle(
-        self, request: Request, resource: Resource, target: Target, verb: str, core: Resource
-    ) -> Response:
+        self,
+        request: ApiRequest,
+        resource: ServedResource,
+        target: RequestPath,
+        verb: str,
+        core: ServedResource,
+    ) -> ApiResponse:
         """Answer a get or a list; `core` is the resource whose objects are measured."""
         if verb == "get":
             key = f"{target.namespace}/{target.name}" if resource.is_namespaced else target.name
@@ -65,16 +70,16 @@ class MetricsApi:
             found = list(self._measured(resource, [entry] if entry is not None else []))
             if not found:
                 raise not_found(resource.plural, GROUP, f"{key}")
-            return Response.of(found[0])
+            return ApiResponse.of(found[0])
         if verb != "list":
             raise method_not_allowed()
         page = self._reads.page(request, core, target)
         items = list(self._measured(resource, page.entries))
-        return Response.of(
+        return ApiResponse.of(
             {"kind": resource.list_kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
         )
 
-    def _measured(self, resource: Resource, entries: Iterable[Entry]) -> Iterable[JsonObject]:
+    def _measured(self, resource: ServedResource, entries: Iterable[Entry]) -> Iterable[JsonObject]:
         if self.source is None:
             return
         now = self._clock.now()
@@ -87,7 +92,7 @@ class MetricsApi:
                 yield _sample(resource, entry, usage, now)
 
 
-def _sample(resource: Resource, entry: Entry, usage: Usage, now: datetime) -> JsonObject:
+def _sample(resource: ServedResource, entry: Entry, usage: UsageSample, now: datetime) -> JsonObject:
     meta: JsonObject = {"name": entry.name, "creationTimestamp": format_time(now)}
     if entry.namespace:
         meta["namespace"] = entry.namespace
@@ -121,8 +126,8 @@ class MetricsAnswers:
         values: MetricValues,
         *,
         usage: UsageSource | None = None,
-        pods: Mirror[RunPod] | None = None,
-        nodes: Mirror[RunNode] | None = None,
+        pods: WriteThroughCache[RunPod] | None = None,
+        nodes: WriteThroughCache[RunNode] | None = None,
     ) -> None:
         self._now = now
         self._values = values
@@ -189,7 +194,7 @@ class MetricsAnswers:
         kinds = {one.object.kind for one in self._values.all() if one.object is not None}
         return [kind for kind in sorted(kinds) if plural_of(kind) == plural]
 
-    def _has_labels(self, one: Sample, selector: Selector) -> bool:
+    def _has_labels(self, one: SeriesValue, selector: Selector) -> bool:
         """Tell whether the described object matches; only pods have labels that are known here."""
         if one.object is None or one.object.kind != "Pod" or self._pods is None:
             return True
@@ -214,7 +219,7 @@ class MetricsAnswers:
                 found += [_usage_sample("PodMetrics", pod, usage)] if usage is not None else []
         return _one_or_list(found, name, "PodMetrics", "pods")
 
-    def _usage_of_pod(self, pod: RunPod) -> Usage | None:
+    def _usage_of_pod(self, pod: RunPod) -> UsageSample | None:
         if self._usage is None:
             return None
         return self._usage.pod_usage(pod.metadata.namespace, pod.metadata.name, self._now())
@@ -271,7 +276,7 @@ def plural_of(kind: str) -> str:
     return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
-def _custom_item(one: Sample, version: str) -> Json:
+def _custom_item(one: SeriesValue, version: str) -> Json:
     assert one.object is not None
     described = one.object
     item: Json = {
@@ -287,7 +292,7 @@ def _custom_item(one: Sample, version: str) -> Json:
     return item | ({"metricName": one.name} if version == "v1beta1" else {"metric": {"name": one.name}})
 
 
-def _usage_sample(kind: str, thing: RunPod | RunNode, usage: Usage) -> Json:
+def _usage_sample(kind: str, thing: RunPod | RunNode, usage: UsageSample) -> Json:
     meta: Json = {"name": thing.metadata.name, "creationTimestamp": format_time(usage.timestamp)}
     meta |= {"namespace": thing.metadata.namespace} if thing.metadata.namespace else {}
     meta |= {"labels": thing.metadata.labels} if thing.metadata.labels else {}
@@ -320,5 +325,5 @@ def _group(name: str) -> Json:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _moment(one: Sample) -> str:
+def _moment(one: SeriesValue) -> str:
     return format_time(one.timestamp)

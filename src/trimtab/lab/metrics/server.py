@@ -14,9 +14,9 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.apiserver.certificates import make_certificate
-from trimtab.lab.apiserver.request import MAX_BODY, Response
+from trimtab.lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab.lab.apiserver.server import Server
-from trimtab.lab.data_plane import WorkloadSide
+from trimtab.lab.data_plane import DataPlane
 from trimtab.lab.metrics.apis import (
     CUSTOM,
     EXTERNAL,
@@ -26,7 +26,7 @@ from trimtab.lab.metrics.apis import (
     MetricsAnswers,
     failure,
 )
-from trimtab.lab.metrics.values import MetricValues, Sample
+from trimtab.lab.metrics.values import MetricValues, SeriesValue
 from trimtab.lab.serve import LOOPBACK, tls_context
 from trimtab.model.json import wire
 from trimtab.serving.server import HttpServer
@@ -40,7 +40,7 @@ SERVICES: Resource[Json] = Resource("", "v1", "services", "Service", Json)
 
 
 class _Values(wire.Wire, frozen=True):
-    values: tuple[Sample, ...] = ()
+    values: tuple[SeriesValue, ...] = ()
 
 
 class MetricsApp:
@@ -107,9 +107,9 @@ async def serve_in_process(server: Server, client: Client, values: MetricValues)
     """Serve custom and external metrics of `values` on a lab's API server, which asks no further than this process."""
     answers = MetricsAnswers(server.clock.now, values)
 
-    async def backend(_method: str, path: str, _headers: Mapping[str, str], _body: bytes) -> Response:
+    async def backend(_method: str, path: str, _headers: Mapping[str, str], _body: bytes) -> ApiResponse:
         status, body = answers.answer(path)
-        return Response.of(wire.encode(body), status)
+        return ApiResponse.of(wire.encode(body), status)
 
     server.outbound.register(NAMESPACE, SERVICE, backend)
     for group in (CUSTOM, EXTERNAL):
@@ -123,7 +123,7 @@ class MetricsServer:
     `register` points an API server's aggregator at it.
     """
 
-    def __init__(self, side: WorkloadSide, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)) -> None:
+    def __init__(self, side: DataPlane, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)) -> None:
         clock, mirrors = side.client.clock, side.mirrors
         answers = MetricsAnswers(
             clock.now, side.values, usage=side.agent.samples, pods=mirrors.pods, nodes=mirrors.nodes

@@ -37,7 +37,7 @@ class SeriesName(Protocol):
         ...
 
 
-class Sample(Wire, frozen=True):
+class SeriesValue(Wire, frozen=True):
     """One series with its latest value; `object` is set for custom metrics only."""
 
     name: str
@@ -52,7 +52,7 @@ class MetricValues:
     """The latest value of each series."""
 
     def __init__(self) -> None:
-        self._samples: dict[tuple[Any, ...], Sample] = {}
+        self._samples: dict[tuple[Any, ...], SeriesValue] = {}
 
     def set_external(
         self,
@@ -65,7 +65,7 @@ class MetricValues:
     ) -> None:
         """Set one series of an external metric."""
         self.put(
-            Sample(
+            SeriesValue(
                 name=name,
                 value=as_quantity(value),
                 timestamp=now,
@@ -85,7 +85,7 @@ class MetricValues:
     ) -> None:
         """Set the value of a metric of one object, such as a pod or an ingress."""
         self.put(
-            Sample(
+            SeriesValue(
                 name=name,
                 value=as_quantity(value),
                 timestamp=now,
@@ -102,7 +102,7 @@ class MetricValues:
         else:
             self.set_external(series.name, value, now, labels=series.labels, namespace=series.namespace)
 
-    def put(self, sample: Sample) -> None:
+    def put(self, sample: SeriesValue) -> None:
         """Keep a sample in place of the last one of its series."""
         self._samples[_identity(sample)] = sample
 
@@ -114,11 +114,11 @@ class MetricValues:
             if one.name != name or (labels is not None and one.labels != dict(labels))
         }
 
-    def all(self) -> list[Sample]:
+    def all(self) -> list[SeriesValue]:
         """Return every sample, in a fixed order."""
         return [self._samples[key] for key in sorted(self._samples)]
 
-    def external(self, namespace: str, name: str, selector: Selector = EVERYTHING) -> list[Sample]:
+    def external(self, namespace: str, name: str, selector: Selector = EVERYTHING) -> list[SeriesValue]:
         """Return the series of an external metric that a namespace can see."""
         return [
             one
@@ -129,7 +129,9 @@ class MetricValues:
             and selector.matches(one.labels)
         ]
 
-    def custom(self, namespace: str, kind: str, name: str, selector: Selector = EVERYTHING) -> list[Sample]:
+    def custom(
+        self, namespace: str, kind: str, name: str, selector: Selector = EVERYTHING
+    ) -> list[SeriesValue]:
         """Return the values of a custom metric for all objects of a kind."""
         return [
             one
@@ -149,7 +151,7 @@ def as_quantity(value: Number) -> str:
     return str(Quantity.from_milli(round(value * _MILLIS)))
 
 
-def _identity(one: Sample) -> tuple[Any, ...]:
+def _identity(one: SeriesValue) -> tuple[Any, ...]:
     described = one.object or DescribedObject()
     where = (described.api_version, described.kind, described.namespace, described.name)
     return (one.name, one.namespace, where, tuple(sorted(one.labels.items())))

@@ -48,7 +48,7 @@ class Timing(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LifecycleStep:
     """What to do now: write a status, let the pod go, or nothing; and when to look again."""
 
     status: Json | None = None
@@ -56,10 +56,10 @@ class Step:
     wait: float | None = None
 
 
-NOTHING = Step()
+NOTHING = LifecycleStep()
 
 
-def next_step(pod: RunPod, timing: Timing, now: datetime, killed: Collection[str] = ()) -> Step:
+def next_step(pod: RunPod, timing: Timing, now: datetime, killed: Collection[str] = ()) -> LifecycleStep:
     """Return what happens to a pod of this node; `killed` are containers that used too much memory."""
     now = now.replace(microsecond=0)
     if pod.metadata.deletion_timestamp is not None:
@@ -67,17 +67,17 @@ def next_step(pod: RunPod, timing: Timing, now: datetime, killed: Collection[str
     if pod.is_finished:
         return NOTHING
     if pod.status.start_time is None or not pod.status.container_statuses:
-        return Step(pod_status(pod, [_created(one) for one in pod.spec.containers], now))
+        return LifecycleStep(pod_status(pod, [_created(one) for one in pod.spec.containers], now))
     doomed = [one for one in _containers(pod) if one.name in killed and one.state.running]
     return _kill(pod, doomed, timing, now) if doomed else _go_on(pod, timing, now)
 
 
-def _kill(pod: RunPod, doomed: list[RunContainerStatus], timing: Timing, now: datetime) -> Step:
+def _kill(pod: RunPod, doomed: list[RunContainerStatus], timing: Timing, now: datetime) -> LifecycleStep:
     ended = [_ended(one, KILLED, "OOMKilled", now) if one in doomed else one for one in _containers(pod)]
-    return Step(pod_status(pod, [_again(pod, one, timing, now) for one in ended], now))
+    return LifecycleStep(pod_status(pod, [_again(pod, one, timing, now) for one in ended], now))
 
 
-def _go_on(pod: RunPod, timing: Timing, now: datetime) -> Step:
+def _go_on(pod: RunPod, timing: Timing, now: datetime) -> LifecycleStep:
     """Start what waits, make ready what runs, and end what has done its work, in this order."""
     if any(_is_waiting(one) for one in _containers(pod)):
         return _start(pod, timing, now)
@@ -88,28 +88,28 @@ def _go_on(pod: RunPod, timing: Timing, now: datetime) -> Step:
     return NOTHING
 
 
-def _terminate(pod: RunPod, timing: Timing, now: datetime) -> Step:
+def _terminate(pod: RunPod, timing: Timing, now: datetime) -> LifecycleStep:
     """Let a pod go once its containers had time to stop, at most the grace it was given."""
     assert pod.metadata.deletion_timestamp is not None
     grace = float(pod.metadata.deletion_grace_period_seconds or 0)
     asked = pod.metadata.deletion_timestamp - timedelta(seconds=grace)
     wait = (asked + timedelta(seconds=min(timing.stop_seconds, grace)) - now).total_seconds()
     if wait > 0:
-        return Step(wait=wait)
+        return LifecycleStep(wait=wait)
     if not pod.metadata.finalizers or pod.is_finished:
-        return Step(is_gone=True)
+        return LifecycleStep(is_gone=True)
     # Whoever holds the pod wants to know how it ended.
     code = KILLED if pod.spec.restart_policy == "Always" else 143
     ended = [_ended(one, code, "Error", now) if one.state.running else one for one in _containers(pod)]
-    return Step({**pod_status(pod, ended, now), "phase": "Failed"})
+    return LifecycleStep({**pod_status(pod, ended, now), "phase": "Failed"})
 
 
-def _start(pod: RunPod, timing: Timing, now: datetime) -> Step:
+def _start(pod: RunPod, timing: Timing, now: datetime) -> LifecycleStep:
     due = max(_may_start(pod, one, timing) for one in _containers(pod) if _is_waiting(one))
     if due > now:
-        return Step(wait=(due - now).total_seconds())
+        return LifecycleStep(wait=(due - now).total_seconds())
     started = [_running(pod, one, timing, now) if _is_waiting(one) else one for one in _containers(pod)]
-    return Step(pod_status(pod, started, now))
+    return LifecycleStep(pod_status(pod, started, now))
 
 
 def _may_start(pod: RunPod, one: RunContainerStatus, timing: Timing) -> datetime:
@@ -125,7 +125,7 @@ def backoff(restarts: int) -> float:
     return min(FIRST_BACKOFF * 2.0 ** max(restarts - 1, 0), LONGEST_BACKOFF)
 
 
-def _become_ready(pod: RunPod, timing: Timing, now: datetime) -> Step:
+def _become_ready(pod: RunPod, timing: Timing, now: datetime) -> LifecycleStep:
     waits: list[float] = []
     after: list[RunContainerStatus] = []
     for one in _containers(pod):
@@ -137,11 +137,11 @@ def _become_ready(pod: RunPod, timing: Timing, now: datetime) -> Step:
         waits += [wait] if wait > 0 else []
         after.append(one if wait > 0 else replace(one, ready=True, started=True))
     if after == list(_containers(pod)):
-        return Step(wait=min(waits, default=None))
-    return Step(pod_status(pod, after, now))
+        return LifecycleStep(wait=min(waits, default=None))
+    return LifecycleStep(pod_status(pod, after, now))
 
 
-def _run_to_the_end(pod: RunPod, timing: Timing, now: datetime) -> Step:
+def _run_to_the_end(pod: RunPod, timing: Timing, now: datetime) -> LifecycleStep:
     running = [one for one in _containers(pod) if one.state.running is not None]
     begun = [
         one.state.running.started_at for one in running if one.state.running and one.state.running.started_at
@@ -150,13 +150,13 @@ def _run_to_the_end(pod: RunPod, timing: Timing, now: datetime) -> Step:
         return NOTHING
     wait = (max(begun) + timedelta(seconds=timing.run_seconds) - now).total_seconds()
     if wait > 0:
-        return Step(wait=wait)
+        return LifecycleStep(wait=wait)
     code = int(_number(pod, "exit-code") or 0)
     ended = [
         _ended(one, code, "Error" if code else "Completed", now) if one in running else one
         for one in _containers(pod)
     ]
-    return Step(pod_status(pod, [_again(pod, one, timing, now) for one in ended], now))
+    return LifecycleStep(pod_status(pod, [_again(pod, one, timing, now) for one in ended], now))
 
 
 def _again(pod: RunPod, one: RunContainerStatus, timing: Timing, now: datetime) -> RunContainerStatus:

@@ -7,14 +7,14 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.store import KeyIndex
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.transport.transport import Request
 from trimtab.lab.controllers.base.kinds import PODS, RunNode, RunPod
 from trimtab.lab.controllers.base.placement import mismatch
 from trimtab.lab.controllers.base.pods import is_active
 from trimtab.lab.controllers.base.status_writer import condition
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, Mirror
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
 from trimtab.lab.nodes.capacity import allocatable, requests_of, used_by
 from trimtab.model.json import wire
 
@@ -24,7 +24,9 @@ NO_ROOM = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "
 class Scheduler:
     """Binds pods that have no node."""
 
-    def __init__(self, clock: Clock, pods: Mirror[RunPod], nodes: Mirror[RunNode]) -> None:
+    def __init__(
+        self, clock: Clock, pods: WriteThroughCache[RunPod], nodes: WriteThroughCache[RunNode]
+    ) -> None:
         self._clock = clock
         self._pods = pods
         self._nodes = nodes
@@ -42,7 +44,7 @@ class Scheduler:
         return self._pods.indexed(self._by_node, node, lambda pod: pod.spec.node_name == node)
 
     def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        if delta.change is Change.SYNCED:
+        if delta.change is CacheEvent.SYNCED:
             return
         pod = delta.object
         key = (pod.metadata.namespace, pod.metadata.name)

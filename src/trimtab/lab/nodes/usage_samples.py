@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from trimtab.lab.controllers.base.kinds import RunPod
 from trimtab.lab.load.pods import Member, RunningContainer
 from trimtab.lab.load.usage import PodUse, Use
-from trimtab.lab.metrics.apis import Usage
+from trimtab.lab.metrics.apis import UsageSample
 from trimtab.model.quantity import Quantity
 
 
-class Samples:
+class UsageSamples:
     """The latest measurement of each pod; a source of usage for the lab's API server.
 
     Taking one is done for every pod all day long, so what only readers need is worked out when they come.
@@ -40,7 +40,7 @@ class Samples:
         use = self._uses.get(pod.metadata.uid, {})
         return {name: one.memory_bytes for name, one in use.items()}
 
-    def pod_usage(self, namespace: str, name: str, _now: datetime) -> Usage | None:
+    def pod_usage(self, namespace: str, name: str, _now: datetime) -> UsageSample | None:
         """Return the usage of each container of a pod, or None when there is no sample."""
         if self._by_name is None:
             self._by_name = {
@@ -50,16 +50,16 @@ class Samples:
         if member is None or self._taken is None:
             return None
         used = {container: _quantities(one) for container, one in self._within_limits(member)}
-        return Usage(used, self._taken, self._window)
+        return UsageSample(used, self._taken, self._window)
 
-    def node_usage(self, name: str, _now: datetime) -> Usage | None:
+    def node_usage(self, name: str, _now: datetime) -> UsageSample | None:
         """Return the usage of a node: that of its pods."""
         if self._taken is None:
             return None
         here = [member for member in self._members if member.pod.spec.node_name == name]
         uses = [use for member in here for _, use in self._within_limits(member)]
         total = Use(sum(one.cpu_millicores for one in uses), sum(one.memory_bytes for one in uses))
-        return Usage({"": _quantities(total)}, self._taken, self._window)
+        return UsageSample({"": _quantities(total)}, self._taken, self._window)
 
     def _within_limits(self, member: Member) -> Iterator[tuple[str, Use]]:
         use = self._uses[member.uid]

@@ -10,7 +10,7 @@ from trimtab.lab.resources import (
     services,
     workloads,
 )
-from trimtab.lab.resources.registry import ALL_VERBS, Resource
+from trimtab.lab.resources.registry import ALL_VERBS, ServedResource
 from trimtab.model.feature_gates import FeatureGates
 
 CREATE_ONLY = ("create",)
@@ -22,10 +22,10 @@ WEBHOOKS = "admissionregistration.k8s.io"
 API_EXTENSIONS = ("api-extensions",)
 
 
-def core() -> tuple[Resource, ...]:
+def core() -> tuple[ServedResource, ...]:
     """Return the resources of core/v1."""
     return (
-        Resource(
+        ServedResource(
             "",
             "namespaces",
             "Namespace",
@@ -35,7 +35,7 @@ def core() -> tuple[Resource, ...]:
             verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
             strategy=namespaces_nodes.NamespaceStrategy(),
         ),
-        Resource(
+        ServedResource(
             "",
             "pods",
             "Pod",
@@ -45,7 +45,7 @@ def core() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=pods.PodStrategy(),
         ),
-        Resource(
+        ServedResource(
             "",
             "nodes",
             "Node",
@@ -54,7 +54,7 @@ def core() -> tuple[Resource, ...]:
             subresources=("status",),
             strategy=namespaces_nodes.NodeStrategy(),
         ),
-        Resource(
+        ServedResource(
             "",
             "services",
             "Service",
@@ -63,10 +63,12 @@ def core() -> tuple[Resource, ...]:
             subresources=("status",),
             strategy=services.ServiceStrategy(),
         ),
-        Resource("", "endpoints", "Endpoints", short_names=("ep",)),
-        Resource("", "configmaps", "ConfigMap", short_names=("cm",), strategy=configuration.DataStrategy()),
-        Resource("", "secrets", "Secret", strategy=configuration.SecretStrategy()),
-        Resource(
+        ServedResource("", "endpoints", "Endpoints", short_names=("ep",)),
+        ServedResource(
+            "", "configmaps", "ConfigMap", short_names=("cm",), strategy=configuration.DataStrategy()
+        ),
+        ServedResource("", "secrets", "Secret", strategy=configuration.SecretStrategy()),
+        ServedResource(
             "",
             "serviceaccounts",
             "ServiceAccount",
@@ -74,15 +76,15 @@ def core() -> tuple[Resource, ...]:
             subresources=("token",),
             strategy=configuration.ReturnedStrategy(),
         ),
-        Resource("", "events", "Event", short_names=("ev",), strategy=events.EventStrategy()),
-        Resource(
+        ServedResource("", "events", "Event", short_names=("ev",), strategy=events.EventStrategy()),
+        ServedResource(
             "",
             "limitranges",
             "LimitRange",
             short_names=("limits",),
             strategy=configuration.LimitRangeStrategy(),
         ),
-        Resource(
+        ServedResource(
             "",
             "resourcequotas",
             "ResourceQuota",
@@ -90,7 +92,7 @@ def core() -> tuple[Resource, ...]:
             subresources=("status",),
             strategy=configuration.ReturnedStrategy(),
         ),
-        Resource(
+        ServedResource(
             "",
             "replicationcontrollers",
             "ReplicationController",
@@ -100,7 +102,7 @@ def core() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.ReplicationControllerStrategy(),
         ),
-        Resource(
+        ServedResource(
             "",
             "persistentvolumeclaims",
             "PersistentVolumeClaim",
@@ -111,11 +113,11 @@ def core() -> tuple[Resource, ...]:
     )
 
 
-def workload_resources() -> tuple[Resource, ...]:
+def workload_resources() -> tuple[ServedResource, ...]:
     """Return the resources of apps/v1 and batch/v1."""
     scaled = ("status", "scale")
     return (
-        Resource(
+        ServedResource(
             "apps",
             "deployments",
             "Deployment",
@@ -125,7 +127,7 @@ def workload_resources() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.DeploymentStrategy(),
         ),
-        Resource(
+        ServedResource(
             "apps",
             "replicasets",
             "ReplicaSet",
@@ -135,7 +137,7 @@ def workload_resources() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.ReplicaSetStrategy(),
         ),
-        Resource(
+        ServedResource(
             "apps",
             "statefulsets",
             "StatefulSet",
@@ -145,7 +147,7 @@ def workload_resources() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.StatefulSetStrategy(),
         ),
-        Resource(
+        ServedResource(
             "apps",
             "daemonsets",
             "DaemonSet",
@@ -155,8 +157,8 @@ def workload_resources() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.DaemonSetStrategy(),
         ),
-        Resource("apps", "controllerrevisions", "ControllerRevision"),
-        Resource(
+        ServedResource("apps", "controllerrevisions", "ControllerRevision"),
+        ServedResource(
             "batch",
             "jobs",
             "Job",
@@ -165,7 +167,7 @@ def workload_resources() -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.JobStrategy(),
         ),
-        Resource(
+        ServedResource(
             "batch",
             "cronjobs",
             "CronJob",
@@ -178,10 +180,10 @@ def workload_resources() -> tuple[Resource, ...]:
     )
 
 
-def policy_resources(gates: FeatureGates) -> tuple[Resource, ...]:
+def policy_resources(gates: FeatureGates) -> tuple[ServedResource, ...]:
     """Return autoscalers, budgets, leases, events of the new group, and access rules."""
     rules = [
-        Resource(RBAC, plural, kind, is_namespaced=is_namespaced, strategy=configuration.RbacStrategy())
+        ServedResource(RBAC, plural, kind, is_namespaced=is_namespaced, strategy=configuration.RbacStrategy())
         for plural, kind, is_namespaced in (
             ("roles", "Role", True),
             ("rolebindings", "RoleBinding", True),
@@ -190,7 +192,7 @@ def policy_resources(gates: FeatureGates) -> tuple[Resource, ...]:
         )
     ]
     return (
-        Resource(
+        ServedResource(
             "autoscaling",
             "horizontalpodautoscalers",
             "HorizontalPodAutoscaler",
@@ -200,7 +202,7 @@ def policy_resources(gates: FeatureGates) -> tuple[Resource, ...]:
             subresources=("status",),
             strategy=hpa.HpaStrategy(gates),
         ),
-        Resource(
+        ServedResource(
             "policy",
             "poddisruptionbudgets",
             "PodDisruptionBudget",
@@ -209,8 +211,8 @@ def policy_resources(gates: FeatureGates) -> tuple[Resource, ...]:
             has_generation=True,
             strategy=workloads.BudgetStrategy(),
         ),
-        Resource("coordination.k8s.io", "leases", "Lease", strategy=configuration.LeaseStrategy()),
-        Resource(
+        ServedResource("coordination.k8s.io", "leases", "Lease", strategy=configuration.LeaseStrategy()),
+        ServedResource(
             "events.k8s.io",
             "events",
             "Event",
@@ -223,10 +225,10 @@ def policy_resources(gates: FeatureGates) -> tuple[Resource, ...]:
     )
 
 
-def machinery() -> tuple[Resource, ...]:
+def machinery() -> tuple[ServedResource, ...]:
     """Return reviews and the resources that extend the API itself."""
     reviews = [
-        Resource(group, plural, kind, is_namespaced=is_namespaced, verbs=CREATE_ONLY)
+        ServedResource(group, plural, kind, is_namespaced=is_namespaced, verbs=CREATE_ONLY)
         for group, plural, kind, is_namespaced in (
             (AUTHENTICATION, "tokenreviews", "TokenReview", False),
             (AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview", False),
@@ -238,7 +240,7 @@ def machinery() -> tuple[Resource, ...]:
     ]
     return (
         *reviews,
-        Resource(
+        ServedResource(
             "apiextensions.k8s.io",
             "customresourcedefinitions",
             "CustomResourceDefinition",
@@ -250,7 +252,7 @@ def machinery() -> tuple[Resource, ...]:
             strategy=DefinitionStrategy(),
         ),
         *(
-            Resource(
+            ServedResource(
                 WEBHOOKS,
                 f"{name.lower()}webhookconfigurations",
                 f"{name}WebhookConfiguration",
@@ -261,7 +263,7 @@ def machinery() -> tuple[Resource, ...]:
             )
             for name in ("Mutating", "Validating")
         ),
-        Resource(
+        ServedResource(
             "apiregistration.k8s.io",
             "apiservices",
             "APIService",
@@ -270,7 +272,7 @@ def machinery() -> tuple[Resource, ...]:
             subresources=("status",),
             strategy=configuration.ApiServiceStrategy(),
         ),
-        Resource(
+        ServedResource(
             "metrics.k8s.io",
             "pods",
             "PodMetrics",
@@ -278,7 +280,7 @@ def machinery() -> tuple[Resource, ...]:
             verbs=READ_ONLY,
             storage_name="podmetrics",
         ),
-        Resource(
+        ServedResource(
             "metrics.k8s.io",
             "nodes",
             "NodeMetrics",
@@ -290,6 +292,6 @@ def machinery() -> tuple[Resource, ...]:
     )
 
 
-def builtin_resources(gates: FeatureGates) -> tuple[Resource, ...]:
+def builtin_resources(gates: FeatureGates) -> tuple[ServedResource, ...]:
     """Return everything that is served before any definition is created."""
     return (*core(), *workload_resources(), *policy_resources(gates), *machinery())

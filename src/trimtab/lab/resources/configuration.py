@@ -9,7 +9,7 @@ from trimtab.lab.apiserver.errors import (
     required,
     unsupported_value,
 )
-from trimtab.lab.resources.strategy import Scene, Strategy, text_at
+from trimtab.lab.resources.strategy import Strategy, WriteContext, text_at
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
@@ -207,7 +207,7 @@ class ApiServiceStrategy(Strategy):
         if service:
             service.setdefault("port", 443)
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Report the service as reachable; the lab asks it only when a request comes."""
         obj.setdefault("spec", {})
         condition = {

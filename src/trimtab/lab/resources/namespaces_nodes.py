@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trimtab.lab.resources.strategy import Scene, Strategy, keep_from, text_at
+from trimtab.lab.resources.strategy import Strategy, WriteContext, keep_from, text_at
 from trimtab.lab.storage.codec import JsonObject
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -19,13 +19,13 @@ class NamespaceStrategy(Strategy):
         if name:
             obj["metadata"].setdefault("labels", {})[NAME_LABEL] = name
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Start as Active, held until emptied."""
         self.default(obj)
         obj["spec"] = {"finalizers": ["kubernetes"]}
         obj["status"] = {"phase": "Active"}
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
         """Leave finalizers to the finalize subresource."""
         keep_from(obj, old, "spec")
         keep_from(obj, old, "status")
@@ -48,7 +48,7 @@ class NodeStrategy(Strategy):
 
     keeps_status_on_create = True
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Have a spec and a status."""
         obj.setdefault("spec", {})
         obj.setdefault("status", {})

@@ -7,7 +7,7 @@ from trimtab.decide.vertical.resources import pod_rules
 from trimtab.decide.vertical.resources.pod_rules import (
     NO_LIMIT_RANGES,
     SIZED,
-    Rule,
+    PodRule,
     container_totals,
     container_violations,
     pod_violations,
@@ -131,7 +131,7 @@ def validate_pod_level(spec: JsonObject, path: str) -> list[FieldError]:
         found.append(invalid_value(where, resources["requests"][violation.resource], violation.message))
     for index, container in enumerate(typed.containers):
         for violation in container_violations(container, typed, NO_LIMIT_RANGES):
-            if violation.rule is Rule.POD_LEVEL:
+            if violation.rule is PodRule.POD_LEVEL:
                 where = f"{path}.resources.containers[{index}][{violation.resource}].limits"
                 amount = str(container.resources.limits[violation.resource])
                 found.append(invalid_value(where, amount, violation.message))

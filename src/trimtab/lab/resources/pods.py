@@ -13,7 +13,7 @@ from trimtab.lab.resources.pod_spec import (
     validate_pod_spec,
     validate_resources,
 )
-from trimtab.lab.resources.strategy import Scene, Strategy, text_at
+from trimtab.lab.resources.strategy import Strategy, WriteContext, text_at
 from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
@@ -43,7 +43,7 @@ class PodStrategy(Strategy):
         default_requests(spec)
         default_pod_level_requests(spec)
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Start as Pending, with what the default admission plugins add."""
         spec = obj["spec"]
         spec.setdefault("priority", 0)

@@ -16,7 +16,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One printer column: its header, type, format, and where its value is (a JSON path or a function's name)."""
 
     name: str
@@ -37,7 +37,7 @@ class ScalePaths:
 
 
 @dataclass(frozen=True, eq=False)
-class Resource:
+class ServedResource:
     """One resource: its names, its versions and its rules."""
 
     group: str
@@ -57,7 +57,7 @@ class Resource:
     storage_group_name: str | None = None
     storage_version_name: str = ""
     shapes: dict[str, Shape] = field(default_factory=dict)
-    columns: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    columns: dict[str, tuple[TableColumn, ...]] = field(default_factory=dict)
     scales: dict[str, ScalePaths] = field(default_factory=dict)
     #: The structural schema of each version of a custom resource; empty for built-in ones.
     schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -116,15 +116,15 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
 class Registry:
     """The resources served now."""
 
-    def __init__(self, resources: tuple[Resource, ...]) -> None:
-        self._resources: dict[tuple[str, str], Resource] = {}
-        self._served: dict[tuple[str, str, str], Resource] = {}
+    def __init__(self, resources: tuple[ServedResource, ...]) -> None:
+        self._resources: dict[tuple[str, str], ServedResource] = {}
+        self._served: dict[tuple[str, str, str], ServedResource] = {}
         #: Changes whenever the set of resources does, so that discovery and OpenAPI can be cached.
         self.generation = 0
         for resource in resources:
             self.add(resource)
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: ServedResource) -> None:
         """Serve a resource, replacing an earlier form of it."""
         self.remove(resource.group, resource.plural)
         self._resources[(resource.group, resource.plural)] = resource
@@ -140,29 +140,29 @@ class Registry:
                 del self._served[(group, version, plural)]
             self.generation += 1
 
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
+    def find(self, group: str, version: str, plural: str) -> ServedResource | None:
         """Return the resource served at this place."""
         return self._served.get((group, version, plural))
 
-    def get(self, group: str, plural: str) -> Resource | None:
+    def get(self, group: str, plural: str) -> ServedResource | None:
         """Return a resource in any version."""
         return self._resources.get((group, plural))
 
-    def by_storage(self, storage: str) -> Resource | None:
+    def by_storage(self, storage: str) -> ServedResource | None:
         """Return the resource that owns a shelf."""
         for resource in self._resources.values():
             if resource.storage == storage:
                 return resource
         return None
 
-    def by_kind(self, group: str, kind: str) -> Resource | None:
+    def by_kind(self, group: str, kind: str) -> ServedResource | None:
         """Return the resource of a kind."""
         for resource in self._resources.values():
             if resource.group == group and resource.kind == kind and "list" in resource.verbs:
                 return resource
         return None
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[ServedResource]:
         yield from list(self._resources.values())
 
     def groups(self) -> dict[str, list[str]]:
@@ -172,7 +172,7 @@ class Registry:
             found.setdefault(group, set()).add(version)
         return {group: sorted(versions, key=version_rank) for group, versions in found.items()}
 
-    def in_version(self, group: str, version: str) -> list[Resource]:
+    def in_version(self, group: str, version: str) -> list[ServedResource]:
         """Return the resources of a group version, by name."""
         found = [r for (g, v, _), r in self._served.items() if g == group and v == version]
         return sorted(found, key=lambda resource: resource.plural)

@@ -13,7 +13,7 @@ from trimtab.model.field_errors import FieldError
 
 
 @dataclass(frozen=True)
-class Scene:
+class WriteContext:
     """What a strategy may know about the moment of a write."""
 
     now: datetime
@@ -40,10 +40,10 @@ class Strategy:
     def default(self, obj: JsonObject) -> None:
         """Fill in defaults; called on every decoded object, so it must be idempotent."""
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Reset what a client may not choose on create."""
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
         """Carry over what a client may not change."""
 
     def prepare_for_status(self, obj: JsonObject, old: JsonObject) -> None:

@@ -7,9 +7,9 @@ import uuid
 from trimtab.clock import Clock
 from trimtab.lab.handlers import metadata
 from trimtab.lab.resources.registry import Registry
-from trimtab.lab.resources.strategy import Scene
+from trimtab.lab.resources.strategy import WriteContext
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Store
+from trimtab.lab.storage.store import ObjectStore
 
 #: Letters of generated names; without vowels and look-alikes no word appears by chance.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -133,17 +133,19 @@ def first_objects() -> list[JsonObject]:
     ]
 
 
-def create_first_objects(clock: Clock, store: Store, registry: Registry, identities: Identities) -> None:
+def create_first_objects(
+    clock: Clock, store: ObjectStore, registry: Registry, identities: Identities
+) -> None:
     """Put the first objects into an empty store."""
     for obj in first_objects():
         put_object(clock, store, registry, identities, obj)
 
 
 def put_object(
-    clock: Clock, store: Store, registry: Registry, identities: Identities, obj: JsonObject
+    clock: Clock, store: ObjectStore, registry: Registry, identities: Identities, obj: JsonObject
 ) -> None:
     """Store a built-in object as the server itself, replacing one of the same name."""
-    scene = Scene(clock.now(), identities.uid, "system:apiserver")
+    scene = WriteContext(clock.now(), identities.uid, "system:apiserver")
     resource = registry.by_kind(obj["apiVersion"].rpartition("/")[0], obj["kind"])
     assert resource is not None, f"{obj['kind']} is built in"
     resource.strategy.default(obj)

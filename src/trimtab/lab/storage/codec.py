@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from trimtab.lab.apiserver.errors import ApiError, bad_request, unsupported_media_type
+from trimtab.lab.apiserver.errors import StatusError, bad_request, unsupported_media_type
 from trimtab.model.json.shape import describe
 
 JsonObject = dict[str, Any]
@@ -55,7 +55,7 @@ def decode_json(body: bytes) -> Any:
     return value
 
 
-def _too_deep() -> ApiError:
+def _too_deep() -> StatusError:
     return bad_request(f"the request body is nested deeper than {MAX_DEPTH} levels")
 
 
@@ -99,7 +99,7 @@ def decode_yaml(body: bytes) -> Any:
     try:
         value = yaml.load(body, Loader=_JsonLoader)  # noqa: S506 - a subclass of SafeLoader
         has_bomb = b"*" in body and _written_out(value, {}) > MAX_VALUES
-    except ApiError:
+    except StatusError:
         raise
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError, ValueError) as problem:
         raise bad_request(f"error converting YAML to JSON: {problem}") from problem

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from trimtab.lab.storage.codec import JsonObject, decode, encode
-from trimtab.lab.storage.watch_cache import HISTORY, Action, Change, History
+from trimtab.lab.storage.watch_cache import HISTORY, Action, WatchCache, WatchCacheEvent
 
 FieldsOf = Callable[[JsonObject], Mapping[str, str]]
 
@@ -50,14 +50,14 @@ class Entry:
         return obj
 
 
-class Shelf:
+class ResourceStore:
     """All objects of one resource, in key order."""
 
     def __init__(self, resource: str, keep: int) -> None:
         self.resource = resource
         self.entries: dict[str, Entry] = {}
         self.keys: list[str] = []
-        self.history = History(keep)
+        self.history = WatchCache(keep)
 
     def range(self, namespace: str) -> list[Entry]:
         """Return the objects of a namespace, or all, in key order."""
@@ -82,25 +82,25 @@ class Shelf:
         return [past[key] for key in sorted(past) if not namespace or past[key].namespace == namespace]
 
 
-class Store:
+class ObjectStore:
     """Every resource's objects under one version counter."""
 
     def __init__(self, keep: int = HISTORY) -> None:
         self.version = 1
         self._keep = keep
-        self._shelves: dict[str, Shelf] = {}
-        self._listeners: list[Callable[[str, Change], None]] = []
+        self._shelves: dict[str, ResourceStore] = {}
+        self._listeners: list[Callable[[str, WatchCacheEvent], None]] = []
         self._by_uid: dict[str, tuple[str, str]] = {}
         self._dependents: dict[str, set[tuple[str, str]]] = {}
 
-    def shelf(self, resource: str) -> Shelf:
+    def shelf(self, resource: str) -> ResourceStore:
         """Return the objects of a resource (`deployments.apps`), starting an empty shelf when new."""
         found = self._shelves.get(resource)
         if found is None:
-            found = self._shelves[resource] = Shelf(resource, self._keep)
+            found = self._shelves[resource] = ResourceStore(resource, self._keep)
         return found
 
-    def shelves(self) -> Iterator[Shelf]:
+    def shelves(self) -> Iterator[ResourceStore]:
         """Yield every shelf."""
         yield from list(self._shelves.values())
 
@@ -123,7 +123,7 @@ class Store:
         ]
         return [(resource, entry) for resource, entry in found if entry is not None]
 
-    def listen(self, listener: Callable[[str, Change], None]) -> None:
+    def listen(self, listener: Callable[[str, WatchCacheEvent], None]) -> None:
         """Call `listener(resource, change)` after each write."""
         self._listeners.append(listener)
 
@@ -156,8 +156,8 @@ class Store:
         self._record(shelf, "DELETED", entry, previous)
         return entry
 
-    def _record(self, shelf: Shelf, action: Action, entry: Entry, previous: Entry | None) -> None:
-        change = Change(action, entry, previous, self.version)
+    def _record(self, shelf: ResourceStore, action: Action, entry: Entry, previous: Entry | None) -> None:
+        change = WatchCacheEvent(action, entry, previous, self.version)
         shelf.history.record(change)
         for listener in self._listeners:
             listener(shelf.resource, change)

@@ -20,7 +20,7 @@ HISTORY = 8192
 BACKLOG = 16384
 
 
-class Change:
+class WatchCacheEvent:
     """One committed write: what it was, the object after it (or last seen, when deleted) and before it."""
 
     __slots__ = ("_lines", "action", "entry", "previous", "version")
@@ -48,17 +48,17 @@ def event_line(action: str, raw: bytes) -> bytes:
     return b'{"type":"' + action.encode() + b'","object":' + raw + b"}\n"
 
 
-class Stream:
+class WatchStream:
     """One follower of a resource, limited to a namespace or to all of them."""
 
     def __init__(self, namespace: str, backlog: int) -> None:
         self.namespace = namespace
         self.is_cut = False
         self._backlog = backlog
-        self._queue: deque[Change] = deque()
+        self._queue: deque[WatchCacheEvent] = deque()
         self._waiter: asyncio.Future[None] | None = None
 
-    def push(self, change: Change) -> None:
+    def push(self, change: WatchCacheEvent) -> None:
         """Queue a change, or cut the stream when it lags too far behind."""
         if self.is_cut:
             return
@@ -79,7 +79,7 @@ class Stream:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def drain(self) -> Iterator[Change]:
+    def drain(self) -> Iterator[WatchCacheEvent]:
         """Yield what has been queued so far."""
         while self._queue:
             yield self._queue.popleft()
@@ -105,17 +105,17 @@ class Stream:
             waiter.set_result(None)
 
 
-class History:
+class WatchCache:
     """The recent changes of one resource and their followers."""
 
     def __init__(self, keep: int = HISTORY) -> None:
-        self._changes: deque[Change] = deque(maxlen=keep)
+        self._changes: deque[WatchCacheEvent] = deque(maxlen=keep)
         #: Everything after this version is still in the ring.
         self.oldest = 0
         #: In the order of their arrival, which a set would not keep: who hears first decides what happens next.
-        self._streams: dict[str, dict[Stream, None]] = {}
+        self._streams: dict[str, dict[WatchStream, None]] = {}
 
-    def record(self, change: Change) -> None:
+    def record(self, change: WatchCacheEvent) -> None:
         """Remember a change and hand it to its followers."""
         if len(self._changes) == self._changes.maxlen:
             self.oldest = self._changes[0].version
@@ -125,9 +125,9 @@ class History:
             for stream in self._streams.get(key, ()):
                 stream.push(change)
 
-    def since(self, version: int) -> list[Change]:
+    def since(self, version: int) -> list[WatchCacheEvent]:
         """Return the changes after `version`; the caller has checked `oldest`."""
-        found: list[Change] = []
+        found: list[WatchCacheEvent] = []
         for change in reversed(self._changes):
             if change.version <= version:
                 break
@@ -135,13 +135,13 @@ class History:
         found.reverse()
         return found
 
-    def follow(self, namespace: str, backlog: int = BACKLOG) -> Stream:
+    def follow(self, namespace: str, backlog: int = BACKLOG) -> WatchStream:
         """Start a stream of the changes from now on."""
-        stream = Stream(namespace, backlog)
+        stream = WatchStream(namespace, backlog)
         self._streams.setdefault(namespace, {})[stream] = None
         return stream
 
-    def unfollow(self, stream: Stream) -> None:
+    def unfollow(self, stream: WatchStream) -> None:
         """End a stream."""
         followers = self._streams.get(stream.namespace)
         if followers is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from trimtab.lab.resources.registry import Column
+from trimtab.lab.resources.registry import TableColumn
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.json.wire import convert
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
@@ -46,14 +46,14 @@ Cells = Callable[[JsonObject, datetime], list[Any]]
 UNSET = "<none>"
 
 
-def columns(*names: str) -> tuple[Column, ...]:
+def columns(*names: str) -> tuple[TableColumn, ...]:
     """Build columns from names; `*` marks wide-only ones, `#` whole numbers, `?` booleans."""
     built = []
     for text in names:
         name = text.strip("*#?")
         kind = "integer" if "#" in text else "boolean" if "?" in text else "string"
         built.append(
-            Column(
+            TableColumn(
                 name,
                 "",
                 kind,

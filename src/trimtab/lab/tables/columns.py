@@ -3,7 +3,7 @@
 Headers, order and priorities are API contract; each row function returns one cell per column.
 """
 
-from trimtab.lab.resources.registry import Column
+from trimtab.lab.resources.registry import TableColumn
 from trimtab.lab.tables.cells import Cells, columns
 from trimtab.lab.tables.cluster import (
     api_service_cells,
@@ -44,7 +44,7 @@ _EVENTS = columns(
 )
 _REPLICAS = columns("Name", "Desired#", "Current#", "Ready#", "Age", *_WORKLOAD, "Selector*")
 
-BUILTIN: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
+BUILTIN: dict[tuple[str, str], tuple[tuple[TableColumn, ...], Cells]] = {
     ("", "pods"): (
         columns(
             "Name",

@@ -4,29 +4,29 @@ import re
 from datetime import datetime
 from typing import Any
 
-from trimtab.lab.resources.registry import Column, Resource
+from trimtab.lab.resources.registry import ServedResource, TableColumn
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.tables.cells import age
 from trimtab.lab.tables.columns import BUILTIN
 from trimtab.model.times import parse_time
 
 CREATED = "When the object was created."
-NAME = Column("Name", "", format="name", description="The name of the object, unique in its namespace.")
-AGE = Column("Age", ".metadata.creationTimestamp", type="date", description="The time since creation.")
+NAME = TableColumn("Name", "", format="name", description="The name of the object, unique in its namespace.")
+AGE = TableColumn("Age", ".metadata.creationTimestamp", type="date", description="The time since creation.")
 
 
-def table_columns(resource: Resource, version: str) -> tuple[Column, ...]:
+def table_columns(resource: ServedResource, version: str) -> tuple[TableColumn, ...]:
     """Return the columns of a resource."""
     if resource.is_custom:
         return (NAME, *(resource.columns.get(version) or (AGE,)))
     builtin = BUILTIN.get((resource.group, resource.plural))
     if builtin is not None:
         return builtin[0]
-    return (NAME, Column("Created At", ".metadata.creationTimestamp", type="date", description=CREATED))
+    return (NAME, TableColumn("Created At", ".metadata.creationTimestamp", type="date", description=CREATED))
 
 
 def table(
-    resource: Resource, version: str, objects: list[JsonObject], now: datetime, include: str
+    resource: ServedResource, version: str, objects: list[JsonObject], now: datetime, include: str
 ) -> JsonObject:
     """Return objects as a table."""
     columns = table_columns(resource, version)
@@ -47,7 +47,7 @@ def table(
     }
 
 
-def _definition(column: Column) -> JsonObject:
+def _definition(column: TableColumn) -> JsonObject:
     return {
         "name": column.name,
         "type": column.type,
@@ -63,7 +63,9 @@ def _row_object(obj: JsonObject, include: str) -> JsonObject:
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 
 
-def _cells(resource: Resource, columns: tuple[Column, ...], obj: JsonObject, now: datetime) -> list[Any]:
+def _cells(
+    resource: ServedResource, columns: tuple[TableColumn, ...], obj: JsonObject, now: datetime
+) -> list[Any]:
     builtin = BUILTIN.get((resource.group, resource.plural))
     if builtin is not None and not resource.is_custom:
         return builtin[1](obj, now)
@@ -71,7 +73,7 @@ def _cells(resource: Resource, columns: tuple[Column, ...], obj: JsonObject, now
     return cells + [_custom_cell(obj, column, now) for column in columns[1:]]
 
 
-def _custom_cell(obj: JsonObject, column: Column, now: datetime) -> Any:
+def _custom_cell(obj: JsonObject, column: TableColumn, now: datetime) -> Any:
     found = [value for value in find_path(obj, column.path) if value is not None]
     if not found:
         return None

@@ -12,7 +12,7 @@ APPROVAL = "api-approved.kubernetes.io"
 
 
 @dataclass(frozen=True)
-class Column:
+class PrinterColumn:
     """A column of `kubectl get`; those with a priority are shown by `-o wide` only."""
 
     name: str
@@ -26,7 +26,7 @@ class Column:
         return {**column, "priority": self.priority} if self.priority else column
 
 
-AGE = Column("Age", ".metadata.creationTimestamp", "date")
+AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Crd:
     kind: type[Wire]
     plural: str
     notes: Notes
-    columns: tuple[Column, ...] = (AGE,)
+    columns: tuple[PrinterColumn, ...] = (AGE,)
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ("trimtab",)
     has_status_subresource: bool = True

@@ -10,8 +10,8 @@ from trimtab.model.crds.definition import (
     NOT_NEGATIVE,
     SELECTOR_FIELDS,
     SELECTOR_TYPES,
-    Column,
     Crd,
+    PrinterColumn,
     described,
 )
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
@@ -205,14 +205,14 @@ VERTICAL_POD_AUTOSCALERS = Crd(
     short_names=("vpa",),
     annotations=_APPROVED,
     columns=(
-        Column("Mode", ".spec.updatePolicy.updateMode"),
-        Column("CPU", ".status.recommendation.containerRecommendations[0].target.cpu"),
-        Column("Mem", ".status.recommendation.containerRecommendations[0].target.memory"),
-        Column("Provided", ".status.conditions[?(@.type=='RecommendationProvided')].status"),
+        PrinterColumn("Mode", ".spec.updatePolicy.updateMode"),
+        PrinterColumn("CPU", ".status.recommendation.containerRecommendations[0].target.cpu"),
+        PrinterColumn("Mem", ".status.recommendation.containerRecommendations[0].target.memory"),
+        PrinterColumn("Provided", ".status.conditions[?(@.type=='RecommendationProvided')].status"),
         AGE,
-        Column("Scope", ".spec.vpaScope.name", priority=1),
-        Column("MinReplicas", ".spec.updatePolicy.minReplicas", "integer", priority=1),
-        Column("OOMSeconds", ".spec.updatePolicy.evictAfterOOMSeconds", "integer", priority=1),
+        PrinterColumn("Scope", ".spec.vpaScope.name", priority=1),
+        PrinterColumn("MinReplicas", ".spec.updatePolicy.minReplicas", "integer", priority=1),
+        PrinterColumn("OOMSeconds", ".spec.updatePolicy.evictAfterOOMSeconds", "integer", priority=1),
     ),
 )
 
@@ -241,10 +241,10 @@ CHECKPOINTS = Crd(
     has_status_subresource=False,
     annotations=_APPROVED,
     columns=(
-        Column("VPA", ".spec.vpaObjectName"),
-        Column("Container", ".spec.containerName"),
-        Column("Samples", ".status.totalSamplesCount", "integer"),
-        Column("Updated", ".status.lastUpdateTime", "date"),
+        PrinterColumn("VPA", ".spec.vpaObjectName"),
+        PrinterColumn("Container", ".spec.containerName"),
+        PrinterColumn("Samples", ".status.totalSamplesCount", "integer"),
+        PrinterColumn("Updated", ".status.lastUpdateTime", "date"),
         AGE,
     ),
 )
@@ -275,8 +275,8 @@ VPA_SCOPES = Crd(
     has_status_subresource=False,
     annotations={APPROVAL: "unapproved, VPAScope is a proposal (kubernetes/autoscaler#8956)"},
     columns=(
-        Column("Pods", ".spec.podSelector.matchLabels"),
-        Column("Nodes", ".spec.nodeSelector.matchLabels"),
+        PrinterColumn("Pods", ".spec.podSelector.matchLabels"),
+        PrinterColumn("Nodes", ".spec.nodeSelector.matchLabels"),
         AGE,
     ),
 )

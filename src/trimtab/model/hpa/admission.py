@@ -33,51 +33,51 @@ _DIRECTIONS = ("scaleUp", "scaleDown")
 
 
 @dataclass(frozen=True)
-class Admission:
+class AdmissionResult:
     """The server's answer: what it would store (nothing if it cannot be read), and why it does not."""
 
     stored: Json
     errors: tuple[FieldError, ...]
 
 
-def create(data: Mapping[str, Any], gates: FeatureGates) -> Admission:
+def create(data: Mapping[str, Any], gates: FeatureGates) -> AdmissionResult:
     """Answer a request to create an HPA of any served version; v2 is stored."""
     try:
         sent = to_defaulted_v2(data)
     except InvalidObjectError as error:
-        return Admission({}, error.errors)
+        return AdmissionResult({}, error.errors)
     sent.pop("status", None)
     _drop_foreign(sent)
     _drop_disabled(sent["spec"], {}, gates)
     stored = canonical(sent)
     hpa = wire.convert(stored, StoredHPA)
-    return Admission(stored, tuple(validation.validate(hpa, _options(stored, hpa.spec, None, gates))))
+    return AdmissionResult(stored, tuple(validation.validate(hpa, _options(stored, hpa.spec, None, gates))))
 
 
-def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> Admission:
+def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> AdmissionResult:
     """Answer a request to replace a stored HPA; its status is not the sender's to change."""
     was = to_defaulted_v2(old)
     try:
         sent = to_defaulted_v2(data) | {"status": was.get("status")}
     except InvalidObjectError as error:
-        return Admission({}, error.errors)
+        return AdmissionResult({}, error.errors)
     _drop_foreign(sent)
     _drop_disabled(sent["spec"], was["spec"], gates)
     stored = canonical(sent)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
     options = _options(stored, hpa.spec, old_hpa.spec, gates)
-    return Admission(stored, tuple(validation.validate_update(hpa, old_hpa, options)))
+    return AdmissionResult(stored, tuple(validation.validate_update(hpa, old_hpa, options)))
 
 
-def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> Admission:
+def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> AdmissionResult:
     """Answer a request to replace the status of a stored HPA; its spec stays."""
     was = to_defaulted_v2(old)
     try:
         stored = canonical(to_v2(data) | {"spec": was["spec"]})
     except InvalidObjectError as error:
-        return Admission({}, error.errors)
+        return AdmissionResult({}, error.errors)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
-    return Admission(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
+    return AdmissionResult(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
 
 
 def _drop_foreign(sent: Json) -> None:

@@ -37,8 +37,8 @@ KIND = "HorizontalPodAutoscaler"
 
 _ROOT = FieldPath()
 _SHAPES: dict[str, type[Any]] = {
-    V1: v1.HorizontalPodAutoscaler,
-    "autoscaling/v2beta1": v2beta.HorizontalPodAutoscaler,
+    V1: v1.V1HorizontalPodAutoscaler,
+    "autoscaling/v2beta1": v2beta.V2beta1HorizontalPodAutoscaler,
 }
 
 

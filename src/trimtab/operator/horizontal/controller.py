@@ -11,38 +11,43 @@ from prometheus_client import CollectorRegistry
 from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import Caches
+from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.resource import PODS, Resource
+from trimtab.decide.horizontal import HpaSettings as Numbers
 from trimtab.decide.horizontal import Observation, Record
-from trimtab.decide.horizontal import Settings as Numbers
 from trimtab.decide.horizontal.config import NAMED
-from trimtab.decide.horizontal.decision import only_told
+from trimtab.decide.horizontal.decision import as_dry_run
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import process
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler, Autoscalers
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, handed, refuse_rival_controller
-from trimtab.operator.horizontal.inputs.metric_queries import Questions
-from trimtab.operator.horizontal.inputs.owners import Found, Owners
-from trimtab.operator.horizontal.inputs.pod_index import PodBook
-from trimtab.operator.horizontal.inputs.pod_usage import WholeList
-from trimtab.operator.horizontal.inputs.targets import Targets
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
+from trimtab.operator.horizontal.inputs.kinds import (
+    NATIVE_HPAS,
+    OWN_HPAS,
+    ensure_hpa_controller_is_off,
+    to_cache_entry,
+)
+from trimtab.operator.horizontal.inputs.metric_queries import MetricFetcher
+from trimtab.operator.horizontal.inputs.owners import Found, OwnerCache
+from trimtab.operator.horizontal.inputs.pod_index import PodIndex
+from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
+from trimtab.operator.horizontal.inputs.targets import TargetCache
 from trimtab.operator.horizontal.loop import Loop
-from trimtab.operator.horizontal.metrics import Telemetry
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.preview import Preview
 from trimtab.operator.horizontal.reconciler import Reconciler
-from trimtab.operator.horizontal.schedule import Pace
-from trimtab.operator.horizontal.snapshot import Observer, Rules
+from trimtab.operator.horizontal.schedule import SyncPeriods
+from trimtab.operator.horizontal.snapshot import DecisionConfig, SnapshotBuilder
 from trimtab.operator.horizontal.writer import Writer, WriteSlots
-from trimtab.operator.ownership import Ownership, Shared, Sole
-from trimtab.operator.pods.hpa_pods import PodReader, SlimPod
+from trimtab.operator.ownership import Ownership, ShardedOwner, SingleOwner
+from trimtab.operator.pods.hpa_pods import PodDecoder, PodWire
 from trimtab.operator.settings.compat import KUBERNETES, upstreams
 from trimtab.operator.settings.settings import Settings
 
@@ -55,7 +60,7 @@ STALE_AFTER = 60.0
 """Seconds without a sign from the server after which a cache is too old to decide on (fault F04)."""
 
 
-class HorizontalAutoscaler:
+class HpaController:
     """Decides about every HPA, once per period and whenever a spec changes."""
 
     name = "horizontal"
@@ -66,7 +71,7 @@ class HorizontalAutoscaler:
         client: Client,
         settings: Settings,
         *,
-        rules: Rules,
+        rules: DecisionConfig,
         registry: CollectorRegistry | None = None,
         fence: Fence | None = None,
         instance: str = "trimtab",
@@ -76,19 +81,19 @@ class HorizontalAutoscaler:
         self._settings = settings
         self._rules = rules
         fence = fence or NoFence()
-        self._shared = Shared(client, fence) if isinstance(fence, Shards) else None
-        self.ownership: Ownership = self._shared or Sole(client, fence)
+        self._shared = ShardedOwner(client, fence) if isinstance(fence, Shards) else None
+        self.ownership: Ownership = self._shared or SingleOwner(client, fence)
         self._recorder = EventRecorder(client.fenced(fence), "horizontal-pod-autoscaler", instance)
-        self._caches = Caches(client, settings.watch_namespaces)
+        self._caches = SharedInformers(client, settings.watch_namespaces)
         self._discovery = Discovery(client)
-        self._targets = Targets(client, self._discovery, self._caches)
-        self._pods = PodBook()
-        self.autoscalers = Autoscalers(
+        self._targets = TargetCache(client, self._discovery, self._caches)
+        self._pods = PodIndex()
+        self.autoscalers = HpaCache(
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
-        self._telemetry = Telemetry(registry or CollectorRegistry())
+        self._telemetry = HpaControllerMetrics(registry or CollectorRegistry())
         self._reader = self._make_reader()
-        self._observer = Observer(
+        self._observer = SnapshotBuilder(
             rules, self.autoscalers, self._pods, self._make_owners(), self._make_questions()
         )
         self._reconciler = Reconciler(
@@ -118,13 +123,13 @@ class HorizontalAutoscaler:
             versions_believed_for=settings.sync_period.total_seconds(),
         )
 
-    def _make_questions(self) -> Questions:
-        whole = WholeList(self._clock, self._caches, is_allowed=not self._settings.watch_namespaces)
+    def _make_questions(self) -> MetricFetcher:
+        whole = ListAllPolicy(self._clock, self._caches, is_allowed=not self._settings.watch_namespaces)
         is_strict = self._rules.compat.refuse_absurd_samples
-        return Questions(self._reader, self._discovery, whole, is_strict=is_strict)
+        return MetricFetcher(self._reader, self._discovery, whole, is_strict=is_strict)
 
-    def _make_owners(self) -> Owners:
-        return Owners(
+    def _make_owners(self) -> OwnerCache:
+        return OwnerCache(
             self._clock,
             self._client,
             self._discovery,
@@ -146,8 +151,8 @@ class HorizontalAutoscaler:
 
     async def start(self) -> None:
         """Begin to watch, and return once everything is known that a first round needs."""
-        reader = PodReader(pod_level_resources=self._rules.gates.enabled("PodLevelResources"))
-        pods = self._caches.want(PODS.into(SlimPod).kept_as(reader))
+        reader = PodDecoder(pod_level_resources=self._rules.gates.enabled("PodLevelResources"))
+        pods = self._caches.want(PODS.into(PodWire).kept_as(reader))
         pods.subscribe(self._pods.take)
         if self._settings.own_hpas:
             self._wanted["own"] = OWN_HPAS
@@ -186,7 +191,7 @@ class HorizontalAutoscaler:
         """Look up who owns the pods of an observation, for a person who looks at it."""
         return await self._observer.owners_of(seen)
 
-    async def look_on(self) -> AsyncIterator[tuple[Autoscaler, Record]]:
+    async def look_on(self) -> AsyncIterator[tuple[HpaState, Record]]:
         """Decide about every HPA without writing anything, for one who shows what another copy does."""
         await self._seek()
         everyone = sorted(self.autoscalers, key=lambda one: one.key)
@@ -197,7 +202,7 @@ class HorizontalAutoscaler:
         """Return a record as an operator with `--dry-run` makes it, if the one that acts has it."""
         if not self._settings.dry_run or record.is_dry_run:
             return record
-        told = only_told(record.observation, record.decision)
+        told = as_dry_run(record.observation, record.decision)
         return msgspec.structs.replace(record, decision=told, is_dry_run=True)
 
     async def run(self) -> None:
@@ -205,7 +210,7 @@ class HorizontalAutoscaler:
         writing_events = tasks.keep_running("the recorder of events", self._recorder.run)
         try:
             await self.start()
-            process.spare_what_is_known()
+            process.freeze_startup_objects()
             await self._loop.run(self._may_decide, self._seek)
         finally:
             writing_events.cancel()
@@ -237,7 +242,7 @@ class HorizontalAutoscaler:
         """Return whether a decision about the shard is still under way."""
         return any(one.is_busy for one in self._of_shard(shard))
 
-    def _of_shard(self, shard: int) -> list[Autoscaler]:
+    def _of_shard(self, shard: int) -> list[HpaState]:
         shared = self._shared
         return [one for one in self.autoscalers if shared is not None and shared.share(one.key) == shard]
 
@@ -279,7 +284,7 @@ class HorizontalAutoscaler:
                 self._missing[name] = problem
                 continue
             self._missing.pop(name, None)
-            self._caches.want(resource.kept_as(handed)).subscribe(self.autoscalers.follow(resource))
+            self._caches.want(resource.kept_as(to_cache_entry)).subscribe(self.autoscalers.follow(resource))
         await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])
@@ -290,7 +295,9 @@ class HorizontalAutoscaler:
         if self._only_looks:
             return ""
         try:
-            await refuse_rival_controller(self._client, self._settings.watch_namespaces, self._clock.now())
+            await ensure_hpa_controller_is_off(
+                self._client, self._settings.watch_namespaces, self._clock.now()
+            )
         except errors.ClusterError as error:
             return f"whether kube-controller-manager acts on native HPAs cannot be seen: {error}"
         return ""
@@ -318,11 +325,11 @@ class HorizontalAutoscaler:
             if cache.has_synced and cache.staleness() > STALE_AFTER
         }
 
-    def _changed(self, autoscaler: Autoscaler) -> None:
+    def _changed(self, autoscaler: HpaState) -> None:
         self._targets.watch(autoscaler.hpa.spec.scale_target_ref)
         self._loop.hurry(autoscaler.uid)
 
-    def _deleted(self, autoscaler: Autoscaler) -> None:
+    def _deleted(self, autoscaler: HpaState) -> None:
         self._observer.forget(autoscaler)
         if self._shared is not None:
             self._shared.forget(autoscaler.key)
@@ -330,13 +337,13 @@ class HorizontalAutoscaler:
         self._telemetry.forget(meta.namespace, meta.name)
 
 
-def _pace_of(settings: Settings) -> Pace:
+def _pace_of(settings: Settings) -> SyncPeriods:
     # Upstream looks at nothing between two syncs.
     look = 0.0 if KUBERNETES in upstreams(settings.compat) else settings.look_period.total_seconds()
-    return Pace(settings.sync_period.total_seconds(), look)
+    return SyncPeriods(settings.sync_period.total_seconds(), look)
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(settings: Settings) -> DecisionConfig:
     """Return what decisions go by; raise ValueError with a clear text if a setting is wrong."""
     compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
     for flag, given in {
@@ -355,4 +362,4 @@ def rules_of(settings: Settings) -> Rules:
         stale_windows=settings.metrics_max_age_windows,
         ahead_limit=settings.metrics_max_ahead.total_seconds(),
     )
-    return Rules(numbers, FeatureGates.parse(settings.feature_gates), compat)
+    return DecisionConfig(numbers, FeatureGates.parse(settings.feature_gates), compat)

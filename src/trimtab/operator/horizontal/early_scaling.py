@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterable
 from math import inf
 
 from trimtab.clock import Clock
-from trimtab.decide.horizontal import Failed
+from trimtab.decide.horizontal import FetchFailure
 from trimtab.decide.horizontal.records.usage_bands import bands_of, counted_pods
 from trimtab.metrics.queries import PodUsage, Query
 from trimtab.operator.horizontal.batches import AT_ONCE, Batches
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
-from trimtab.operator.horizontal.inputs.metric_queries import Plan, namespaces_of, usage_in
-from trimtab.operator.horizontal.inputs.pod_usage import EVERYWHERE, NamespaceUsage
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.metric_queries import (
+    MetricQueries,
+    namespaces_of,
+    usage_in,
+)
+from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, NamespaceUsage
 from trimtab.operator.horizontal.reconciler import Answers
-from trimtab.operator.horizontal.schedule import Pace
+from trimtab.operator.horizontal.schedule import SyncPeriods
 
 MOST_SHARE = 0.05
 """The largest part of the time that looking may take."""
@@ -28,7 +32,7 @@ SECONDS_PER_REQUEST = 0.25
 """How long to rest for each request of a look, so that a hundred namespaces are not asked all the time."""
 
 
-class Lookout:
+class UsageMonitor:
     """Looks as often as `pace` says at most, and never again within a sync at one that was just scaled."""
 
     def __init__(
@@ -37,7 +41,7 @@ class Lookout:
         batches: Batches,
         owns: Callable[[str], bool],
         wake: Callable[[], None],
-        pace: Pace,
+        pace: SyncPeriods,
     ) -> None:
         self._clock = clock
         self._batches = batches
@@ -55,7 +59,7 @@ class Lookout:
         if self._pace.has_looks and not self._is_looking:
             self.next_at = self._clock.monotonic() + self._rest
 
-    def waited(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
+    def waited(self, autoscalers: Iterable[HpaState]) -> list[HpaState]:
         """Return those that were scaled early a sync period ago, whose turn it is now."""
         now = self._clock.monotonic()
         return [one for one in autoscalers if -inf < one.not_before <= now and self._owns(one.key)]
@@ -66,10 +70,10 @@ class Lookout:
             return not self._is_looking
         return self.next_at - self._clock.monotonic() <= self._pace.look / 2
 
-    def not_too_soon(self, autoscalers: Iterable[Autoscaler]) -> list[Autoscaler]:
+    def not_too_soon(self, autoscalers: Iterable[HpaState]) -> list[HpaState]:
         """Leave out those that were just scaled, by a round of all or by a look: their turn is a sync period after that."""
         recent = self._clock.monotonic() - self._pace.sync + self._pace.look
-        kept: list[Autoscaler] = []
+        kept: list[HpaState] = []
         for one in autoscalers:
             if one.scaled_at > recent and one.hpa.spec.behavior is None:
                 one.not_before = one.scaled_at + self._pace.sync
@@ -77,12 +81,12 @@ class Lookout:
                 kept.append(one)
         return kept
 
-    def begin(self, autoscalers: Iterable[Autoscaler]) -> None:
+    def begin(self, autoscalers: Iterable[HpaState]) -> None:
         """Look once, beside everything else, and have those scaled that need it."""
         self._is_looking, self.next_at = True, inf
         self._batches.start(self._look(tuple(autoscalers)))
 
-    async def _look(self, autoscalers: tuple[Autoscaler, ...]) -> None:
+    async def _look(self, autoscalers: tuple[HpaState, ...]) -> None:
         started = self._clock.monotonic()
         try:
             requests = await self._look_at(autoscalers, started)
@@ -93,7 +97,7 @@ class Lookout:
             self.rest()
             self._wake()
 
-    async def _look_at(self, autoscalers: tuple[Autoscaler, ...], started: float) -> int:
+    async def _look_at(self, autoscalers: tuple[HpaState, ...], started: float) -> int:
         """Return how many requests it took."""
         watched = [
             (one, plan)
@@ -115,7 +119,7 @@ class Lookout:
                 await asyncio.sleep(0)
         return len(answers)
 
-    def _is_due(self, one: Autoscaler, now: float) -> bool:
+    def _is_due(self, one: HpaState, now: float) -> bool:
         return (
             not one.is_busy
             and not one.is_gone
@@ -124,19 +128,19 @@ class Lookout:
             and self._owns(one.key)
         )
 
-    async def _ask(self, plans: list[Plan]) -> Answers:
+    async def _ask(self, plans: list[MetricQueries]) -> Answers:
         namespaces = namespaces_of(plans)
         if not namespaces:
             return {}
-        wanted: list[Query] = [EVERYWHERE]
+        wanted: list[Query] = [ALL_NAMESPACES]
         if not self._questions.whole.pays(namespaces):
             wanted = [PodUsage(namespace) for namespace in sorted(namespaces)]
         answers = await asyncio.gather(*(self._questions.ask(one) for one in wanted))
-        if wanted[0] == EVERYWHERE and isinstance(answers[0], Failed):
+        if wanted[0] == ALL_NAMESPACES and isinstance(answers[0], FetchFailure):
             self._questions.whole.failed(answers[0].message)
         return dict(zip(wanted, answers, strict=True))
 
-    def _is_content(self, one: Autoscaler, plan: Plan, answers: Answers) -> bool:
+    def _is_content(self, one: HpaState, plan: MetricQueries, answers: Answers) -> bool:
         """Return whether nothing has to be done for sure, or nothing is known: failures are told by the round."""
         usage = usage_in(plan.usage, answers) if plan.usage else None
         if not isinstance(usage, NamespaceUsage):

@@ -12,7 +12,7 @@ _PREFIX = "horizontal_pod_autoscaler_controller_"
 _BUCKETS = tuple(0.001 * 2**power for power in range(15))
 
 
-class Telemetry:
+class HpaControllerMetrics:
     """The metrics of one loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from math import ceil
 from zlib import crc32
 
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SyncPeriods:
     """Two periods, in seconds; a look that would not come before the next sync is none."""
 
     sync: float
@@ -30,10 +30,10 @@ FEW = 200
 """So many are decided and written in a fraction of a second: they need no turns."""
 
 
-class Turns:
+class SyncSchedule:
     """Divides the sync period into turns no longer than the time between two looks; without looks there is one."""
 
-    def __init__(self, pace: Pace, now: float) -> None:
+    def __init__(self, pace: SyncPeriods, now: float) -> None:
         self._period = pace.sync
         self._count = ceil(pace.sync / pace.look) if pace.has_looks else 1
         self._turn = 0
@@ -50,7 +50,7 @@ class Turns:
         """Let everybody have a turn at once, at that moment."""
         self._turn, self._is_divided, self.next_at = 0, False, at
 
-    def take(self, everyone: Iterable[Autoscaler], now: float) -> list[Autoscaler]:
+    def take(self, everyone: Iterable[HpaState], now: float) -> list[HpaState]:
         """Return those whose turn it is now, and move on to the next turn."""
         waiting = list(everyone)
         if self._turn == 0 and not self._goes_on_divided(len(waiting)):
@@ -65,7 +65,7 @@ class Turns:
         was_divided, self._is_divided = self._is_divided, many > FEW and self._count > 1
         return was_divided and self._is_divided
 
-    def _turn_of(self, one: Autoscaler) -> int:
+    def _turn_of(self, one: HpaState) -> int:
         return crc32(one.hpa.metadata.namespace.encode()) % self._count
 
     def _move_on(self, now: float) -> None:

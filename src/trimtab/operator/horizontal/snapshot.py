@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trimtab.decide.horizontal import (
-    Compat,
-    Failed,
+    ConflictingHpa,
+    FetchFailure,
+    HpaCompat,
+    HpaSettings,
     Memory,
+    MetricSamples,
     Observation,
-    PodFacts,
-    Reading,
-    Rival,
-    Settings,
+    PodSnapshot,
     Target,
 )
 from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
@@ -21,37 +21,42 @@ from trimtab.decide.horizontal.selection.selection import effective_strategy
 from trimtab.metrics.queries import Query
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import MetricSpec, SelectionStrategy
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler, Autoscalers
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
 from trimtab.operator.horizontal.inputs.metric_queries import (
     Answer,
-    Plan,
-    Questions,
+    MetricFetcher,
+    MetricQueries,
     measured_by,
-    plan_of,
-    question_of,
-    reading_of,
+    queries_for_hpa,
+    query_for,
+    samples_for,
     usage_in,
 )
-from trimtab.operator.horizontal.inputs.owners import Found, Owners
-from trimtab.operator.horizontal.inputs.pod_index import PodBook
+from trimtab.operator.horizontal.inputs.owners import Found, OwnerCache
+from trimtab.operator.horizontal.inputs.pod_index import PodIndex
 from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
-from trimtab.operator.horizontal.inputs.targets import Aim
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class DecisionConfig:
     """What every decision of this process goes by."""
 
-    settings: Settings
+    settings: HpaSettings
     gates: FeatureGates
-    compat: Compat
+    compat: HpaCompat
 
 
-class Observer:
+class SnapshotBuilder:
     """Makes observations."""
 
     def __init__(
-        self, rules: Rules, autoscalers: Autoscalers, pods: PodBook, owners: Owners, questions: Questions
+        self,
+        rules: DecisionConfig,
+        autoscalers: HpaCache,
+        pods: PodIndex,
+        owners: OwnerCache,
+        questions: MetricFetcher,
     ) -> None:
         self.rules = rules
         self._autoscalers = autoscalers
@@ -60,9 +65,9 @@ class Observer:
         self.questions = questions
         self._targets: dict[str, Target] = {}
         self._replicas: dict[str, int] = {}
-        self._sights: dict[str, tuple[int, Sight]] = {}
+        self._sights: dict[str, tuple[int, MatchedPods]] = {}
 
-    def aimed(self, autoscaler: Autoscaler, aim: Aim) -> None:
+    def aimed(self, autoscaler: HpaState, aim: ResolvedTarget) -> None:
         """Take note of an autoscaler's target and label query, before anyone's rivals are looked for."""
         autoscaler.plan = None
         if aim.scale is None:
@@ -78,28 +83,30 @@ class Observer:
         # The decision says what is wrong with a label query that is missing or does not parse.
         self._pods.watch(autoscaler.uid, autoscaler.hpa.metadata.namespace, aim.scale.status.selector)
 
-    def forget(self, autoscaler: Autoscaler) -> None:
+    def forget(self, autoscaler: HpaState) -> None:
         """Drop everything kept for an autoscaler."""
         self._pods.forget(autoscaler.uid)
         self._targets.pop(autoscaler.uid, None)
         self._replicas.pop(autoscaler.uid, None)
         self._sights.pop(autoscaler.uid, None)
 
-    def known_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...] | None:
+    def known_questions(
+        self, autoscaler: HpaState, aim: ResolvedTarget
+    ) -> tuple[Query | FetchFailure, ...] | None:
         """Return the questions to ask, if they are known without looking anything up."""
         if aim.scale is None or not self._needs_metrics(autoscaler, aim):
             return ()
         hpa, selector = autoscaler.hpa, aim.scale.status.selector
         made_for = autoscaler.questions_for
         if made_for is None or made_for[0] is not hpa.spec or made_for[1] != selector:
-            asked = tuple(question_of(spec, hpa.metadata.namespace, selector) for spec in hpa.spec.metrics)
+            asked = tuple(query_for(spec, hpa.metadata.namespace, selector) for spec in hpa.spec.metrics)
             found = tuple(one for one in asked if one is not None)
             if len(found) < len(asked):
                 return None
             self._remember(autoscaler, selector, found)
         return autoscaler.questions
 
-    def plan(self, autoscaler: Autoscaler, aim: Aim) -> Plan | None:
+    def plan(self, autoscaler: HpaState, aim: ResolvedTarget) -> MetricQueries | None:
         """Return what to ask for an autoscaler; None if that has to be looked up."""
         known = autoscaler.plan
         if known is not None and known.is_for(autoscaler.hpa, aim):
@@ -110,10 +117,10 @@ class Observer:
         questions = self.known_questions(autoscaler, aim)
         if questions is None:
             return None
-        autoscaler.plan = plan_of(autoscaler.hpa, aim, questions)
+        autoscaler.plan = queries_for_hpa(autoscaler.hpa, aim, questions)
         return autoscaler.plan
 
-    def must_read(self, autoscaler: Autoscaler, aim: Aim) -> bool:
+    def must_read(self, autoscaler: HpaState, aim: ResolvedTarget) -> bool:
         """Return whether a cached target contradicts the HPA's own condition, so that either may be too old.
 
         A condition that is taken back on an old target is lost: the workload would then sleep at zero for good.
@@ -124,7 +131,9 @@ class Observer:
             autoscaler.hpa.status.conditions, aim.scale.spec.replicas
         )
 
-    async def find_questions(self, autoscaler: Autoscaler, aim: Aim) -> tuple[Query | Failed, ...]:
+    async def find_questions(
+        self, autoscaler: HpaState, aim: ResolvedTarget
+    ) -> tuple[Query | FetchFailure, ...]:
         """Return the questions to ask, and remember them for this spec."""
         known = self.known_questions(autoscaler, aim)
         if known is not None or aim.scale is None:
@@ -139,13 +148,13 @@ class Observer:
         self._remember(autoscaler, selector, found)
         return found
 
-    def _remember(self, autoscaler: Autoscaler, selector: str, found: tuple[Query | Failed, ...]) -> None:
+    def _remember(self, autoscaler: HpaState, selector: str, found: tuple[Query | FetchFailure, ...]) -> None:
         autoscaler.questions = found
         # A kind that could not be found may be found later: such an answer is not remembered.
-        is_final = not any(isinstance(one, Failed) for one in found)
+        is_final = not any(isinstance(one, FetchFailure) for one in found)
         autoscaler.questions_for = (autoscaler.hpa.spec, selector) if is_final else None
 
-    def look(self, autoscaler: Autoscaler) -> "Sight":
+    def look(self, autoscaler: HpaState) -> "MatchedPods":
         """Return the pods that an autoscaler's label query finds, and who else finds them."""
         version = self._pods.changes_in(autoscaler.hpa.metadata.namespace)
         known = self._sights.get(autoscaler.uid)
@@ -153,7 +162,7 @@ class Observer:
             return known[1]
         pods = self._pods.of(autoscaler.uid)
         neighbours = self._pods.rivals(autoscaler.uid, pods)
-        sight = Sight(pods, self._rivals(autoscaler, neighbours))
+        sight = MatchedPods(pods, self._rivals(autoscaler, neighbours))
         if neighbours:
             # What the neighbours aim at, and whether they are dry runs, may change while the pods do not.
             self._sights.pop(autoscaler.uid, None)
@@ -161,16 +170,16 @@ class Observer:
             self._sights[autoscaler.uid] = version, sight
         return sight
 
-    def needs_owners(self, autoscaler: Autoscaler, sight: "Sight") -> bool:
+    def needs_owners(self, autoscaler: HpaState, sight: "MatchedPods") -> bool:
         """Return whether owners have to be known: for its own strategy or for that of a rival."""
         return bool(self._owner_targets(autoscaler, sight))
 
-    async def find_owners(self, autoscaler: Autoscaler, sight: "Sight") -> dict[str, Found]:
+    async def find_owners(self, autoscaler: HpaState, sight: "MatchedPods") -> dict[str, Found]:
         """Look up the owners that this decision needs."""
         targets = self._owner_targets(autoscaler, sight)
         return await self._owners.of(sight.pods, targets, autoscaler.hpa.metadata.namespace)
 
-    def known_owners(self, autoscaler: Autoscaler, sight: "Sight") -> dict[str, Found] | None:
+    def known_owners(self, autoscaler: HpaState, sight: "MatchedPods") -> dict[str, Found] | None:
         """Return the owners that this decision needs, if all of them are known without asking."""
         targets = self._owner_targets(autoscaler, sight)
         if not targets:
@@ -179,9 +188,9 @@ class Observer:
 
     def observe(
         self,
-        autoscaler: Autoscaler,
-        aim: Aim,
-        sight: "Sight",
+        autoscaler: HpaState,
+        aim: ResolvedTarget,
+        sight: "MatchedPods",
         answers: Mapping[Query, Answer],
         owners: dict[str, Found],
         memory: Memory | None = None,
@@ -204,7 +213,12 @@ class Observer:
         )
 
     def repeats(
-        self, autoscaler: Autoscaler, plan: Plan, sight: "Sight", answers: Mapping[Query, Answer], now: float
+        self,
+        autoscaler: HpaState,
+        plan: MetricQueries,
+        sight: "MatchedPods",
+        answers: Mapping[Query, Answer],
+        now: float,
     ) -> bool:
         """Return whether deciding would repeat the last decision; True only if the usage of pods alone shows it.
 
@@ -228,21 +242,21 @@ class Observer:
             and _are_values(usage, sight.pods, autoscaler.hpa.spec.metrics, held.values)
         )
 
-    def _owner_targets(self, autoscaler: Autoscaler, sight: "Sight") -> list[Target]:
+    def _owner_targets(self, autoscaler: HpaState, sight: "MatchedPods") -> list[Target]:
         by_owner = SelectionStrategy.OWNER_REFERENCE
         targets = [rival.target for rival in sight.rivals if rival.strategy == by_owner]
         if self._strategy(autoscaler) == by_owner:
             targets.append(self._targets.get(autoscaler.uid, Target()))
         return targets
 
-    def _has_extra_pods(self, autoscaler: Autoscaler, sight: "Sight") -> bool:
+    def _has_extra_pods(self, autoscaler: HpaState, sight: "MatchedPods") -> bool:
         """Return whether labels find more active pods than the target has, some of which are not its own."""
         has = self._replicas.get(autoscaler.uid)
         if has is None or len(sight.pods) <= has or not self.rules.gates.hpa_selection_strategy:
             return False
         return extra_pods(sight.pods, has) > 0
 
-    def _known_to_explain(self, autoscaler: Autoscaler, sight: "Sight") -> dict[str, Found]:
+    def _known_to_explain(self, autoscaler: HpaState, sight: "MatchedPods") -> dict[str, Found]:
         """Return owners that name foreign pods, if they are known anyway: counting by labels sends no request."""
         target = self._targets.get(autoscaler.uid, Target())
         return self._owners.known(sight.pods, [target], autoscaler.hpa.metadata.namespace) or {}
@@ -253,14 +267,14 @@ class Observer:
             return seen.owners
         return await self._owners.of(seen.pods, [seen.target], seen.hpa.metadata.namespace)
 
-    def _needs_metrics(self, autoscaler: Autoscaler, aim: Aim) -> bool:
+    def _needs_metrics(self, autoscaler: HpaState, aim: ResolvedTarget) -> bool:
         assert aim.scale is not None
         return needs_metrics(autoscaler.hpa, aim.scale, self.rules.gates, self.rules.compat)
 
-    def _strategy(self, autoscaler: Autoscaler) -> str:
+    def _strategy(self, autoscaler: HpaState) -> str:
         return effective_strategy(autoscaler.hpa.spec.selection_strategy, self.rules.gates)
 
-    def _rivals(self, autoscaler: Autoscaler, neighbours: set[str]) -> tuple[Rival, ...]:
+    def _rivals(self, autoscaler: HpaState, neighbours: set[str]) -> tuple[ConflictingHpa, ...]:
         """Return the neighbours that scale what they aim at and would fight with this autoscaler."""
         if not neighbours:
             return ()
@@ -273,7 +287,7 @@ class Observer:
             key=lambda other: (other.key, other.uid),
         )
         return tuple(
-            Rival(
+            ConflictingHpa(
                 key=other.key,
                 selector=self._pods.selector_of(other.uid),
                 strategy=self._strategy(other),
@@ -282,7 +296,7 @@ class Observer:
             for other in others
         )
 
-    def _competes(self, autoscaler: Autoscaler, other: Autoscaler) -> bool:
+    def _competes(self, autoscaler: HpaState, other: HpaState) -> bool:
         """Return whether two that count the same pods must not both act.
 
         A dry run, or an HPA that a misspelt annotation holds, writes no scale, so it competes with no HPA. It previews what it would do in the place of the HPA that
@@ -297,27 +311,27 @@ class Observer:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class MatchedPods:
     """The pods in view of an autoscaler, and its rivals for them."""
 
-    pods: tuple[PodFacts, ...]
-    rivals: tuple[Rival, ...]
+    pods: tuple[PodSnapshot, ...]
+    rivals: tuple[ConflictingHpa, ...]
 
 
 def _readings(
-    autoscaler: Autoscaler, answers: Mapping[Query, Answer], pods: tuple[PodFacts, ...]
-) -> tuple[Reading, ...]:
+    autoscaler: HpaState, answers: Mapping[Query, Answer], pods: tuple[PodSnapshot, ...]
+) -> tuple[MetricSamples, ...]:
     if not answers:
-        return tuple(one for one in autoscaler.questions if isinstance(one, Failed))
+        return tuple(one for one in autoscaler.questions if isinstance(one, FetchFailure))
     return tuple(
-        question if isinstance(question, Failed) else reading_of(spec, question, answers, pods)
+        question if isinstance(question, FetchFailure) else samples_for(spec, question, answers, pods)
         for spec, question in zip(autoscaler.hpa.spec.metrics, autoscaler.questions, strict=True)
     )
 
 
 def _are_values(
     usage: NamespaceUsage,
-    pods: tuple[PodFacts, ...],
+    pods: tuple[PodSnapshot, ...],
     metrics: tuple[MetricSpec, ...],
     values: tuple[list[int], ...],
 ) -> bool:

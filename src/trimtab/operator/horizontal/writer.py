@@ -23,20 +23,16 @@ from trimtab.decide.horizontal import (
     after_scale,
     after_status,
 )
-from trimtab.decide.horizontal.decision import is_only_told, only_told, wrong_annotation
+from trimtab.decide.horizontal.decision import as_dry_run, is_only_told, wrong_annotation
 from trimtab.decide.horizontal.explain.wording import change_reason
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.hpa_cache import (
-    Autoscaler,
-    Autoscalers,
-    status_patch,
-)
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState, status_patch
 from trimtab.operator.horizontal.inputs.targets import (
-    Aim,
+    ResolvedTarget,
     TargetBusyError,
+    TargetCache,
     TargetChangedError,
-    Targets,
 )
 
 
@@ -105,7 +101,7 @@ class ScaleUnknown(Exception):  # noqa: N818 - it is a state, not an error
 
 
 @dataclass(slots=True)
-class Outcome:
+class WriteResult:
     """What became of a decision."""
 
     decision: Decision
@@ -122,8 +118,8 @@ class Writer:
     def __init__(
         self,
         client_for: Callable[[str], Client],
-        targets: Targets,
-        autoscalers: Autoscalers,
+        targets: TargetCache,
+        autoscalers: HpaCache,
         recorder: EventRecorder,
         *,
         slots: WriteSlots,
@@ -140,14 +136,16 @@ class Writer:
         """Return whether nothing has to be written or told."""
         return decision.scale_to is None and not decision.status_changed and not decision.events
 
-    def begin(self, autoscaler: Autoscaler, seen: Observation, decision: Decision) -> Outcome:
+    def begin(self, autoscaler: HpaState, seen: Observation, decision: Decision) -> WriteResult:
         """Return what is to be carried out: of a dry run, only what it tells."""
         self._log_ignored(autoscaler, decision)
         self._log_misspelt(autoscaler, seen)
         is_dry_run = self._dry_run or is_only_told(seen)
-        return Outcome(only_told(seen, decision) if is_dry_run else decision, is_dry_run=is_dry_run)
+        return WriteResult(as_dry_run(seen, decision) if is_dry_run else decision, is_dry_run=is_dry_run)
 
-    async def apply(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, outcome: Outcome) -> None:
+    async def apply(
+        self, autoscaler: HpaState, aim: ResolvedTarget, seen: Observation, outcome: WriteResult
+    ) -> None:
         """Write the scale, then the status, and emit the events; complete the outcome with what became of each."""
         if outcome.decision.scale_to is not None:
             async with self._slots.for_scale():
@@ -157,7 +155,7 @@ class Writer:
                 await self._status(autoscaler, seen, outcome)
         self.tell(autoscaler, outcome.decision)
 
-    async def read_again(self, autoscaler: Autoscaler) -> None:
+    async def read_again(self, autoscaler: HpaState) -> None:
         """Take in the object as the server has it now, without waiting for the watch."""
         meta = autoscaler.hpa.metadata
         try:
@@ -167,7 +165,7 @@ class Writer:
         if found.metadata.uid == meta.uid:
             self._autoscalers.note_written(autoscaler, found)
 
-    async def _confirm(self, autoscaler: Autoscaler, seen: Observation) -> str | None:
+    async def _confirm(self, autoscaler: HpaState, seen: Observation) -> str | None:
         """Read the object before the first scale of an epoch: our watch may lack the last holder's last write.
 
         Return why it cannot be read, or None.
@@ -183,7 +181,9 @@ class Writer:
         autoscaler.memory.is_confirmed = True
         return None
 
-    async def _scale(self, autoscaler: Autoscaler, aim: Aim, seen: Observation, outcome: Outcome) -> None:
+    async def _scale(
+        self, autoscaler: HpaState, aim: ResolvedTarget, seen: Observation, outcome: WriteResult
+    ) -> None:
         decision = outcome.decision
         assert decision.scale_to is not None
         if decision.intent is not None:
@@ -200,10 +200,10 @@ class Writer:
 
     async def _patch_intent(
         self,
-        autoscaler: Autoscaler,
+        autoscaler: HpaState,
         intent: HorizontalPodAutoscalerStatus,
         memory: Memory,
-        outcome: Outcome,
+        outcome: WriteResult,
     ) -> None:
         try:
             await self._patch_status(autoscaler, intent, memory)
@@ -212,7 +212,9 @@ class Writer:
         except errors.ClusterError as error:
             outcome.scale_error = _said(error)
 
-    async def _write_scale(self, autoscaler: Autoscaler, aim: Aim, outcome: Outcome) -> str | None:
+    async def _write_scale(
+        self, autoscaler: HpaState, aim: ResolvedTarget, outcome: WriteResult
+    ) -> str | None:
         """Write the replicas; return why they are not written, or None if they are."""
         namespace, replicas = autoscaler.hpa.metadata.namespace, outcome.decision.scale_to
         assert replicas is not None
@@ -235,7 +237,7 @@ class Writer:
             return _said(error)
         return None
 
-    async def _is_written(self, autoscaler: Autoscaler, aim: Aim, replicas: int) -> bool | None:
+    async def _is_written(self, autoscaler: HpaState, aim: ResolvedTarget, replicas: int) -> bool | None:
         """Look whether a write whose answer was lost took place (fault F18); None if nobody can tell."""
         hpa = autoscaler.hpa
         found = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
@@ -243,7 +245,7 @@ class Writer:
             return None
         return found.scale.metadata.uid == aim.scale.metadata.uid and found.scale.spec.replicas == replicas
 
-    async def _status(self, autoscaler: Autoscaler, seen: Observation, outcome: Outcome) -> None:
+    async def _status(self, autoscaler: HpaState, seen: Observation, outcome: WriteResult) -> None:
         decision = outcome.decision
         try:
             await self._patch_status(autoscaler, decision.status, decision.memory)
@@ -260,7 +262,7 @@ class Writer:
             outcome.decision = after_status(seen, decision, outcome.status_error)
 
     async def _patch_status(
-        self, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus, memory: Memory
+        self, autoscaler: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory
     ) -> None:
         if self._dry_run:
             # A live operator resumes from what a status says: a dry run keeps its own to itself.
@@ -282,7 +284,7 @@ class Writer:
         self._autoscalers.note_written(autoscaler, written)
         autoscaler.memory.is_confirmed, autoscaler.memory.must_store = True, False
 
-    def tell(self, autoscaler: Autoscaler, decision: Decision) -> None:
+    def tell(self, autoscaler: HpaState, decision: Decision) -> None:
         """Emit the events of a decision; what its memory notes as told is told."""
         meta = autoscaler.hpa.metadata
         about = ObjectReference(
@@ -296,7 +298,7 @@ class Writer:
         for told in decision.events:
             self._recorder.event(about, told.type, told.reason, told.message)
 
-    def _log_ignored(self, autoscaler: Autoscaler, decision: Decision) -> None:
+    def _log_ignored(self, autoscaler: HpaState, decision: Decision) -> None:
         """Log the fields of a spec that have no effect, once per process and spec."""
         found = decision.status.condition(ConditionType.FIELDS_IGNORED)
         ignored = found.message if found is not None else ""
@@ -305,7 +307,7 @@ class Writer:
             if ignored:
                 log.warning("fields ignored", extra={"facts": {"hpa": autoscaler.key, "fields": ignored}})
 
-    def _log_misspelt(self, autoscaler: Autoscaler, seen: Observation) -> None:
+    def _log_misspelt(self, autoscaler: HpaState, seen: Observation) -> None:
         """Log an annotation whose value is not known, once per process and value."""
         problem = wrong_annotation(seen)
         if problem != autoscaler.misspelt:
@@ -313,7 +315,7 @@ class Writer:
             if problem:
                 log.warning("nothing is scaled", extra={"facts": {"hpa": autoscaler.key, "why": problem}})
 
-    def _log(self, autoscaler: Autoscaler, seen: Observation, outcome: Outcome) -> None:
+    def _log(self, autoscaler: HpaState, seen: Observation, outcome: WriteResult) -> None:
         decision = outcome.decision
         facts = {
             "hpa": autoscaler.key,
@@ -328,7 +330,7 @@ class Writer:
             log.warning("not scaled", extra={"facts": facts | {"error": outcome.scale_error}})
 
 
-def record_of(seen: Observation, outcome: Outcome) -> Record:
+def record_of(seen: Observation, outcome: WriteResult) -> Record:
     """Return the record of a decision and its fate."""
     return Record(
         observation=seen,

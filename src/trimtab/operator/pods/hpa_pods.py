@@ -11,16 +11,16 @@ from sys import intern
 
 import msgspec
 
-from trimtab.decide.horizontal import PodFacts
+from trimtab.decide.horizontal import PodSnapshot
 from trimtab.decide.horizontal.observation.pods import Template, facts_of
-from trimtab.decide.horizontal.observation.requests import Asks, asks_of
+from trimtab.decide.horizontal.observation.requests import PodRequests, asks_of
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Container, PodPhase, PodSpec, ResourceList, ResourceRequirements
 from trimtab.model.json.wire import Wire
 from trimtab.operator.pods.interning import (
     NOTHING,
-    Shared,
-    Text,
+    InternTable,
+    RawJson,
     labels_in,
     owners_in,
     read,
@@ -35,8 +35,8 @@ class SlimPodMeta(Wire):
     uid: str = ""
     resource_version: str = ""
     deletion_timestamp: datetime | None = None
-    labels: Text = NOTHING
-    owner_references: Text = NOTHING
+    labels: RawJson = NOTHING
+    owner_references: RawJson = NOTHING
 
     @property
     def key(self) -> str:
@@ -48,7 +48,7 @@ class SlimContainer(Wire):
     """A container, as far as it asks for resources."""
 
     name: str = ""
-    resources: Text = NOTHING
+    resources: RawJson = NOTHING
     restart_policy: str = ""
 
 
@@ -57,11 +57,11 @@ class SlimPodSpec(Wire):
 
     containers: tuple[SlimContainer, ...] | None = None
     init_containers: tuple[SlimContainer, ...] | None = None
-    resources: Text = NOTHING
-    overhead: Text = NOTHING
+    resources: RawJson = NOTHING
+    overhead: RawJson = NOTHING
 
 
-class SlimPod(Wire):
+class PodWire(Wire):
     """A pod as it is read for scaling out: what follows from its template is left as JSON."""
 
     metadata: SlimPodMeta = SlimPodMeta()
@@ -69,15 +69,15 @@ class SlimPod(Wire):
     status: PodPhase = PodPhase()
 
 
-class KnownPod(msgspec.Struct, frozen=True, gc=False):
+class CachedPod(msgspec.Struct, frozen=True, gc=False):
     """A pod in the cache; it is its own metadata, so that nothing is kept twice."""
 
-    facts: PodFacts
+    facts: PodSnapshot
     namespace: str
     resource_version: str
 
     @property
-    def metadata(self) -> "KnownPod":
+    def metadata(self) -> "CachedPod":
         """Return what the cache tells pods and their versions apart by."""
         return self
 
@@ -102,16 +102,16 @@ class KnownPod(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.facts.name}"
 
 
-class PodReader:
+class PodDecoder:
     """Makes known pods of slim ones; `pod_level_resources` is the feature gate of that name."""
 
     def __init__(self, *, pod_level_resources: bool) -> None:
         self._pod_level_resources = pod_level_resources
-        self._labels = Shared(labels_in)
-        self._owners = Shared(owners_in)
-        self._asks = Shared(self._read_asks)
+        self._labels = InternTable(labels_in)
+        self._owners = InternTable(owners_in)
+        self._asks = InternTable(self._read_asks)
 
-    def __call__(self, pod: SlimPod) -> KnownPod:
+    def __call__(self, pod: PodWire) -> CachedPod:
         """Return what is kept of a pod."""
         meta = pod.metadata
         template = Template(
@@ -119,9 +119,9 @@ class PodReader:
             self._owners.of(bytes(meta.owner_references), meta.owner_references),
             self._asks.of(_texts(pod.spec), pod.spec),
         )
-        return KnownPod(facts_of(meta, pod.status, template), intern(meta.namespace), meta.resource_version)
+        return CachedPod(facts_of(meta, pod.status, template), intern(meta.namespace), meta.resource_version)
 
-    def _read_asks(self, spec: SlimPodSpec) -> Asks:
+    def _read_asks(self, spec: SlimPodSpec) -> PodRequests:
         return asks_of(_whole(spec), pod_level_resources=self._pod_level_resources)
 
 

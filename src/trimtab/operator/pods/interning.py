@@ -16,17 +16,17 @@ D = TypeVar("D")
 S = TypeVar("S")
 V = TypeVar("V")
 
-Text = msgspec.Raw
+RawJson = msgspec.Raw
 """JSON that is not read yet."""
 
-NOTHING = Text()
+NOTHING = RawJson()
 _ABSENT = frozenset({b"", b"null"})
 
 MOST_SHARED = 8192
 """Distinct values of one kind that are remembered; beyond twice as many, the ones seen longest ago are let go."""
 
 
-class Shared(Generic[S, V]):
+class InternTable(Generic[S, V]):
     """Values by what they are read from, each read and kept once.
 
     It saves memory and work, and nothing depends on it: it may forget at any time.
@@ -53,16 +53,16 @@ class Shared(Generic[S, V]):
         return value
 
 
-def labels_in(text: Text) -> dict[str, str]:
+def labels_in(text: RawJson) -> dict[str, str]:
     """Read labels or annotations."""
     return read(text, dict[str, str], {})
 
 
-def owners_in(text: Text) -> tuple[OwnerReference, ...]:
+def owners_in(text: RawJson) -> tuple[OwnerReference, ...]:
     """Read owner references."""
     return read(text, tuple[OwnerReference, ...], ())
 
 
-def read(text: Text, kind: type[V], absent: D) -> V | D:
+def read(text: RawJson, kind: type[V], absent: D) -> V | D:
     """Read JSON; what is not there, or is null, is absent."""
     return absent if bytes(text) in _ABSENT else wire.decode(bytes(text), kind)

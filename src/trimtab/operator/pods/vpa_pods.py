@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from datetime import datetime
 from sys import intern
 
-from trimtab.cluster.resource import PODS, Kept
+from trimtab.cluster.resource import PODS, TransformedResource
 from trimtab.decide.vertical.admission.startup_boost import READY
 from trimtab.decide.vertical.update.disruption_budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from trimtab.model.core.meta import ObjectMeta
@@ -28,8 +28,8 @@ from trimtab.model.core.pod import (
 from trimtab.model.json.wire import Wire
 from trimtab.operator.pods.interning import (
     NOTHING,
-    Shared,
-    Text,
+    InternTable,
+    RawJson,
     labels_in,
     owners_in,
     read,
@@ -48,9 +48,9 @@ class _Meta(Wire):
     generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    labels: Text = NOTHING
-    annotations: Text = NOTHING
-    owner_references: Text = NOTHING
+    labels: RawJson = NOTHING
+    annotations: RawJson = NOTHING
+    owner_references: RawJson = NOTHING
 
     @property
     def key(self) -> str:
@@ -60,18 +60,18 @@ class _Meta(Wire):
 
 class _Container(Wire):
     name: str = ""
-    resources: Text = NOTHING
+    resources: RawJson = NOTHING
     restart_policy: str = ""
-    resize_policy: Text = NOTHING
+    resize_policy: RawJson = NOTHING
 
 
 class _Spec(Wire):
     node_name: str = ""
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
-    resources: Text = NOTHING
-    overhead: Text = NOTHING
-    affinity: Text = NOTHING
+    resources: RawJson = NOTHING
+    overhead: RawJson = NOTHING
+    affinity: RawJson = NOTHING
 
 
 class _ContainerStatus(Wire):
@@ -80,8 +80,8 @@ class _ContainerStatus(Wire):
     restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
-    resources: Text = NOTHING
-    allocated_resources: Text = NOTHING
+    resources: RawJson = NOTHING
+    allocated_resources: RawJson = NOTHING
 
 
 class _Status(Wire):
@@ -101,16 +101,16 @@ class RawPod(Wire):
     status: _Status = _Status()
 
 
-class PodSharer:
+class VpaPodDecoder:
     """Makes pods of raw ones; what was read before is not read again."""
 
     def __init__(self) -> None:
-        self._labels = Shared(labels_in)
-        self._owners = Shared(owners_in)
-        self._containers = Shared(_containers)
-        self._spec_parts = Shared(_parts)
-        self._requirements = Shared(_requirements)
-        self._amounts = Shared(_amounts)
+        self._labels = InternTable(labels_in)
+        self._owners = InternTable(owners_in)
+        self._containers = InternTable(_containers)
+        self._spec_parts = InternTable(_parts)
+        self._requirements = InternTable(_requirements)
+        self._amounts = InternTable(_amounts)
 
     def __call__(self, pod: RawPod) -> Pod:
         """Return the pod."""
@@ -168,20 +168,20 @@ class PodSharer:
         )
 
 
-def shared_pods() -> Kept[Pod]:
+def shared_pods() -> TransformedResource[Pod]:
     """Return pods as a cache should keep them for the vertical loops."""
-    return PODS.into(RawPod).kept_as(PodSharer())
+    return PODS.into(RawPod).kept_as(VpaPodDecoder())
 
 
 def _containers(containers: tuple[_Container, ...]) -> tuple[Container, ...]:
     return tuple(map(_container, containers))
 
 
-def _requirements(text: Text) -> ResourceRequirements | None:
+def _requirements(text: RawJson) -> ResourceRequirements | None:
     return read(text, ResourceRequirements, None)
 
 
-def _amounts(text: Text) -> ResourceList:
+def _amounts(text: RawJson) -> ResourceList:
     return read(text, ResourceList, {})
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 import trimtab
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import LEASES
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
@@ -201,7 +201,7 @@ async def find_settings(
     Of several recommenders the one of that name counts, if a name is given.
     """
     try:
-        listed = await client.list(LEASES, Selection(namespace))
+        listed = await client.list(LEASES, ListOptions(namespace))
     except errors.ClusterError as error:
         return Found(
             fallback,

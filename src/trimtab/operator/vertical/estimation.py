@@ -8,7 +8,7 @@ from trimtab.decide.vertical.recommend.estimators import (
     Percentiles,
     ResourceSettings,
 )
-from trimtab.decide.vertical.recommend.quantities import Rounding
+from trimtab.decide.vertical.recommend.quantities import RecommendationRounding
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing
 from trimtab.model.core.pod import CPU, MEMORY
@@ -40,7 +40,7 @@ def estimation_of(settings: VerticalSettings) -> RecommenderSettings:
         ),
         pod_min_cpu_millicores=settings.pod_min_cpu_millicores,
         pod_min_memory_mib=settings.pod_min_memory_mb,
-        rounding=Rounding(
+        rounding=RecommendationRounding(
             settings.round_cpu_millicores, settings.round_memory_bytes, settings.humanize_memory
         ),
     )

@@ -11,11 +11,11 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import Caches
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import NODES
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.explain import (
     PodExplanation,
     VPAExplanation,
@@ -26,7 +26,12 @@ from trimtab.decide.vertical.explain import (
 )
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
-from trimtab.decide.vertical.update.actions import Action, Evict, Outcome, Verdict
+from trimtab.decide.vertical.update.actions import (
+    Action,
+    ActionResult,
+    Evict,
+    PodUpdateResult,
+)
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.decide.vertical.update.node_fit import rooms_of
@@ -36,11 +41,11 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.model.vpa.types import VPAConditionType
 from trimtab.operator.settings.vertical import VerticalSettings
-from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 from trimtab.operator.vertical.recommender.feeder import (
-    Unusable,
+    UnsupportedConfig,
     is_served_by,
     usable_selector,
 )
@@ -49,7 +54,7 @@ from trimtab.operator.vertical.updater.replacement import Obstacle, ReplacementC
 
 
 @dataclass(frozen=True)
-class Learned:
+class CheckpointedState:
     """A model that holds one VPA's saved history, and what follows from it."""
 
     state: ClusterState
@@ -66,7 +71,7 @@ class Learned:
         return self.recommended if vpa in self.state.vpas else None
 
 
-class SavedHistory:
+class CheckpointReader:
     """Reads checkpoints and derives recommendations from them, by the recommender's settings; writes nothing."""
 
     def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: VerticalSettings) -> None:
@@ -78,14 +83,14 @@ class SavedHistory:
         self._client = client
         self._view = view
 
-    async def of(self, key: str, standings: Standings) -> Learned | None:
+    async def of(self, key: str, standings: ControlSnapshot) -> CheckpointedState | None:
         """Return what is saved about a VPA, by `namespace/name`; None if it can learn nothing as it is.
 
         Nothing is derived for a VPA of another recommender: its numbers follow from rules that are not known here.
         """
         one = next((one for one in standings.vpas if one.vpa.key == key), None)
         selector = None if one is None else usable_selector(one, standings)
-        if one is None or selector is None or isinstance(selector, Unusable):
+        if one is None or selector is None or isinstance(selector, UnsupportedConfig):
             return None
         if not is_served_by(one.vpa, self._recommender):
             return None
@@ -94,7 +99,7 @@ class SavedHistory:
         )
         vpa = state.add_or_update_vpa(one.vpa, selector)
         now_ns = times.to_ns(self._clock.now())
-        saved = await self._client.list(CHECKPOINTS, Selection(one.vpa.metadata.namespace))
+        saved = await self._client.list(CHECKPOINTS, ListOptions(one.vpa.metadata.namespace))
         ours = [item for item in saved.items if item.spec.vpa_object_name == one.vpa.metadata.name]
         for checkpoint in ours:
             load_checkpoint(state, checkpoint, now_ns)
@@ -102,17 +107,17 @@ class SavedHistory:
         rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
         post = replace(self._post, rooms=rooms)
         recommended = recommend_vpas(state, [vpa], self._estimation, post, now_ns)[0]
-        return Learned(state, recommended, max(dates, default=None))
+        return CheckpointedState(state, recommended, max(dates, default=None))
 
 
-async def next_verdicts(
+async def preview_updates(
     client: Client,
     view: ClusterView,
     settings: VerticalSettings,
     now: datetime,
     *,
     sees_all_pods: bool = True,
-) -> dict[str, Verdict]:
+) -> dict[str, PodUpdateResult]:
     """Return what a loop would do with each pod, by `namespace/name`, as far as nodes tell.
 
     Whether a replacement would be admitted is not asked: nobody creates pods to look at them.
@@ -128,18 +133,18 @@ async def next_verdicts(
 
 
 async def _foreseen(
-    loop: Generator[Action, Outcome, UpdateResult], check: ReplacementCheck | None
-) -> dict[str, Verdict]:
-    kept: dict[str, Verdict] = {}
-    outcome: Outcome | None = None
+    loop: Generator[Action, ActionResult, UpdateResult], check: ReplacementCheck | None
+) -> dict[str, PodUpdateResult]:
+    kept: dict[str, PodUpdateResult] = {}
+    outcome: ActionResult | None = None
     try:
         while True:
             action = next(loop) if outcome is None else loop.send(outcome)
             found = await _obstacle(check, action)
-            outcome = Outcome.DONE if found is None else Outcome.UNREPLACEABLE
+            outcome = ActionResult.DONE if found is None else ActionResult.UNREPLACEABLE
             if found is not None:
                 pod = action.pod.metadata.key
-                kept[pod] = Verdict(pod=pod, vpa=action.vpa.key, action="none", reason=found.message)
+                kept[pod] = PodUpdateResult(pod=pod, vpa=action.vpa.key, action="none", reason=found.message)
     except StopIteration as end:
         result: UpdateResult = end.value
         return {verdict.pod: verdict for verdict in result.verdicts} | kept
@@ -193,7 +198,7 @@ class Explainer:
         *,
         gates: FeatureGates,
         settings: VerticalSettings,
-        compat: Compat = DEFAULT,
+        compat: VpaCompat = DEFAULT,
         sees_all_pods: bool = True,
     ) -> None:
         self._sees_all_pods = sees_all_pods
@@ -202,9 +207,9 @@ class Explainer:
         self._client = client
         self._namespace = namespace
         self._settings = settings
-        self._caches = Caches(client, (namespace,))
+        self._caches = SharedInformers(client, (namespace,))
         self._view = ClusterView(client, self._caches, gates=gates, compat=compat).size_pods()
-        self._saved = SavedHistory(clock, client, self._view, settings)
+        self._saved = CheckpointReader(clock, client, self._view, settings)
 
     async def _wait_synced(self) -> None:
         """Wait for the first lists; nodes may be missing, because who sees one namespace cannot list them."""
@@ -244,7 +249,7 @@ class Explainer:
             raise NotFoundError(f"there is no pod {self._namespace}/{name}")
         standings = await self._view.standings()
         ranges = NamespaceRanges(tuple(self._view.limit_ranges)).of(self._namespace)
-        verdicts = await next_verdicts(
+        verdicts = await preview_updates(
             self._client,
             self._view,
             self._settings,

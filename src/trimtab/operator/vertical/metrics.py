@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.clock import Clock
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
 from trimtab.operator.vertical.recommender.quality_metrics import QualityMetrics
 
@@ -132,7 +132,7 @@ class RecommenderMetrics:
         for labels, count in tally.items():
             self.objects.labels(*labels).set(count)
 
-    def count_levels(self, claims: Iterable[Claim]) -> None:
+    def count_levels(self, claims: Iterable[VpaClaim]) -> None:
         """Count VPAs with and without a scope."""
         tally = Tally(claim.level for claim in claims)
         for level in (0, 1):

@@ -27,7 +27,7 @@ from trimtab.decide.vertical.control.role_labels import (
     plan_roles,
 )
 from trimtab.model.core.pod import Pod
-from trimtab.operator.ownership import Ownership, Shared
+from trimtab.operator.ownership import Ownership, ShardedOwner
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import pod_reference
 from trimtab.operator.vertical.role_leases import RoleLeases
@@ -37,7 +37,7 @@ LOOK_SECONDS = 5.0
 """How often Leases are checked for having run out, and failed writes are tried again."""
 
 
-class RoleKeeper:
+class RoleLabelController:
     """The component; `step` brings all labels up to date once."""
 
     name = "roles"
@@ -92,7 +92,7 @@ class RoleKeeper:
 
     def is_shard_busy(self, shard: int) -> bool:
         """Return whether a label is being changed."""
-        return isinstance(self._ownership, Shared) and self._ownership.is_busy(shard)
+        return isinstance(self._ownership, ShardedOwner) and self._ownership.is_busy(shard)
 
     async def close(self) -> None:
         """Stop watching Leases."""

@@ -10,16 +10,16 @@ from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import PartialObject
-from trimtab.cluster.cache.informers import Caches
-from trimtab.cluster.cache.namespaced_informer import KindCache
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale
 from trimtab.decide.vertical.control.controllers import (
     Controller,
+    ControllerIndex,
     ControllerKey,
-    Owners,
     owner_of,
 )
 from trimtab.model.core.meta import OwnerReference
@@ -56,24 +56,24 @@ class _Foreign:
 class Controllers(Mapping[ControllerKey, Controller]):
     """Every controller that is known now; a view of the caches, not a copy."""
 
-    def __init__(self, client: Client, discovery: Discovery, caches: Caches) -> None:
+    def __init__(self, client: Client, discovery: Discovery, caches: SharedInformers) -> None:
         self._client = client
         self._clock = client.clock
         self._discovery = discovery
-        self._caches: dict[str, KindCache[Any]] = {
+        self._caches: dict[str, NamespacedInformer[Any]] = {
             kind: caches.want(resource) for kind, resource in WORKLOADS.items()
         }
         self._foreign: dict[ControllerKey, _Foreign] = {}
         self._selectors: dict[ControllerKey, tuple[Any, Selector | None]] = {}
         """Selectors as last read, each with the object that it was read from."""
 
-    def caches(self) -> Iterable[KindCache[Any]]:
+    def caches(self) -> Iterable[NamespacedInformer[Any]]:
         """Return the caches that answers come from."""
         return self._caches.values()
 
-    def owners(self) -> Owners:
+    def owners(self) -> ControllerIndex:
         """Return the chains of controllers as of now; make a new one per loop, since answers are remembered in it."""
-        return Owners(self)
+        return ControllerIndex(self)
 
     def __getitem__(self, key: ControllerKey) -> Controller:
         thing = self._watched(key)

@@ -8,15 +8,15 @@ from prometheus_client import CollectorRegistry
 
 from trimtab import tasks
 from trimtab.clock import Clock
-from trimtab.cluster.cache.informers import Caches
+from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.leases.shards import Shards, ShardUser
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.operator.horizontal.inputs.pod_usage import WholeList
+from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
 from trimtab.operator.ownership import ownership_of, shards_gauge
 from trimtab.operator.process import Component, acting_client
 from trimtab.operator.settings.compat import upstreams
@@ -32,15 +32,15 @@ from trimtab.operator.vertical.metrics import (
 from trimtab.operator.vertical.recommender import controller
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader, make_history
 from trimtab.operator.vertical.recommender.usage import UsageFeed
-from trimtab.operator.vertical.role_labels import RoleKeeper
+from trimtab.operator.vertical.role_labels import RoleLabelController
 from trimtab.operator.vertical.updater import controller as updater
-from trimtab.operator.vertical.updater.actuator import Proof
+from trimtab.operator.vertical.updater.actuator import WebhookCheck
 from trimtab.operator.vertical.updater.replacement import ReplacementCheck
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe, LeaseCheck
 
 if TYPE_CHECKING:
     from trimtab.operator.vertical.admission.certificates import Certificates
-    from trimtab.operator.vertical.admission.webhook import Admission
+    from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 
 NEVER_SIZE = frozenset({"recommender", "roles"})
 """The loops that have no need of LimitRanges, and no right to them."""
@@ -48,7 +48,7 @@ NEVER_SIZE = frozenset({"recommender", "roles"})
 Sharing = TypeVar("Sharing", bound=ShardUser)
 
 
-class Site:
+class VerticalRuntime:
     """Where the loops of one process run: everything they share. Make it inside the event loop; `close` at the end."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Site:
         self.registry = registry or CollectorRegistry()
         if isinstance(fence, Shards) and "horizontal" not in settings.components:
             shards_gauge(self.registry).set_function(lambda: len(fence.held()))
-        self.caches = Caches(client, settings.watch_namespaces)
+        self.caches = SharedInformers(client, settings.watch_namespaces)
         gates = FeatureGates.parse(settings.feature_gates)
         self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
         if set(settings.components) - NEVER_SIZE:
@@ -100,12 +100,12 @@ class Site:
         await self.caches.close()
 
 
-def compat_of(name: str) -> Compat:
+def compat_of(name: str) -> VpaCompat:
     """Return the rulings that `--compat` names: ours, or upstream's behaviour throughout."""
     return VPA_1_8 if upstreams(name) else DEFAULT
 
 
-def make_recommender(site: Site, history: HistoryLoader | None = None) -> controller.Recommender:
+def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None) -> controller.Recommender:
     """Return the recommender; `history` stands in for the one that the settings name."""
     settings = site.settings
     metrics = RecommenderMetrics(site.registry)
@@ -113,9 +113,11 @@ def make_recommender(site: Site, history: HistoryLoader | None = None) -> contro
     def count(is_error: bool) -> None:
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
-    whole = WholeList(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
+    whole = ListAllPolicy(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
     usage = UsageFeed(site.reader, whole, count)
-    tools = controller.Tools(site.clock, site.writer, site.ownership, site.view, usage, site.events, metrics)
+    tools = controller.RecommenderDeps(
+        site.clock, site.writer, site.ownership, site.view, usage, site.events, metrics
+    )
     return site.sharing(
         controller.Recommender(
             tools,
@@ -128,12 +130,12 @@ def make_recommender(site: Site, history: HistoryLoader | None = None) -> contro
     )
 
 
-def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
+def make_updater(site: VerticalRuntime, proof: WebhookCheck | None = None) -> updater.Updater:
     """Return the updater; `proof` stands in for the check of admission that the settings name."""
     settings = site.settings
     _replacement_check(site, settings)  # a value that is not known should stop the start, not the first loop
     fence = site.fence[updater.UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
-    tools = updater.Tools(
+    tools = updater.UpdaterDeps(
         site.clock,
         site.client.fenced(fence),
         fence,
@@ -146,12 +148,12 @@ def make_updater(site: Site, proof: Proof | None = None) -> updater.Updater:
     return site.sharing(updater.Updater(tools, settings))
 
 
-def make_admission(site: Site, certificates: "Certificates | None" = None) -> "Admission":
+def make_admission(site: VerticalRuntime, certificates: "Certificates | None" = None) -> "AdmissionWebhook":
     """Return the admission webhooks; every copy serves, so nothing of it is fenced by the lease."""
     # Imported when it runs: only the webhooks make certificates.
-    from trimtab.operator.vertical.admission.webhook import Admission  # noqa: PLC0415
+    from trimtab.operator.vertical.admission.webhook import AdmissionWebhook  # noqa: PLC0415
 
-    return Admission(
+    return AdmissionWebhook(
         site.client,
         site.view,
         site.settings,
@@ -161,14 +163,16 @@ def make_admission(site: Site, certificates: "Certificates | None" = None) -> "A
     )
 
 
-def make_roles(site: Site) -> RoleKeeper:
+def make_roles(site: VerticalRuntime) -> RoleLabelController:
     """Return the keeper of roles from Leases."""
     return site.sharing(
-        RoleKeeper(site.writer, site.ownership, site.view, site.events, site.settings.excluded_namespaces)
+        RoleLabelController(
+            site.writer, site.ownership, site.view, site.events, site.settings.excluded_namespaces
+        )
     )
 
 
-LOOPS: dict[str, Callable[[Site], Component]] = {
+LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
     "recommender": make_recommender,
     "updater": make_updater,
     "admission": make_admission,
@@ -177,7 +181,7 @@ LOOPS: dict[str, Callable[[Site], Component]] = {
 """Every vertical loop, by the name that `--components` has for it."""
 
 
-def _replacement_check(site: Site, settings: Settings) -> ReplacementCheck | None:
+def _replacement_check(site: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
     """Return what is asked before each eviction; upstream asks nothing."""
     for flag, value, known in (
         ("--replacement-check", settings.replacement_check, ("dry-run", "none")),
@@ -198,8 +202,8 @@ async def _believed() -> str | None:
     return None
 
 
-def _proof(site: Site, settings: VerticalSettings) -> Proof:
-    checks: dict[str, Callable[[], Proof]] = {
+def _proof(site: VerticalRuntime, settings: VerticalSettings) -> WebhookCheck:
+    checks: dict[str, Callable[[], WebhookCheck]] = {
         "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
         "lease": lambda: LeaseCheck(site.clock, site.client, settings).problem,
         "none": lambda: _believed,

@@ -6,15 +6,15 @@ import msgspec
 
 from trimtab.decide.horizontal import (
     DEFAULT,
-    Failed,
+    FetchFailure,
+    HpaSettings,
     Memory,
     Observation,
-    PodFacts,
     PodSamples,
+    PodSnapshot,
     Record,
     Sample,
     Series,
-    Settings,
     after_scale,
     decide,
     explain,
@@ -47,7 +47,7 @@ T = NOW.timestamp()
 EVERY_GATE = FeatureGates(
     hpa_selection_strategy=True, hpa_configurable_tolerance=True, hpa_scale_to_zero=True
 )
-NO_WINDOW = Settings(downscale_stabilization=0.0)
+NO_WINDOW = HpaSettings(downscale_stabilization=0.0)
 TARGET_UID = "uid-of-web"
 REPLICA_SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-7f9", uid="uid-of-web-7f9")
 DEPLOYMENT = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid=TARGET_UID)
@@ -67,7 +67,7 @@ def pod(name="web-1", *, cpu=100, ready="True", phase="Running", owners=(), age=
         "containers": (ContainerRequests(name="main", requests=requests),),
         "owners": tuple(owners),
     }
-    return PodFacts(name=name, **(given | facts))
+    return PodSnapshot(name=name, **(given | facts))
 
 
 def pods(number, **facts):
@@ -91,7 +91,7 @@ def series(*units, age=20.0, window=0.0):
 
 
 def unreadable(text="something went wrong"):
-    return Failed(message=text)
+    return FetchFailure(message=text)
 
 
 def cpu(percent=50):
@@ -276,7 +276,7 @@ def told(decision):
 
 def why_unusable(reading):
     """Return the text of a failed reading."""
-    assert isinstance(reading, Failed)
+    assert isinstance(reading, FetchFailure)
     return reading.message
 
 

@@ -17,7 +17,7 @@ from tests.unit.decide.horizontal.builders import (
     told,
     with_compat,
 )
-from trimtab.decide.horizontal import Owner, Rival, Target, Unread
+from trimtab.decide.horizontal import ConflictingHpa, Owner, OwnerUnavailable, Target
 from trimtab.model.core.meta import OwnerReference
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid=TARGET_UID)
@@ -32,7 +32,7 @@ def reference(kind, name):
 class TestAmbiguity:
     """1.3-24: two autoscalers are ambiguous when the pods that both count overlap."""
 
-    RIVAL = Rival(
+    RIVAL = ConflictingHpa(
         key="shop/other",
         selector="app=web",
         strategy="OwnerReference",
@@ -76,7 +76,7 @@ class TestAmbiguity:
         assert condition(decision, "ScalingActive").reason != "AmbiguousSelector"
 
     def test_a_rival_whose_owners_cannot_be_read_counts_every_pod(self):
-        found = self.FOUND | {REPLICA_SET.uid: Unread(error="timeout")}
+        found = self.FOUND | {REPLICA_SET.uid: OwnerUnavailable(error="timeout")}
         assert (
             condition(self.decided(self.RIVAL, owners=found), "ScalingActive").reason == "AmbiguousSelector"
         )
@@ -97,7 +97,7 @@ class TestAmbiguity:
 
     def test_a_thousand_rivals_are_counted_and_not_all_named(self):
         """F48."""
-        many = tuple(Rival(key=f"shop/r{number:04}", selector="app=web") for number in range(1000))
+        many = tuple(ConflictingHpa(key=f"shop/r{number:04}", selector="app=web") for number in range(1000))
         decision = run(observe(hpa(cpu(50)), 1, samples({"web-1": 50}), rivals=many))
         message = condition(decision, "ScalingActive").message
         assert message.endswith("shop/r0009 and 991 more]")

@@ -30,13 +30,13 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import (
     KUBERNETES_1_36,
+    DecisionReason,
     Record,
-    Verdict,
-    decide_again,
-    verdict_of,
+    reason_for,
+    replay,
 )
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.memory import resumed
+from trimtab.decide.horizontal.memory import restore_memory
 from trimtab.decide.horizontal.records import record
 from trimtab.model.hpa.types import MetricTarget
 
@@ -96,7 +96,7 @@ def test_a_policy_is_no_answer_to_a_spec_that_is_wrong(metric):
     wrong = msgspec.structs.replace(metric, external=source)
     decision = looked(4, (wrong, series(1)), (OTHER, series(10)))
     assert decision.desired == 4
-    assert verdict_of(decision) == Verdict.METRICS_INCOMPLETE
+    assert reason_for(decision) == DecisionReason.METRICS_INCOMPLETE
 
 
 def test_a_pod_without_a_request_is_a_spec_that_is_wrong():
@@ -196,14 +196,14 @@ class TestLastGood:
         """The memory is stored when the status changes; a metric that was read all along was good until the end."""
         seen, _ = self.after_loss(replicas=4)
         alive = T + 1000
-        taken_up = msgspec.structs.replace(seen, memory=resumed(seen.memory, 4, alive))
+        taken_up = msgspec.structs.replace(seen, memory=restore_memory(seen.memory, 4, alive))
         assert run(taken_up, NOW + timedelta(seconds=1200)).desired == 7
         assert run(taken_up, NOW + timedelta(seconds=1301)).desired == 4
 
     def test_a_restart_while_it_is_lost_gives_it_no_more_time(self):
         seen, now = self.after_loss(replicas=4)
         seen, _ = later(seen, run(seen, now), readings=(GONE,), replicas=4)
-        taken_up = msgspec.structs.replace(seen, memory=resumed(seen.memory, 4, T + 250))
+        taken_up = msgspec.structs.replace(seen, memory=restore_memory(seen.memory, 4, T + 250))
         assert run(taken_up, NOW + timedelta(seconds=301)).desired == 4
 
     def test_memory_holds_one_entry_per_metric_that_wants_it(self):
@@ -271,7 +271,7 @@ class TestTelling:
 
     def test_a_standstill_by_policy_says_what_to_mend(self):
         story = looked(5, (FIVE, GONE), is_explained=True)
-        assert story.verdict == Verdict.LOSS_POLICY
+        assert story.verdict == DecisionReason.LOSS_POLICY
         assert story.summary == "stays at 5: a metric cannot be read, and its loss policy asks for this"
         assert story.next_step.startswith("make this metric readable: unable to get external metric")
 
@@ -294,7 +294,7 @@ class TestTelling:
 def test_records_replay_to_the_same_bytes(metric):
     seen = observe(hpa(metric, OTHER), 4, GONE, series(10))
     written = record.dumps(Record(observation=seen, decision=run(seen)))
-    assert record.dumps(decide_again(record.loads(written))) == written
+    assert record.dumps(replay(record.loads(written))) == written
 
 
 def test_upstream_knows_no_policies():

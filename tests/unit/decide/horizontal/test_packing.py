@@ -10,7 +10,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, observe, pods, run, samples, usage_of
 from tests.unit.decide.horizontal.test_record import CASES
 from trimtab.decide.horizontal import PodSamples, Record, Sample, after_status, decide
-from trimtab.decide.horizontal.decision import only_told
+from trimtab.decide.horizontal.decision import as_dry_run
 from trimtab.decide.horizontal.records import record
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 
@@ -59,7 +59,7 @@ def test_what_became_of_a_decision_is_kept(scale_error, status_error):
 
 def test_a_dry_run_stays_one():
     seen = CASES["a rescale"]
-    whole = Record(observation=seen, decision=only_told(seen, decide(seen, NOW)), is_dry_run=True)
+    whole = Record(observation=seen, decision=as_dry_run(seen, decide(seen, NOW)), is_dry_run=True)
     assert record.dumps(unpack(pack(whole))) == record.dumps(whole)
 
 

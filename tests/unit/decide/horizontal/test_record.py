@@ -25,7 +25,7 @@ from trimtab.decide.horizontal import (
     Record,
     after_status,
     decide,
-    decide_again,
+    replay,
 )
 from trimtab.decide.horizontal.records import record
 
@@ -49,7 +49,7 @@ def test_deciding_again_from_a_record_gives_the_same_bytes(name):
     written = record.dumps(Record(observation=seen, decision=run(seen)))
     read = record.loads(written)
     assert record.dumps(read) == written
-    assert record.dumps(decide_again(read)) == written
+    assert record.dumps(replay(read)) == written
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_failed_writes_are_part_of_the_record(scale_error, status_error):
     written = record.dumps(
         Record(observation=seen, decision=decision, scale_error=scale_error, status_error=status_error)
     )
-    assert record.dumps(decide_again(record.loads(written))) == written
+    assert record.dumps(replay(record.loads(written))) == written
 
 
 def test_a_record_of_another_version_is_refused():

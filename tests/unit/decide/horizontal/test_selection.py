@@ -32,11 +32,11 @@ from tests.unit.decide.horizontal.builders import (
     with_compat,
 )
 from trimtab.decide.horizontal import (
-    Gone,
     Memory,
     Owner,
+    OwnerNotFound,
+    OwnerUnavailable,
     Target,
-    Unread,
     found_owner,
     owners_to_find,
 )
@@ -67,7 +67,7 @@ def f1(strategy="OwnerReference", metric=None, **fields):
     """F1: one pod of the Deployment at 10 % and a Job's pod at 1000 %, with the same labels; target 50 %."""
     autoscaler = hpa(metric or cpu(50), high=5, selection_strategy=strategy)
     both = (pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,)))
-    given = {"pods": both, "owners": OWNED | {JOB.uid: Gone()}}
+    given = {"pods": both, "owners": OWNED | {JOB.uid: OwnerNotFound()}}
     return observe(autoscaler, 1, samples({"web-1": 10, "scrape-1": 1000}), **(given | fields))
 
 
@@ -131,17 +131,19 @@ class TestEdgeCases:
     @pytest.mark.parametrize("owners", [(JOB, REPLICA_SET), (REPLICA_SET, JOB)])
     def test_one_of_several_owners_is_enough_in_any_order(self, owners):
         """1.3-9, SEL-U5."""
-        assert kept(pod(owners=owners), found=OWNED | {JOB.uid: Gone()}) == ["web-1"]
+        assert kept(pod(owners=owners), found=OWNED | {JOB.uid: OwnerNotFound()}) == ["web-1"]
 
     def test_a_broken_chain_is_not_owned_and_no_error(self):
         """1.3-10, SEL-U4."""
-        selection = keep_owned((pod(owners=(REPLICA_SET,)),), TARGET, {REPLICA_SET.uid: Gone()})
+        selection = keep_owned((pod(owners=(REPLICA_SET,)),), TARGET, {REPLICA_SET.uid: OwnerNotFound()})
         assert (selection.pods, selection.fallback) == ((), "")
         assert selection.left_out[0].why == "its owner ReplicaSet/web-7f9 is gone: it no longer exists"
 
     def test_an_unreadable_owner_makes_all_pods_count(self):
         """1.3-11, SEL-R1: the event says so, and the error label stays none."""
-        decision = run(f1(owners={REPLICA_SET.uid: Unread(error="403 Forbidden"), JOB.uid: Gone()}))
+        decision = run(
+            f1(owners={REPLICA_SET.uid: OwnerUnavailable(error="403 Forbidden"), JOB.uid: OwnerNotFound()})
+        )
         assert decision.trail.counted == 2
         assert decision.error_label == "none"
         assert told(decision)[0] == "PodSelectionFallback"
@@ -149,8 +151,8 @@ class TestEdgeCases:
 
     def test_the_fallback_is_told_by_event_condition_and_explanation(self):
         """All three say that labels count instead of owners, why, and which right is missing."""
-        unread = Unread(error="403 Forbidden", right="get replicasets.apps")
-        seen = f1(owners={REPLICA_SET.uid: unread, JOB.uid: Gone()})
+        unread = OwnerUnavailable(error="403 Forbidden", right="get replicasets.apps")
+        seen = f1(owners={REPLICA_SET.uid: unread, JOB.uid: OwnerNotFound()})
         decision = run(seen)
         why = "owner ReplicaSet/web-7f9: 403 Forbidden; the right to get replicasets.apps is missing"
         found = decision.status.condition("PodSelectionFallback")
@@ -171,7 +173,7 @@ class TestEdgeCases:
         assert "pods: " not in str(story)
 
     def test_the_condition_goes_when_owners_can_be_read_and_when_nothing_is_averaged(self):
-        unread = {REPLICA_SET.uid: Unread(error="timeout"), JOB.uid: Gone()}
+        unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()}
         told_so = run(f1(owners=unread)).status
         for seen in (f1(), f1("LabelSelector"), f1(scale=scale(0))):
             autoscaler = msgspec.structs.replace(seen.hpa, status=told_so)
@@ -184,7 +186,7 @@ class TestEdgeCases:
         selection = keep_owned(
             (pod("a", owners=(REPLICA_SET,)), pod("b", owners=(other,)), pod("c")),
             TARGET,
-            OWNED | {other.uid: Unread(error="timeout")},
+            OWNED | {other.uid: OwnerUnavailable(error="timeout")},
         )
         assert [one.name for one in selection.pods] == ["a", "b", "c"]
         assert selection.left_out == ()
@@ -228,7 +230,7 @@ class TestEdgeCases:
     def test_an_owner_of_an_unknown_kind_is_a_broken_chain(self):
         """1.3-18."""
         widget = reference("Widget", "w", api_version="example.com/v1")
-        found = {widget.uid: Gone(why="its kind is not known")}
+        found = {widget.uid: OwnerNotFound(why="its kind is not known")}
         assert why(pod(owners=(widget,)), found) == "its owner Widget/w is gone: its kind is not known"
 
     @pytest.mark.parametrize("api_version", ["apps/v1", "apps/v1beta2", ""])
@@ -268,21 +270,25 @@ class TestEdgeCases:
         """1.3-25."""
         chosen = (*pods(2, owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,)))
         autoscaler = hpa(external(value(100)), **BY_OWNER)
-        seen = observe(autoscaler, 2, series(200), pods=chosen, owners=OWNED | {JOB.uid: Gone()})
+        seen = observe(autoscaler, 2, series(200), pods=chosen, owners=OWNED | {JOB.uid: OwnerNotFound()})
         assert run(seen).desired == 4
 
     def test_an_average_value_divides_by_the_replicas_of_the_scale(self):
         """1.2-9."""
         chosen = (*pods(2, owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,)))
         autoscaler = hpa(external(average(100)), **BY_OWNER)
-        seen = observe(autoscaler, 2, series(400), pods=chosen, owners=OWNED | {JOB.uid: Gone()})
+        seen = observe(autoscaler, 2, series(400), pods=chosen, owners=OWNED | {JOB.uid: OwnerNotFound()})
         assert str(run(seen).status.current_metrics[0].external.current.average_value) == "200"
 
     def test_at_zero_foreign_pods_do_not_matter(self):
         """1.3-26."""
         autoscaler = hpa(external(average(100)), low=0, status=marked(), **BY_OWNER)
         seen = observe(
-            autoscaler, 0, series(200), pods=(pod("scrape-1", owners=(JOB,)),), owners={JOB.uid: Gone()}
+            autoscaler,
+            0,
+            series(200),
+            pods=(pod("scrape-1", owners=(JOB,)),),
+            owners={JOB.uid: OwnerNotFound()},
         )
         assert run(seen).desired == 2
 
@@ -328,7 +334,7 @@ class TestEvents:
         assert (told(decision), decision.desired) == ([], 1)
 
     def test_a_fallback_is_told_once_per_interval(self):
-        seen = f1(owners={REPLICA_SET.uid: Unread(error="timeout"), JOB.uid: Gone()})
+        seen = f1(owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()})
         first = run(seen)
         again, now = later(seen, first, pods=seen.pods, replicas=1)
         assert "PodSelectionFallback" not in told(run(again, now))
@@ -353,7 +359,7 @@ class TestScenarios:
 
     def test_the_owner_filter_keeps_the_targets_pods_and_names_the_others(self):
         """SEL-U2."""
-        selection = keep_owned(self.MIXED, TARGET, OWNED | {JOB.uid: Gone()})
+        selection = keep_owned(self.MIXED, TARGET, OWNED | {JOB.uid: OwnerNotFound()})
         assert [one.name for one in selection.pods] == ["owned"]
         assert [one.pod for one in selection.left_out] == ["bare", "scrape-1"]
 
@@ -378,7 +384,7 @@ class TestScenarios:
         )
         reading = samples({"ready": 80, "foreign": 1000, "foreign-unready": 1000})
         autoscaler = hpa(cpu(50), **BY_OWNER)
-        seen = observe(autoscaler, 3, reading, pods=chosen, owners=OWNED | {JOB.uid: Gone()})
+        seen = observe(autoscaler, 3, reading, pods=chosen, owners=OWNED | {JOB.uid: OwnerNotFound()})
         proposal = run(seen).trail.proposals[0]
         assert (proposal.value, proposal.counts.ready, proposal.counts.unready, proposal.counts.missing) == (
             80,
@@ -418,7 +424,7 @@ def test_while_owners_cannot_be_read_replicas_never_fall():
     """Ruling 9-2, F49: foreign idle pods would shrink a busy workload."""
     chosen = (*pods(4, owners=(REPLICA_SET,)), pod("idle-1", owners=(JOB,)), pod("idle-2", owners=(JOB,)))
     reading = samples({one.name: 20 if one.name.startswith("web") else 0 for one in chosen})
-    unread = {REPLICA_SET.uid: Unread(error="timeout"), JOB.uid: Gone()}
+    unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()}
     seen = observe(hpa(cpu(50), **BY_OWNER), 4, reading, pods=chosen, owners=unread, settings=NO_WINDOW)
     assert run(seen).desired == 4
     seed_only = msgspec.structs.replace(seen, compat=with_compat(fallback_never_shrinks=False))

@@ -32,7 +32,7 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import (
     KUBERNETES_1_36,
-    Failed,
+    FetchFailure,
     Memory,
     Observation,
     PodSamples,
@@ -100,7 +100,7 @@ class World:
             samples={one.name: Sample(self.usage, taken, 15.0) for one in self.pods}, timestamp=taken
         )
         queue = Series(samples=(Sample(self.queue * 1000, taken, 0.0),))
-        readings = (Failed(message="down") if self.is_failing else usage, queue)
+        readings = (FetchFailure(message="down") if self.is_failing else usage, queue)
         return {"scale": scale(self.replicas), "pods": self.pods, "readings": readings}
 
     def change(self, draw) -> None:

@@ -28,7 +28,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
     with_compat,
 )
-from trimtab.decide.horizontal import Settings
+from trimtab.decide.horizontal import HpaSettings
 from trimtab.decide.horizontal.behavior.tolerance import Tolerance, tolerance_of
 from trimtab.model.feature_gates import FeatureGates
 
@@ -218,7 +218,7 @@ def test_a_shrinking_ratio_takes_effect_after_the_window():
 @pytest.mark.parametrize(("flag", "want"), [(0.1, 115), (0.2, 100)])
 def test_without_tolerances_the_flag_counts(flag, want):
     """TOL-E5."""
-    assert run(usage_ratio(1.15, 100, settings=Settings(tolerance=flag))).desired == want
+    assert run(usage_ratio(1.15, 100, settings=HpaSettings(tolerance=flag))).desired == want
 
 
 def test_small_up_and_large_down():
@@ -243,5 +243,5 @@ def test_small_up_and_large_down():
 )
 def test_each_direction_takes_its_own_tolerance(rule, want):
     """TOL-U2."""
-    tolerance = tolerance_of(rule, Settings(), EVERY_GATE)
+    tolerance = tolerance_of(rule, HpaSettings(), EVERY_GATE)
     assert (tolerance.up, tolerance.down) == want

@@ -34,7 +34,16 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal import Gone, Memory, Owner, Rival, ScaleFailure, Unread, Verdict, verdict_of
+from trimtab.decide.horizontal import (
+    ConflictingHpa,
+    DecisionReason,
+    Memory,
+    Owner,
+    OwnerNotFound,
+    OwnerUnavailable,
+    ScaleFailure,
+    reason_for,
+)
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.model.feature_gates import FeatureGates
@@ -66,40 +75,46 @@ def remembering(*recommendations, up=(), down=()):
 
 
 STANDING_STILL = {
-    Verdict.SCALE_UNREADABLE: observe(hpa(), 4, scale=None, scale_failure=ScaleFailure(message="not found")),
-    Verdict.PAUSED: by_queue(500, 0),
-    Verdict.SELECTOR_MISSING: observe(hpa(), 4, scale=scale(4, selector="")),
-    Verdict.SELECTOR_INVALID: observe(hpa(), 4, scale=scale(4, selector="a in (")),
-    Verdict.AMBIGUOUS: by_queue(400, rivals=(Rival(key="shop/other", selector="app=web"),)),
-    Verdict.METRICS_FAILED: observe(hpa(QUEUE), 4, unreadable()),
-    Verdict.METRICS_INCOMPLETE: observe(hpa(cpu(), QUEUE), 4, unreadable(), series(100)),
-    Verdict.OWNERS_UNREAD: observe(
+    DecisionReason.SCALE_UNREADABLE: observe(
+        hpa(), 4, scale=None, scale_failure=ScaleFailure(message="not found")
+    ),
+    DecisionReason.PAUSED: by_queue(500, 0),
+    DecisionReason.SELECTOR_MISSING: observe(hpa(), 4, scale=scale(4, selector="")),
+    DecisionReason.SELECTOR_INVALID: observe(hpa(), 4, scale=scale(4, selector="a in (")),
+    DecisionReason.AMBIGUOUS: by_queue(400, rivals=(ConflictingHpa(key="shop/other", selector="app=web"),)),
+    DecisionReason.METRICS_FAILED: observe(hpa(QUEUE), 4, unreadable()),
+    DecisionReason.METRICS_INCOMPLETE: observe(hpa(cpu(), QUEUE), 4, unreadable(), series(100)),
+    DecisionReason.OWNERS_UNREAD: observe(
         hpa(cpu(), selection_strategy="OwnerReference"),
         1,
         samples({"web-1": 0, "scrape-1": 0}),
         pods=(pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,))),
-        owners={REPLICA_SET.uid: Unread(error="timeout"), JOB.uid: Gone()},
+        owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()},
     ),
-    Verdict.LOSS_POLICY: observe(hpa(losing(QUEUE, "Replicas", replicas=4)), 4, unreadable()),
-    Verdict.WITHIN_TOLERANCE: by_queue(420),
-    Verdict.WITHIN_AFTER_FILLING: observe(hpa(cpu(100)), 10, usage_of(pods(10)[:9], 120), pods=pods(10)),
-    Verdict.DIRECTION_UNSURE: observe(hpa(cpu(50)), 4, usage_of(FULL[:1], 10), pods=FULL),
-    Verdict.NO_READY_PODS: observe(hpa(external(value(10))), 4, series(90), pods=pods(4, ready="False")),
-    Verdict.IDLE_AT_ZERO: by_queue(0, 0, low=0, status=marked()),
-    Verdict.ENOUGH: observe(hpa(external(average(100))), 1, series(70), settings=NO_WINDOW),
-    Verdict.DOWN_WINDOW: observe(hpa(QUEUE), 4, series(100), memory=remembering((4, 60))),
-    Verdict.UP_WINDOW: by_queue(700, behavior=slow_up(window=300), memory=remembering((4, 60))),
-    Verdict.AT_MAXIMUM: by_queue(900, high=4),
-    Verdict.SURGE: by_queue(430, high=4, scale=scale(4, seen=5)),
-    Verdict.AT_MINIMUM: by_queue(100, low=4),
-    Verdict.UP_RATE: by_queue(
+    DecisionReason.LOSS_POLICY: observe(hpa(losing(QUEUE, "Replicas", replicas=4)), 4, unreadable()),
+    DecisionReason.WITHIN_TOLERANCE: by_queue(420),
+    DecisionReason.WITHIN_AFTER_FILLING: observe(
+        hpa(cpu(100)), 10, usage_of(pods(10)[:9], 120), pods=pods(10)
+    ),
+    DecisionReason.DIRECTION_UNSURE: observe(hpa(cpu(50)), 4, usage_of(FULL[:1], 10), pods=FULL),
+    DecisionReason.NO_READY_PODS: observe(
+        hpa(external(value(10))), 4, series(90), pods=pods(4, ready="False")
+    ),
+    DecisionReason.IDLE_AT_ZERO: by_queue(0, 0, low=0, status=marked()),
+    DecisionReason.ENOUGH: observe(hpa(external(average(100))), 1, series(70), settings=NO_WINDOW),
+    DecisionReason.DOWN_WINDOW: observe(hpa(QUEUE), 4, series(100), memory=remembering((4, 60))),
+    DecisionReason.UP_WINDOW: by_queue(700, behavior=slow_up(window=300), memory=remembering((4, 60))),
+    DecisionReason.AT_MAXIMUM: by_queue(900, high=4),
+    DecisionReason.SURGE: by_queue(430, high=4, scale=scale(4, seen=5)),
+    DecisionReason.AT_MINIMUM: by_queue(100, low=4),
+    DecisionReason.UP_RATE: by_queue(
         900, behavior=slow_up(), memory=remembering((4, 60), up=(ScaleEvent(1, T - 60),))
     ),
-    Verdict.DOWN_RATE: by_queue(
+    DecisionReason.DOWN_RATE: by_queue(
         100, behavior=slow_down(), memory=remembering((4, 60), down=(ScaleEvent(1, T - 60),))
     ),
-    Verdict.UP_DISABLED: by_queue(900, behavior=slow_up("Disabled")),
-    Verdict.DOWN_DISABLED: by_queue(100, behavior=slow_down("Disabled")),
+    DecisionReason.UP_DISABLED: by_queue(900, behavior=slow_up("Disabled")),
+    DecisionReason.DOWN_DISABLED: by_queue(100, behavior=slow_down("Disabled")),
 }
 
 
@@ -107,33 +122,33 @@ STANDING_STILL = {
 def test_a_reason_for_not_scaling(verdict):
     decision = run(STANDING_STILL[verdict])
     assert decision.desired == decision.current
-    assert verdict_of(decision) == verdict
+    assert reason_for(decision) == verdict
 
 
 def test_a_write_that_failed_is_told_apart():
     story = explained(by_queue(700), error="conflict")
-    assert story.verdict == Verdict.SCALE_NOT_WRITTEN
+    assert story.verdict == DecisionReason.SCALE_NOT_WRITTEN
     assert story.summary == "stays at 4: the new size could not be written"
 
 
 @pytest.mark.parametrize(
     ("seen", "verdict"),
     [
-        (by_queue(700), Verdict.SCALES_UP),
-        (by_queue(200), Verdict.SCALES_DOWN),
-        (by_queue(200, 20), Verdict.ABOVE_MAXIMUM),
-        (by_queue(200, 1, low=2), Verdict.BELOW_MINIMUM),
-        (observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()), Verdict.BELOW_MINIMUM),
+        (by_queue(700), DecisionReason.SCALES_UP),
+        (by_queue(200), DecisionReason.SCALES_DOWN),
+        (by_queue(200, 20), DecisionReason.ABOVE_MAXIMUM),
+        (by_queue(200, 1, low=2), DecisionReason.BELOW_MINIMUM),
+        (observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()), DecisionReason.BELOW_MINIMUM),
     ],
 )
 def test_a_reason_for_scaling(seen, verdict):
-    assert verdict_of(run(seen)) == verdict
+    assert reason_for(run(seen)) == verdict
 
 
 def test_there_are_more_than_twelve_reasons_for_not_scaling_and_each_is_said_differently():
     texts = {explained(seen).summary for seen in STANDING_STILL.values()}
     assert len(texts) == len(STANDING_STILL) > 12
-    assert len(set(SUMMARIES.values())) == len(SUMMARIES) == len(Verdict)
+    assert len(set(SUMMARIES.values())) == len(SUMMARIES) == len(DecisionReason)
 
 
 @pytest.mark.parametrize("verdict", STANDING_STILL, ids=str)
@@ -157,35 +172,35 @@ class TestExplanation:
             1,
             samples({"web-1": 50, "scrape-1": 900}),
             pods=both,
-            owners={REPLICA_SET.uid: Gone(), JOB.uid: Gone()},
+            owners={REPLICA_SET.uid: OwnerNotFound(), JOB.uid: OwnerNotFound()},
         )
         story = explained(seen)
         assert story.pods_left_out["scrape-1"] == "its owner Job/scrape is gone: it no longer exists"
         assert "2 left out" in str(story)
 
     def test_it_says_how_long_the_window_holds(self):
-        story = explained(STANDING_STILL[Verdict.DOWN_WINDOW])
+        story = explained(STANDING_STILL[DecisionReason.DOWN_WINDOW])
         assert story.next_step == "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z"
         assert [one.replicas for one in story.window] == [4, 1]
 
     def test_it_says_when_the_rate_allows_more(self):
-        story = explained(STANDING_STILL[Verdict.UP_RATE])
+        story = explained(STANDING_STILL[DecisionReason.UP_RATE])
         assert story.next_step == "the policies allow more from 2026-01-15T12:09:00Z"
 
     def test_it_says_which_values_would_change_a_standstill(self):
-        assert explained(STANDING_STILL[Verdict.WITHIN_TOLERANCE]).next_step == (
+        assert explained(STANDING_STILL[DecisionReason.WITHIN_TOLERANCE]).next_step == (
             "more replicas when queue is above 110 per pod; or fewer replicas when queue is at 75 per pod or less"
         )
 
     def test_a_window_and_a_bound_that_hold_together_are_both_named(self):
         told = explained(observe(hpa(QUEUE, low=4), 4, series(100), memory=remembering((4, 60))))
-        assert told.verdict == Verdict.DOWN_WINDOW
+        assert told.verdict == DecisionReason.DOWN_WINDOW
         assert told.next_step == (
             "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z, and lower minReplicas"
         )
 
     def test_it_names_the_policy_that_limits(self):
-        assert explained(STANDING_STILL[Verdict.UP_RATE]).limit == "1 pods per 600 s"
+        assert explained(STANDING_STILL[DecisionReason.UP_RATE]).limit == "1 pods per 600 s"
         assert explained(by_queue(2000)).limit == "at most 8 in one sync"
 
     def test_the_winner_and_the_failures_are_marked(self):
@@ -210,7 +225,7 @@ class TestTheDirectionThatTheMetricsAskFor:
     def test_a_remembered_peak_above_the_maximum_is_no_reason_to_raise_it(self):
         """W1: the window holds an idle workload; its bounds point the other way."""
         told = explained(observe(hpa(QUEUE, high=4), 4, series(100), memory=remembering((22, 60))))
-        assert told.verdict == Verdict.DOWN_WINDOW
+        assert told.verdict == DecisionReason.DOWN_WINDOW
         assert told.next_step == "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z"
 
     def test_an_earlier_recommendation_that_is_carried_out_is_named_with_its_time(self):
@@ -218,7 +233,7 @@ class TestTheDirectionThatTheMetricsAskFor:
         seen = observe(hpa(QUEUE), 4, series(400), memory=remembering((7, 60)))
         why = "7 replicas were recommended at 2026-01-15T11:59:00Z, within the window of 300 s"
         told = explained(seen)
-        assert (told.verdict, told.desired) == (Verdict.EARLIER_RECOMMENDATION, 7)
+        assert (told.verdict, told.desired) == (DecisionReason.EARLIER_RECOMMENDATION, 7)
         assert told.summary == f"scales from 4 to 7: {why}"
         assert run(seen).events[-1].message == f"New size: 7; reason: {why}"
 
@@ -228,7 +243,7 @@ class TestTheDirectionThatTheMetricsAskFor:
 
     def test_at_zero_any_value_wakes(self):
         """W4: neither the tolerance nor the target matters there."""
-        told = explained(STANDING_STILL[Verdict.IDLE_AT_ZERO])
+        told = explained(STANDING_STILL[DecisionReason.IDLE_AT_ZERO])
         assert told.next_step == "more replicas when queue is above 0"
         assert str(told).splitlines()[2] == (
             "metric: queue is 0 in all, target 100 per pod, asks for 0 (wins); asks for more above 0; every sample is zero"
@@ -247,7 +262,7 @@ class TestForeignPods:
 
     def test_counting_by_owner_comes_before_a_larger_maximum(self):
         told = explained(self.seen({REPLICA_SET.uid: self.OWNED, JOB.uid: Owner(uid=JOB.uid)}))
-        assert told.verdict == Verdict.AT_MAXIMUM
+        assert told.verdict == DecisionReason.AT_MAXIMUM
         assert told.pods_foreign == {"scrape-1": "it belongs to Job/scrape"}
         assert told.next_step == (
             "set selectionStrategy to OwnerReference, because 1 counted pod is not the target's own; "
@@ -297,25 +312,25 @@ class TestSurge:
         told = explained(seen)
         assert (told.current, told.desired) == (4, 4)
         if is_surge:
-            assert told.verdict == Verdict.SURGE
+            assert told.verdict == DecisionReason.SURGE
             assert told.next_step == "the rollout must end, so that the target has as many pods as replicas"
         else:
-            assert told.verdict == Verdict.AT_MAXIMUM
+            assert told.verdict == DecisionReason.AT_MAXIMUM
             assert told.next_step == "raise maxReplicas"
 
     def test_one_metric_that_the_replicas_cannot_take_is_enough(self):
         readings = usage_of(self.FIVE, 43), series(445)
         seen = observe(hpa(cpu(50), QUEUE, high=4), 4, *readings, scale=scale(4, seen=5), pods=self.FIVE)
-        assert explained(seen).verdict == Verdict.AT_MAXIMUM
+        assert explained(seen).verdict == DecisionReason.AT_MAXIMUM
 
     def test_the_end_of_the_rollout_brings_what_was_said(self):
         after = observe(hpa(cpu(50), high=4), 4, usage_of(pods(4), 43 * 5 // 4), pods=pods(4))
-        assert explained(after).verdict == Verdict.WITHIN_TOLERANCE
+        assert explained(after).verdict == DecisionReason.WITHIN_TOLERANCE
 
     def test_a_foreign_pod_is_no_surge(self):
         seen = observe(hpa(cpu(50), high=4), 4, usage_of(self.FIVE, 43), pods=self.FIVE)
         told = explained(seen)
-        assert told.verdict == Verdict.AT_MAXIMUM
+        assert told.verdict == DecisionReason.AT_MAXIMUM
         assert told.summary.endswith("maxReplicas; the selector counts 1 pod more than the target has")
 
 
@@ -360,7 +375,7 @@ class TestFieldsWithoutEffect:
 
     def test_a_minimum_of_zero_that_counts_as_one_is_not_called_the_minimum(self):
         told = explained(observe(hpa(QUEUE, low=0), 1, series(0), gates=FeatureGates(), settings=NO_WINDOW))
-        assert told.verdict == Verdict.AT_MINIMUM
+        assert told.verdict == DecisionReason.AT_MINIMUM
         assert (
             "spec.minReplicas: 0 has no effect while the feature gate HPAScaleToZero is off" in told.summary
         )

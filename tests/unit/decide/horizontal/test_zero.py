@@ -34,7 +34,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
     with_compat,
 )
-from trimtab.decide.horizontal import Memory, Verdict, decide
+from trimtab.decide.horizontal import DecisionReason, Memory, decide
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.model.feature_gates import FeatureGates
 
@@ -125,7 +125,7 @@ def test_the_condition_outlives_the_gate():
 def test_what_the_autoscaler_stopped_is_not_said_to_be_stopped_by_someone_else():
     told = explained(observe(stopped(), 0, series(500), pods=(), gates=OFF))
     assert (told.verdict, told.summary) == (
-        Verdict.PAUSED,
+        DecisionReason.PAUSED,
         "stays at 0: the autoscaler scaled it to zero, and does not wake it while the feature gate HPAScaleToZero is off",
     )
     assert told.next_step == (

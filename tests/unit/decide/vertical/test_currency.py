@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current, selector_hash
-from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.model.labels.selector import LabelSelector, LabelSelectorRequirement, Selector
@@ -31,7 +31,7 @@ PODS = tuple(pod(f"db-{place}", LEADER if place == 0 else FOLLOWER) for place in
 BIG = recommended("9Gi", "2")
 
 
-def the_claim(seen) -> Claim:
+def the_claim(seen) -> VpaClaim:
     (claims,) = index(seen).by_target.values()
     return claims[0]
 
@@ -127,6 +127,6 @@ _SELECTORS = st.builds(
 def test_the_hash_is_the_same_in_every_program(target, pods, nodes):
     """Recommender and admission have the selector itself, the updater has read it from text."""
     one = vpa("base", BIG)
-    direct = Claim(one, target, Scope("a", pods, nodes))
-    recorded = Claim(one, Selector.parse(str(target)), Scope("b", pods, nodes))
+    direct = VpaClaim(one, target, Scope("a", pods, nodes))
+    recorded = VpaClaim(one, Selector.parse(str(target)), Scope("b", pods, nodes))
     assert selector_hash(direct) == selector_hash(recorded)

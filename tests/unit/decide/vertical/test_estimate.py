@@ -13,7 +13,7 @@ from trimtab.decide.vertical.recommend.estimators import (
     confidence_multipliers,
 )
 from trimtab.decide.vertical.recommend.quantities import (
-    Rounding,
+    RecommendationRounding,
     cpu_quantity,
     memory_quantity,
 )
@@ -121,7 +121,9 @@ def test_a_policy_may_set_percentiles_and_margin_for_its_own_container():
 def test_resources_that_are_not_controlled_are_left_out():
     found = recommend([(100, 10**9)], policy=ContainerResourcePolicy(controlled_resources=("memory",)))
     assert list(found.amounts["target"]) == ["memory"]
-    assert list(pod_resources([found], Rounding()).container_recommendations[0].target) == ["memory"]
+    assert list(pod_resources([found], RecommendationRounding()).container_recommendations[0].target) == [
+        "memory"
+    ]
 
 
 @settings(max_examples=60)
@@ -153,15 +155,21 @@ def test_a_target_lies_within_its_bounds(usage, every_ns):
 @pytest.mark.parametrize(
     ("rounding", "want"),
     [
-        pytest.param(Rounding(), ("1234m", "1234567890"), id="as it is"),
+        pytest.param(RecommendationRounding(), ("1234m", "1234567890"), id="as it is"),
         pytest.param(
-            Rounding(cpu_millicores=50, memory_bytes=2**20), ("1250m", "1178Mi"), id="up to multiples"
+            RecommendationRounding(cpu_millicores=50, memory_bytes=2**20),
+            ("1250m", "1178Mi"),
+            id="up to multiples",
         ),
         pytest.param(
-            Rounding(cpu_millicores=0, memory_bytes=-1), ("1234m", "1234567890"), id="0 rounds nothing"
+            RecommendationRounding(cpu_millicores=0, memory_bytes=-1),
+            ("1234m", "1234567890"),
+            id="0 rounds nothing",
         ),
         pytest.param(
-            Rounding(humanize_memory=True), ("1234m", "1234803097600m"), id="for people, two decimals"
+            RecommendationRounding(humanize_memory=True),
+            ("1234m", "1234803097600m"),
+            id="for people, two decimals",
         ),
     ],
 )

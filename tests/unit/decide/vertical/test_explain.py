@@ -32,7 +32,7 @@ from trimtab.decide.vertical.records import (
     replay_update,
     to_json,
 )
-from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
@@ -154,7 +154,7 @@ def recorded(seen, state=None, settings=None, gates=ALL_GATES, compat=DEFAULT, a
 
 
 @pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["default", "vpa-1.8"])
-@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("outcome", list(ActionResult))
 def test_a_record_of_an_update_loop_replays_to_the_same_bytes(compat, outcome):
     seen = world(
         [vpa("base", recommended("4Gi"), mode="InPlaceOrRecreate")],
@@ -171,7 +171,7 @@ def test_a_record_of_an_update_loop_replays_to_the_same_bytes(compat, outcome):
 
 def test_a_second_loop_replays_from_the_state_the_first_left():
     seen = seen_by_all()
-    first = recorded(seen, api=Recorder(db_0=Outcome.REFUSED))
+    first = recorded(seen, api=Recorder(db_0=ActionResult.REFUSED))
     second = recorded(seen, first.record.after)
     assert to_json(replay_update(read_update(to_json(second.record)))) == to_json(second.record)
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import index, scope, vpa, world
 from tests.unit.decide.vertical.usage_builders import HOUR_NS, START_NS, Load, Recommender, member
-from trimtab.decide.vertical.input.history import Retrospect, add_history
-from trimtab.decide.vertical.input.history_pods import PastPods
+from trimtab.decide.vertical.input.history import HistoryContext, add_history
+from trimtab.decide.vertical.input.history_pods import HistoricalPods
 from trimtab.decide.vertical.input.usage import Capacity
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
 
@@ -76,7 +76,7 @@ def take(model: Recommender, past: UsageHistory, present):
     model.now_ns = past.times_ns[-1]
     model.observe(present)
     seen = world(model.vpas, present, model.scopes, nodes=model.nodes)
-    pods = PastPods(
+    pods = HistoricalPods(
         "shop",
         index(seen, model.gates, model.compat),
         seen.owners(),
@@ -84,7 +84,7 @@ def take(model: Recommender, past: UsageHistory, present):
         live={pod.name: pod for pod in present},
         told=past.label_keys,
     )
-    return add_history(model.state, past, Retrospect(pods.attribute, lambda _: NODE), model.now_ns)
+    return add_history(model.state, past, HistoryContext(pods.attribute, lambda _: NODE), model.now_ns)
 
 
 def target(model: Recommender, name: str) -> int:

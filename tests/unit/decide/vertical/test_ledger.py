@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.actions import ActionResult, Resize
 from trimtab.decide.vertical.update.disruption_ledger import phase_of
 from trimtab.decide.vertical.update.in_place.group_status import Resizing
 from trimtab.decide.vertical.update.in_place.resize_note import NOTE_ANNOTATION, ResizeNote
@@ -267,7 +267,7 @@ def test_a_request_that_waits_is_replaced_by_a_smaller_one(mode, reason, wanted,
     bounds = {"lower": {"memory": "1500Mi"}, "upper": {"memory": "9Gi" if wanted != "2Gi" else "3Gi"}}
     one = vpa("base", recommended(wanted, **bounds), mode=mode)
     others = [pod(f"db-{place}", memory=wanted) for place in (1, 2)]
-    api = Recorder(db_0=Outcome.DONE)
+    api = Recorder(db_0=ActionResult.DONE)
     asked, _ = run(world([one], [waiting, *others]), api=api)
     assert (sent(api).get("db-0") == {"requests/memory": wanted}) is is_sent
     assert ("evict", "db-0") not in asked or not is_sent
@@ -356,7 +356,9 @@ def test_a_guaranteed_pod_waits_with_its_memory_and_gives_its_cpu_back():
         pytest.param([resize_condition("PodResizeInProgress", "Error")], id="an error"),
     ],
 )
-@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED, Outcome.INFEASIBLE, Outcome.INVALID])
+@pytest.mark.parametrize(
+    "outcome", [ActionResult.DONE, ActionResult.FAILED, ActionResult.INFEASIBLE, ActionResult.INVALID]
+)
 def test_no_pod_is_evicted_only_to_shrink(conditions, outcome):
     large = pod("db-0", memory=SMALL, statuses=[has(BIG)], conditions=conditions)
     seen = world([base(SMALL)], [large, *(pod(f"db-{place}", memory=SMALL) for place in (1, 2))])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import NOW, Recorder, pod, recommended, run, vpa, world
-from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
 from trimtab.decide.vertical.update.in_place.lost_answers import (
     FIRST_READ,
@@ -26,7 +26,7 @@ PODS = [pod("db-0"), pod("db-1")]
 def lost(mode):
     """Return the world, and the state after the answer to the first request was lost."""
     seen = world([vpa("base", recommended("4Gi"), mode=mode, min_replicas=1)], PODS)
-    api = Recorder(db_0=Outcome.UNKNOWN)
+    api = Recorder(db_0=ActionResult.UNKNOWN)
     _, result = run(seen, settings=ONE_AT_A_TIME, api=api)
     assert [name for _, name in api.asked] == ["db-0"]
     return seen, mark_lost(result.state, {"uid-db-0": NOW})

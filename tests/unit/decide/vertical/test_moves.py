@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.cluster_state.vpa import SMALL_MOVE, is_small_move
+from trimtab.decide.vertical.cluster_state.vpa import SMALL_MOVE, is_minor_change
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
@@ -52,12 +52,12 @@ def status(name="app", lower="100m", target="200m", upper="1000m", *, generation
     ],
 )
 def test_only_bounds_may_move_unwritten_and_only_by_little(now, is_small):
-    assert is_small_move(status(), now) == is_small
+    assert is_minor_change(status(), now) == is_small
 
 
 def test_bounds_of_nothing_move_as_soon_as_they_are_something():
-    assert not is_small_move(status(lower="0"), status(lower="1m"))
-    assert is_small_move(status(lower="0"), status(lower="0"))
+    assert not is_minor_change(status(lower="0"), status(lower="1m"))
+    assert is_minor_change(status(lower="0"), status(lower="0"))
 
 
 @pytest.mark.parametrize(("compat", "most"), [(DEFAULT, 0.66), (VPA_1_8, 1.0)], ids=["ours", "upstream"])
@@ -75,6 +75,6 @@ def test_what_is_stored_is_never_far_from_what_is_recommended(compat, most):
         if change is not None:
             written += minute >= 60
             state.vpa = msgspec.structs.replace(state.vpa, status=change.status)
-        assert is_small_move(state.vpa.status, state.status()), f"stored is {SMALL_MOVE:.0%} off"
+        assert is_minor_change(state.vpa.status, state.status()), f"stored is {SMALL_MOVE:.0%} off"
     assert 0 < written / 180 <= most
     assert (written == 180) == (compat is VPA_1_8)

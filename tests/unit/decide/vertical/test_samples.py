@@ -10,7 +10,7 @@ from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, Aggregat
 from trimtab.decide.vertical.cluster_state.containers import (
     ContainerHistory,
     ContainerTable,
-    Usage,
+    UsageRows,
 )
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import ContainerResourcePolicy
@@ -136,7 +136,7 @@ SAMPLES = st.lists(
 def test_a_batch_of_containers_ends_as_their_samples_one_by_one(samples):
     (batch_table, batch_members), (_, single_members) = three_containers(), three_containers()
     who, amounts, minutes = (np.array(column) for column in zip(*samples, strict=True))
-    usage = Usage(who, amounts, START_NS + minutes * MINUTE_NS)
+    usage = UsageRows(who, amounts, START_NS + minutes * MINUTE_NS)
     accepted = batch_table.add_memory(usage).tolist(), batch_table.add_cpu(usage).tolist()
     one_by_one = [
         (

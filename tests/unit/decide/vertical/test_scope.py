@@ -24,7 +24,11 @@ from trimtab.decide.vertical.control.control import (
     new_conflicts,
     receiving_vpas,
 )
-from trimtab.decide.vertical.control.controllers import Controller, ControllerKey, Owners
+from trimtab.decide.vertical.control.controllers import (
+    Controller,
+    ControllerIndex,
+    ControllerKey,
+)
 from trimtab.decide.vertical.control.scope import ScopeError, node_name_of, resolve_scope
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
@@ -347,7 +351,7 @@ def key(text):
 )
 def test_the_topmost_controller(parents, want):
     known = {key(name): Controller(key(parent) if parent else None) for name, parent in parents.items()}
-    found = Owners(known).topmost(key(next(iter(parents))))
+    found = ControllerIndex(known).topmost(key(next(iter(parents))))
     assert found == (key(want) if want else None)
 
 
@@ -357,7 +361,7 @@ def test_a_custom_resource_with_scale_is_a_target_and_one_without_is_not():
         key("Cluster/db"): Controller(key("Fleet/all"), is_scalable=True),
         key("Fleet/all"): Controller(None, is_scalable=False),
     }
-    assert Owners(known).topmost(key("StatefulSet/db")) == key("Cluster/db")
+    assert ControllerIndex(known).topmost(key("StatefulSet/db")) == key("Cluster/db")
 
 
 def test_the_node_of_a_bound_pod_is_where_it_runs():

@@ -14,7 +14,7 @@ from tests.unit.decide.vertical.usage_builders import (
 )
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.garbage import Collector, collect_garbage
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.checkpoints import (
     find_collisions,
     load_checkpoint,
@@ -254,7 +254,7 @@ def test_rl10_label_sets_that_nobody_has_any_more_are_forgotten():
     assert set(recommender.state.labels) == {"app=db"}
 
 
-def loaded_with(container: str, days_ago: int, compat: Compat = DEFAULT) -> Recommender:
+def loaded_with(container: str, days_ago: int, compat: VpaCompat = DEFAULT) -> Recommender:
     recommender = Recommender([vpa("base")], compat=compat)
     last = format_ns(recommender.now_ns - days_ago * DAY_NS)
     histogram = {"referenceTimestamp": last, "bucketWeights": {"9": 10000}, "totalWeight": 1.0}

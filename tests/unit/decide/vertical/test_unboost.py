@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.actions import ActionResult, Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
@@ -89,7 +89,7 @@ def test_a_boosted_pod_is_left_alone_until_then(mode, waiting, compat):
     assert {verdict.action for verdict in result.verdicts} == {"none"}
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.INVALID, Outcome.INFEASIBLE])
+@pytest.mark.parametrize("outcome", [ActionResult.FAILED, ActionResult.INVALID, ActionResult.INFEASIBLE])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_failure_is_tried_again_and_never_answered_by_an_eviction(mode, outcome):
     api = Recorder(db_0=outcome, db_1=outcome)
@@ -183,7 +183,9 @@ def test_a_boost_that_no_vpa_gives_any_more_is_taken_back(vpas):
 GATES_AND_SCOPES = FeatureGates(cpu_startup_boost=True, in_place=True, vpa_selector_refinement=True)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.INVALID, Outcome.INFEASIBLE, Outcome.UNKNOWN])
+@pytest.mark.parametrize(
+    "outcome", [ActionResult.FAILED, ActionResult.INVALID, ActionResult.INFEASIBLE, ActionResult.UNKNOWN]
+)
 def test_a_left_over_boost_is_never_answered_by_an_eviction(outcome):
     api = Recorder(db_0=outcome)
     run(world([], [boosted("db-0")]), gates=GATES, api=api)

@@ -21,7 +21,7 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.update.actions import Outcome, Resize
+from trimtab.decide.vertical.update.actions import ActionResult, Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS, UpdaterSettings
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
@@ -84,11 +84,11 @@ def test_scp_e6_an_infeasible_resize_below_the_minimum_of_replicas_never_becomes
     pods = three_pods()
     pods[0] = pod("db-0", LEADER, conditions=[resize_condition(reason="Infeasible")])
     seen = world([leader_vpa(min_replicas=2)], pods, [LEADER_SCOPE])
-    for api in (Recorder(), Recorder(db_0=Outcome.INFEASIBLE)):
+    for api in (Recorder(), Recorder(db_0=ActionResult.INFEASIBLE)):
         asked, _ = run(seen, settings=SKIPS_BUDGET, api=api)
         assert ("evict", "db-0") not in asked
     healthy = world([leader_vpa(min_replicas=2)], three_pods(), [LEADER_SCOPE])
-    asked, _ = run(healthy, settings=SKIPS_BUDGET, api=Recorder(db_0=Outcome.FAILED))
+    asked, _ = run(healthy, settings=SKIPS_BUDGET, api=Recorder(db_0=ActionResult.FAILED))
     assert asked == [("resize", "db-0")], "a failed resize is not followed by an eviction either"
 
 
@@ -204,7 +204,7 @@ def waiting_leader(conditions, **more):
 def test_5_3_19_a_resize_that_fails_or_stalls_falls_back_to_eviction(conditions, minutes, want):
     pods = [waiting_leader(conditions), *three_pods()[1:]]
     seen = world([leader_vpa(min_replicas=1)], pods, [LEADER_SCOPE])
-    _, first = run(seen, api=Recorder(db_0=Outcome.FAILED))
+    _, first = run(seen, api=Recorder(db_0=ActionResult.FAILED))
     asked, _ = run(seen, first.state if minutes else None, now=NOW + timedelta(minutes=minutes))
     assert asked == want
 
@@ -284,7 +284,7 @@ def in_place_vpa(memory):
 def test_mode_in_place_never_evicts_and_retries_an_infeasible_size_only_when_it_is_lower():
     pods = three_pods()
     seen = world([in_place_vpa("8Gi")], pods, [LEADER_SCOPE])
-    asked, first = run(seen, api=Recorder(db_0=Outcome.INFEASIBLE))
+    asked, first = run(seen, api=Recorder(db_0=ActionResult.INFEASIBLE))
     assert asked == [("resize", "db-0")]
     asked, second = run(seen, first.state)
     assert asked == []
@@ -295,7 +295,7 @@ def test_mode_in_place_never_evicts_and_retries_an_infeasible_size_only_when_it_
 
 def test_what_was_infeasible_for_one_role_is_not_held_against_the_next():
     seen = world([in_place_vpa("8Gi")], three_pods(), [LEADER_SCOPE])
-    _, first = run(seen, api=Recorder(db_0=Outcome.INFEASIBLE))
+    _, first = run(seen, api=Recorder(db_0=ActionResult.INFEASIBLE))
     assert first.state.infeasible
     follower = vpa("follower", recommended("8Gi"), scope="follower", mode="InPlace", min_replicas=1)
     moved = world([follower], three_pods(leader=1), [scope("follower", pods=FOLLOWER)])
@@ -311,11 +311,11 @@ def test_mode_in_place_waits_for_the_budget():
 
 def test_a_failed_resize_falls_back_to_eviction():
     seen = world([base_vpa()], three_pods(memory="1Gi"))
-    asked, _ = run(seen, api=Recorder(db_0=Outcome.FAILED))
+    asked, _ = run(seen, api=Recorder(db_0=ActionResult.FAILED))
     assert asked[:2] == [("resize", "db-0"), ("resize", "db-1")]
     assert ("evict", "db-0") not in asked, "the resize of db-1 used the budget"
     lone = world([base_vpa(min_replicas=1)], [pod(memory="1Gi")])
-    assert run(lone, api=Recorder(db_0=Outcome.FAILED))[0] == [("resize", "db-0"), ("evict", "db-0")]
+    assert run(lone, api=Recorder(db_0=ActionResult.FAILED))[0] == [("resize", "db-0"), ("evict", "db-0")]
 
 
 def test_a_pod_that_already_asks_for_the_recommended_size_is_neither_resized_nor_evicted():

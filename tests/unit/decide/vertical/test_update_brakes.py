@@ -17,7 +17,7 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.eviction_limits import BrakeSettings
 from trimtab.decide.vertical.update.loop_state import (
     UPSTREAM_SETTINGS,
@@ -153,7 +153,7 @@ def test_an_eviction_that_the_api_refuses_waits_longer_each_time():
     seen = world([vpa("base", recommended("4Gi"), min_replicas=1)], [pod()])
     state, now, waits = UpdaterState(), NOW, []
     for _ in range(6):
-        asked, result = run(seen, state, now=now, api=Recorder(db_0=Outcome.REFUSED))
+        asked, result = run(seen, state, now=now, api=Recorder(db_0=ActionResult.REFUSED))
         assert evictions(asked) == ["db-0"]
         state = result.state
         until = state.brake.refusals["uid-db-0"].until
@@ -166,7 +166,7 @@ def test_an_eviction_that_the_api_refuses_waits_longer_each_time():
 
 def test_what_the_brakes_remember_goes_with_its_pods():
     seen = world([vpa("base", recommended("4Gi"), min_replicas=1)], [pod()])
-    _, result = run(seen, api=Recorder(db_0=Outcome.REFUSED))
+    _, result = run(seen, api=Recorder(db_0=ActionResult.REFUSED))
     assert result.state.brake.refusals
     _, later = run(world([]), result.state, now=NOW + timedelta(hours=2))
     assert later.state == UpdaterState()
@@ -189,7 +189,7 @@ FREE = BrakeSettings(
     pending=st.sets(st.integers(0, 7)),
     tolerance=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
     missing=st.integers(0, 2),
-    failures=st.dictionaries(st.integers(0, 7), st.sampled_from(list(Outcome))),
+    failures=st.dictionaries(st.integers(0, 7), st.sampled_from(list(ActionResult))),
     names=st.permutations(["x", "y", "z"]),
 )
 def test_the_budget_is_never_exceeded_whatever_the_order_of_vpas(
@@ -215,7 +215,7 @@ def test_the_budget_is_never_exceeded_whatever_the_order_of_vpas(
         action.pod.name
         for action in api.actions
         if action.pod.status.phase != "Pending"
-        and api.outcomes.get(action.pod.name, Outcome.DONE) is Outcome.DONE
+        and api.outcomes.get(action.pod.name, ActionResult.DONE) is ActionResult.DONE
     }
     running = sum(one.status.phase != "Pending" for one in pods)
     allowed = int(configured * tolerance)

@@ -21,7 +21,7 @@ from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.explain import explain_pod, pod_lines
-from trimtab.decide.vertical.update.actions import Outcome
+from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
 from trimtab.decide.vertical.update.in_place.resize_note import (
     NO_NOTE,
@@ -30,9 +30,9 @@ from trimtab.decide.vertical.update.in_place.resize_note import (
 )
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.decide.vertical.update.observation import (
-    Observation,
     ObservedController,
     ObservedVPA,
+    UpdateObservation,
 )
 from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
 from trimtab.model.core.objects import LimitRange
@@ -207,11 +207,11 @@ BOLD = UpdaterSettings(min_replicas=1, skips_budget_in_place=True, brake=NO_BRAK
     scope=SCOPES,
     items=st.lists(ITEMS, max_size=2),
     replicas=st.sampled_from([1, 2, 3]) | NUMBERS,
-    outcome=st.sampled_from(list(Outcome)),
+    outcome=st.sampled_from(list(ActionResult)),
 )
 def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome):
     metadata = {"name": "leader", "namespace": "shop"}
-    seen = Observation(
+    seen = UpdateObservation(
         vpas=tuple(
             ObservedVPA(vpa=wire.convert(one, VerticalPodAutoscaler), selector=text) for one, text in vpas
         ),

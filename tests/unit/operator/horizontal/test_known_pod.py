@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from trimtab.cluster.cache.codec import decode_page
-from trimtab.decide.horizontal import pod_facts
+from trimtab.decide.horizontal import snapshot_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.operator.pods.hpa_pods import KnownPod, PodReader, SlimPod
-from trimtab.operator.pods.interning import Shared
+from trimtab.operator.pods.hpa_pods import CachedPod, PodDecoder, PodWire
+from trimtab.operator.pods.interning import InternTable
 
 MOST_BYTES_PER_POD = 560
 """A whole pod takes 4,000; there were 430 of facts beside it."""
@@ -75,24 +75,24 @@ PODS = [
 ]
 
 
-def kept(reader: PodReader, pod: dict[str, Any]) -> KnownPod:
-    return reader(wire.decode(wire.encode(pod), SlimPod))
+def kept(reader: PodDecoder, pod: dict[str, Any]) -> CachedPod:
+    return reader(wire.decode(wire.encode(pod), PodWire))
 
 
 @pytest.mark.parametrize("gate", [True, False])
 @pytest.mark.parametrize("pod", PODS)
 def test_the_facts_are_those_of_the_whole_pod(pod, gate):
     whole = wire.decode(wire.encode(pod), Pod)
-    reader = PodReader(pod_level_resources=gate)
+    reader = PodDecoder(pod_level_resources=gate)
     for _ in ("read", "remembered"):
         found = kept(reader, pod)
-        assert wire.encode(found.facts) == wire.encode(pod_facts(whole, pod_level_resources=gate))
+        assert wire.encode(found.facts) == wire.encode(snapshot_pod(whole, pod_level_resources=gate))
         assert (found.key, found.uid) == (f"{whole.metadata.namespace}/{whole.name}", whole.metadata.uid)
         assert found.metadata.resource_version == whole.metadata.resource_version
 
 
 def test_pods_of_a_workload_share_what_is_equal():
-    reader = PodReader(pod_level_resources=True)
+    reader = PodDecoder(pod_level_resources=True)
     one, two, other = (kept(reader, pod_json(number)) for number in (1, 2, 11))
     assert one.facts.labels is two.facts.labels
     assert one.facts.owners is two.facts.owners
@@ -107,7 +107,7 @@ def test_what_was_not_seen_for_long_is_read_again():
         read.append(number)
         return str(number)
 
-    shared: Shared[int, str] = Shared(text_of, most=2)
+    shared: InternTable[int, str] = InternTable(text_of, most=2)
     for number in (1, 2, 3, 1, 2, 4, 5, 1):
         assert shared.of(number, number) == str(number)
     assert read == [1, 2, 3, 4, 5, 1]
@@ -116,10 +116,10 @@ def test_what_was_not_seen_for_long_is_read_again():
 def test_a_pod_takes_less_than_a_seventh_of_its_typed_object():
     pods = 2_000
     body = wire.encode({"metadata": {}, "items": [pod_json(number) for number in range(pods)]})
-    reader = PodReader(pod_level_resources=True)
+    reader = PodDecoder(pod_level_resources=True)
     gc.collect()
     tracemalloc.start()
-    known = [reader(pod) for pod in decode_page("listing pods", body, SlimPod).items]
+    known = [reader(pod) for pod in decode_page("listing pods", body, PodWire).items]
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()

@@ -11,12 +11,12 @@ from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe
 from tests.unit.operator.horizontal.test_usage import listed
 from trimtab.decide.horizontal.records.unchanged import steady
 from trimtab.model.times import format_time, from_ns, to_ns
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
-from trimtab.operator.horizontal.inputs.metric_queries import plan_of, question_of
-from trimtab.operator.horizontal.inputs.pod_usage import EVERYWHERE, ClusterUsage
-from trimtab.operator.horizontal.inputs.targets import Aim
-from trimtab.operator.horizontal.snapshot import Observer, Rules, Sight
+from trimtab.operator.horizontal.inputs.metric_queries import queries_for_hpa, query_for
+from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ClusterUsage
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
+from trimtab.operator.horizontal.snapshot import DecisionConfig, MatchedPods, SnapshotBuilder
 
 NOBODY: Any = None
 """What an observer is not asked for here."""
@@ -27,7 +27,7 @@ CALM = {"cpu": "50m", "memory": "0"}
 def answers(chosen, usages, age, namespace):
     date = format_time(from_ns(to_ns(NOW) + int((15 - age) * 1e9)))
     said = {pod.name: [used] for pod, used in zip(chosen, usages, strict=True) if used is not None}
-    return {EVERYWHERE: ClusterUsage(listed(said, date, namespace))}
+    return {ALL_NAMESPACES: ClusterUsage(listed(said, date, namespace))}
 
 
 class Life:
@@ -36,14 +36,14 @@ class Life:
     def __init__(self, metrics) -> None:
         self.hpa = hpa(*metrics)
         self.pods = pods(4)
-        self.autoscaler = Autoscaler(OWN_HPAS, self.hpa)
-        self.aim = Aim(served=None, scale=scale(4))
-        rules = Rules(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
-        self.observer = Observer(rules, NOBODY, NOBODY, NOBODY, NOBODY)
+        self.autoscaler = HpaState(OWN_HPAS, self.hpa)
+        self.aim = ResolvedTarget(served=None, scale=scale(4))
+        rules = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
+        self.observer = SnapshotBuilder(rules, NOBODY, NOBODY, NOBODY, NOBODY)
         place = self.hpa.metadata.namespace
-        asked = [question_of(spec, place, "app=web") for spec in self.hpa.spec.metrics]
+        asked = [query_for(spec, place, "app=web") for spec in self.hpa.spec.metrics]
         self.autoscaler.questions = tuple(one for one in asked if one is not None)
-        self.plan = plan_of(self.hpa, self.aim, self.autoscaler.questions)
+        self.plan = queries_for_hpa(self.hpa, self.aim, self.autoscaler.questions)
         self.settle()
 
     def settle(self) -> None:
@@ -54,12 +54,12 @@ class Life:
             self.autoscaler.memory.own = decision.memory
             self.hpa = msgspec.structs.replace(self.hpa, status=decision.status)
             self.autoscaler.hpa = self.hpa
-        self.plan = plan_of(self.hpa, self.aim, self.autoscaler.questions)
+        self.plan = queries_for_hpa(self.hpa, self.aim, self.autoscaler.questions)
         seen = self.see(self.pods, calm)
         self.autoscaler.steady = steady(seen, run(seen))
 
     def see(self, chosen, told):
-        return self.observer.observe(self.autoscaler, self.aim, Sight(chosen, ()), told, {})
+        return self.observer.observe(self.autoscaler, self.aim, MatchedPods(chosen, ()), told, {})
 
 
 @given(
@@ -76,7 +76,7 @@ def test_it_says_so_only_where_the_whole_comparison_does(metrics, usages, age, m
     life = Life(metrics)
     told = answers(life.pods, usages, age, life.hpa.metadata.namespace)
     now = NOW.timestamp() + 15
-    sight = Sight(life.pods[:many], ())
+    sight = MatchedPods(life.pods[:many], ())
     quick = life.observer.repeats(life.autoscaler, life.plan, sight, told, now)
     held = life.autoscaler.steady
     whole = held is not None and held.covers(life.see(sight.pods, told), now)
@@ -88,6 +88,6 @@ def test_usage_that_stays_the_same_is_seen_without_an_observation(metrics):
     life = Life(metrics)
     told = answers(life.pods, [CALM] * 4, 20, life.hpa.metadata.namespace)
     now = NOW.timestamp() + 15
-    assert life.observer.repeats(life.autoscaler, life.plan, Sight(life.pods, ()), told, now)
+    assert life.observer.repeats(life.autoscaler, life.plan, MatchedPods(life.pods, ()), told, now)
     told = answers(life.pods, [CALM] * 3 + [{"cpu": "51m", "memory": "0"}], 20, life.hpa.metadata.namespace)
-    assert not life.observer.repeats(life.autoscaler, life.plan, Sight(life.pods, ()), told, now)
+    assert not life.observer.repeats(life.autoscaler, life.plan, MatchedPods(life.pods, ()), told, now)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pods, run, usage_of
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.records import record
-from trimtab.operator.horizontal.inputs.hpa_state import RecordRing
+from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
 
 
 def made(number: int) -> list[Record]:
@@ -19,7 +19,7 @@ def made(number: int) -> list[Record]:
 
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 20])
 def test_the_newest_are_kept_and_shown_oldest_first(most):
-    records, ring = made(25), RecordRing(most)
+    records, ring = made(25), RecordHistory(most)
     for one in records:
         ring.append(one)
     want = [record.dumps(one) for one in records[25 - most :]]
@@ -30,21 +30,21 @@ def test_the_newest_are_kept_and_shown_oldest_first(most):
 
 
 def test_a_ring_that_is_not_full_forgets_nothing():
-    ring = RecordRing(20)
+    ring = RecordHistory(20)
     for number, one in enumerate(made(20), start=1):
         ring.append(one)
         assert len(ring) == number
 
 
 def test_the_newest_is_the_very_record_that_came_in():
-    records, ring = made(5), RecordRing(4)
+    records, ring = made(5), RecordHistory(4)
     for one in records:
         ring.append(one)
         assert ring[-1] is one
 
 
 def test_only_newer_records_are_shown_to_whoever_knows_the_others():
-    ring = RecordRing(4)
+    ring = RecordHistory(4)
     for number, one in enumerate(made(5)):
         decision = msgspec.structs.replace(one.decision, now=T + number)
         ring.append(msgspec.structs.replace(one, decision=decision))
@@ -54,7 +54,7 @@ def test_only_newer_records_are_shown_to_whoever_knows_the_others():
 
 
 def test_an_empty_ring_is_false_and_has_no_last_record():
-    ring = RecordRing(20)
+    ring = RecordHistory(20)
     assert not ring
     with pytest.raises(IndexError):
         ring[-1]

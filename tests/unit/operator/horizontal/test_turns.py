@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
-from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
-from trimtab.operator.horizontal.schedule import FEW, Pace, Turns
+from trimtab.operator.horizontal.schedule import FEW, SyncPeriods, SyncSchedule
 
 PERIOD = 15.0
 SPEC = HorizontalPodAutoscalerSpec(
@@ -19,9 +19,9 @@ SPEC = HorizontalPodAutoscalerSpec(
 )
 
 
-def autoscalers(many: int, namespaces: int = 50) -> list[Autoscaler]:
+def autoscalers(many: int, namespaces: int = 50) -> list[HpaState]:
     return [
-        Autoscaler(
+        HpaState(
             OWN_HPAS,
             HorizontalPodAutoscaler(
                 metadata=ObjectMeta(
@@ -34,7 +34,7 @@ def autoscalers(many: int, namespaces: int = 50) -> list[Autoscaler]:
     ]
 
 
-def play(turns: Turns, everyone: list[Autoscaler], until: float) -> dict[str, list[float]]:
+def play(turns: SyncSchedule, everyone: list[HpaState], until: float) -> dict[str, list[float]]:
     """Return when each had its turn."""
     taken: dict[str, list[float]] = defaultdict(list)
     while turns.next_at < until:
@@ -46,14 +46,14 @@ def play(turns: Turns, everyone: list[Autoscaler], until: float) -> dict[str, li
 
 def test_few_have_their_turns_together():
     everyone = autoscalers(FEW)
-    turns = Turns(Pace(PERIOD, 2.0), 0.0)
+    turns = SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
     assert play(turns, everyone, 40) == {one.uid: [0.0, 15.0, 30.0] for one in everyone}
     assert not turns.is_divided
 
 
 def test_many_start_together_and_then_take_turns():
     everyone = autoscalers(FEW * 5)
-    taken = play(Turns(Pace(PERIOD, 2.0), 0.0), everyone, 60)
+    taken = play(SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0), everyone, 60)
     assert {times[0] for times in taken.values()} == {0.0}
     by_moment: dict[float, int] = defaultdict(int)
     for times in taken.values():
@@ -66,7 +66,7 @@ def test_many_start_together_and_then_take_turns():
 
 def test_those_of_one_namespace_share_a_turn():
     everyone = autoscalers(FEW * 2, namespaces=7)
-    turns = Turns(Pace(PERIOD, 2.0), 0.0)
+    turns = SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
     turns.take(everyone, 0.0)
     for _ in range(8):
         due = {one.uid for one in turns.take(everyone, turns.next_at)}
@@ -77,14 +77,14 @@ def test_those_of_one_namespace_share_a_turn():
 @pytest.mark.parametrize("pace", [0.0, 15.0, 60.0])
 def test_without_a_pace_there_is_one_turn(pace):
     everyone = autoscalers(FEW * 5)
-    assert play(Turns(Pace(PERIOD, pace), 0.0), everyone, 31) == {
+    assert play(SyncSchedule(SyncPeriods(PERIOD, pace), 0.0), everyone, 31) == {
         one.uid: [0.0, 15.0, 30.0] for one in everyone
     }
 
 
 def test_starting_over_is_for_everybody():
     everyone = autoscalers(FEW * 5)
-    turns = Turns(Pace(PERIOD, 2.0), 0.0)
+    turns = SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
     play(turns, everyone, 4)
     turns.start_over(5.0)
     assert turns.next_at == 5.0
@@ -92,7 +92,7 @@ def test_starting_over_is_for_everybody():
 
 
 def test_a_late_turn_does_not_move_the_later_ones():
-    turns = Turns(Pace(PERIOD, 2.0), 0.0)
+    turns = SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
     turns.take(autoscalers(1), 0.4)
     assert turns.next_at == PERIOD
 
@@ -103,7 +103,7 @@ def test_a_late_turn_does_not_move_the_later_ones():
 )
 def test_nobody_waits_longer_than_a_period_while_hpas_come_and_go(counts, pace):
     everyone = autoscalers(FEW * 3)
-    turns = Turns(Pace(PERIOD, pace), 0.0)
+    turns = SyncSchedule(SyncPeriods(PERIOD, pace), 0.0)
     last: dict[str, float] = {}
     for many in counts:
         end = turns.next_at + PERIOD

@@ -20,7 +20,7 @@ from trimtab.model.crds import all_crds
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import MOST_BYTES
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
-from trimtab.operator.vertical.wiring import Site, make_admission
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
 
 
 def ask(path: str, body: bytes, *, method: str = "POST", prepare: Any = None) -> tuple[int, dict[str, Any]]:
@@ -40,7 +40,7 @@ def ask(path: str, body: bytes, *, method: str = "POST", prepare: Any = None) ->
                     json.dumps(crd).encode(),
                 )
             gates = "VPASelectorRefinement=true"
-            site = Site(clock, client, Settings(feature_gates=gates), registry=CollectorRegistry())
+            site = VerticalRuntime(clock, client, Settings(feature_gates=gates), registry=CollectorRegistry())
             await site.view.wait_synced()
             app = make_admission(site).app
             answer = await AsgiTransport(app).request(Request(method, path, body=body))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trimtab.adapter.sources.prometheus.rules import CheckedRule, Rules, example_queries
+from trimtab.adapter.sources.prometheus.rules import CheckedRule, RulesFile, example_queries
 from trimtab.adapter.sources.prometheus.source import RefusedValueError, quantity_of
 from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError
 
@@ -22,7 +22,7 @@ class Tried:
     problem: str = ""
 
 
-async def try_rules(rules: Rules, client: PrometheusClient | None, namespace: str) -> list[Tried]:
+async def try_rules(rules: RulesFile, client: PrometheusClient | None, namespace: str) -> list[Tried]:
     """Return the queries of every usable rule about all objects of a namespace."""
     tried: list[Tried] = []
     for checked in rules.usable:

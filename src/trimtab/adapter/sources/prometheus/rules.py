@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomQuestion, ExternalQuestion
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import Settings, convert, read_document, seconds
+from trimtab.adapter.files import ConfigSection, convert, read_document, seconds
 from trimtab.adapter.sources.collapse import Collapse
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.prometheus import promql
@@ -23,7 +23,7 @@ _SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z", re.ASCII)
 _REFERENCE = re.compile(r"\$\{(\w+)\}|\$(\d)")
 
 
-class Rule(Settings):
+class PrometheusRule(ConfigSection):
     """One rule of the file."""
 
     name: str
@@ -55,7 +55,7 @@ class Rule(Settings):
 class CheckedRule:
     """A rule that can be used."""
 
-    rule: Rule
+    rule: PrometheusRule
     pattern: re.Pattern[str] | None
     max_age_seconds: float
     window_seconds: int | None
@@ -96,14 +96,14 @@ class CheckedRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RulesFile:
     """A rules file: what can be used, and why the rest cannot."""
 
     usable: Sequence[CheckedRule]
     refused: Mapping[str, str]
 
 
-def read_rules(path: Path) -> Rules:
+def read_rules(path: Path) -> RulesFile:
     """Read a rules file; only the file as a whole can fail, a single rule is refused by itself."""
     data = read_document(path, KIND)
     rules = data.pop("rules", None)
@@ -115,7 +115,7 @@ def read_rules(path: Path) -> Rules:
     for position, one in enumerate(rules):
         name = _name_of(one, position)
         try:
-            checked = check(convert(one, Rule, f"rules[{position}]"))
+            checked = check(convert(one, PrometheusRule, f"rules[{position}]"))
         except (ConfigurationError, promql.TemplateError) as error:
             refused[name if name not in usable else f"{name} (rules[{position}])"] = str(error)
             continue
@@ -123,10 +123,10 @@ def read_rules(path: Path) -> Rules:
             refused[f"{name} (rules[{position}])"] = "name: taken by an earlier rule"
         else:
             usable[name] = checked
-    return Rules(tuple(usable.values()), refused)
+    return RulesFile(tuple(usable.values()), refused)
 
 
-def check(rule: Rule) -> CheckedRule:
+def check(rule: PrometheusRule) -> CheckedRule:
     """Return a rule that can be used; raise with the field and the reason if it cannot."""
     if bool(rule.series) == bool(rule.series_pattern):
         raise ConfigurationError("series, seriesPattern: exactly one of them is needed")
@@ -153,7 +153,7 @@ def check(rule: Rule) -> CheckedRule:
     return CheckedRule(rule, _pattern(rule), seconds(rule.max_age, "maxAge"), window)
 
 
-def _check_custom(rule: Rule) -> None:
+def _check_custom(rule: PrometheusRule) -> None:
     if not rule.resources:
         raise ConfigurationError("resources: say which label names the object, as {pods: pod}")
     if not rule.namespace_label:
@@ -165,7 +165,7 @@ def _check_custom(rule: Rule) -> None:
         )
 
 
-def _pattern(rule: Rule) -> re.Pattern[str] | None:
+def _pattern(rule: PrometheusRule) -> re.Pattern[str] | None:
     if not rule.series_pattern:
         return None
     try:

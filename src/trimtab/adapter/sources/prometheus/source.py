@@ -14,12 +14,12 @@ from trimtab.adapter.sources.collapse import collapse
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.prometheus.rules import (
     CheckedRule,
-    Rules,
+    RulesFile,
     custom_query,
     external_query,
     read_rules,
 )
-from trimtab.adapter.sources.source import Catalogue, Offer, Sample, Series
+from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
 from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError, QueryRefusedError
 from trimtab.model.quantity import Quantity
@@ -140,7 +140,7 @@ class PrometheusSource:
         for name, reason in self._refused.items():
             yield Health(f"rule {self._name}/{name}", State.DISABLED, reason)
 
-    async def custom(self, question: CustomQuestion) -> Sequence[Sample]:
+    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
         """Return the value of each object that has one; a pod whose value is refused is left out and counted."""
         active = self._rule_in_service(question)
         label = active.checked.rule.resources[question.resource]
@@ -148,7 +148,7 @@ class PrometheusSource:
         if query is None:
             return []
         instants = await self._evaluate(active, query)
-        samples: list[Sample] = []
+        samples: list[CustomSample] = []
         refused = ""
         for instant in instants:
             name = instant.labels.get(label)
@@ -157,7 +157,7 @@ class PrometheusSource:
                     active, f"the answer has no label {label!r}; the query must keep it: <<groupBy>>"
                 )
             try:
-                samples.append(Sample(name, *self._value(active.checked, instant)))
+                samples.append(CustomSample(name, *self._value(active.checked, instant)))
             except RefusedValueError as error:
                 refused = f"{name}: {error}"
         if refused and not samples:
@@ -165,15 +165,15 @@ class PrometheusSource:
         active.health.worked()
         return collapse(samples, active.checked.rule.collapse)
 
-    async def external(self, question: ExternalQuestion) -> Sequence[Series]:
+    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
         """Return the series; one refused value refuses them all, for a sum with a hole would scale down."""
         active = self._rule_in_service(question)
         query = external_query(active.checked, self._series(active, question), question)
-        series: list[Series] = []
+        series: list[ExternalSample] = []
         for instant in await self._evaluate(active, query):
             labels = {name: value for name, value in instant.labels.items() if name != "__name__"}
             try:
-                series.append(Series(labels, *self._value(active.checked, instant)))
+                series.append(ExternalSample(labels, *self._value(active.checked, instant)))
             except RefusedValueError as error:
                 raise self._spoilt(active, str(error)) from error
         active.health.worked()
@@ -217,7 +217,7 @@ class PrometheusSource:
                 self._server.failed(str(error))
                 return
 
-    def _take(self, rules: Rules) -> None:
+    def _take(self, rules: RulesFile) -> None:
         known = {active.checked.name: active for active in self.rules}
         self.rules = []
         for rule in rules.usable:

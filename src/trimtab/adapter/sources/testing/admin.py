@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from trimtab.adapter.api.app import JSON, Answer, Receive, Scope, Send, reply
+from trimtab.adapter.api.app import JSON, AdapterResponse, Receive, Scope, Send, reply
 from trimtab.adapter.api.routes import split_path
 from trimtab.adapter.errors import (
     AdapterError,
@@ -33,8 +33,8 @@ from trimtab.adapter.sources.testing.values import (
     KIND,
     CustomValue,
     ExternalValue,
-    MetricValues,
-    Table,
+    MetricTable,
+    MetricValueFile,
     Value,
     as_json,
     each,
@@ -59,9 +59,9 @@ class AdminApp:
             body = await _body(scope, receive)
             answer = self._answer(scope["method"], split_path(scope["raw_path"]), scope["query_string"], body)
         except AdapterError as error:
-            answer = Answer(error.status(), error.code)
+            answer = AdapterResponse(error.status(), error.code)
         except ConfigurationError as error:
-            answer = Answer(status_body(422, "Invalid", str(error)), 422)
+            answer = AdapterResponse(status_body(422, "Invalid", str(error)), 422)
         await reply(scope, send, answer, read_body=True)
 
     def _admit(self, scope: Scope) -> None:
@@ -69,14 +69,14 @@ class AdminApp:
         host = headers.get(b"host", "").rpartition(":")[0] or headers.get(b"host", "")
         if host not in _HOSTS:
             # A web page that made its own name point at loopback (DNS rebinding) comes with that name.
-            raise Misdirected(f"this port answers to {', '.join(_HOSTS)} only")
+            raise WrongHost(f"this port answers to {', '.join(_HOSTS)} only")
         scheme, _, token = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(
             token.strip().encode(), self._token.encode()
         ):
             raise Unauthorized("the admin port needs its token: Authorization: Bearer TOKEN")
 
-    def _answer(self, method: str, parts: Sequence[str], query: bytes, body: bytes) -> Answer:
+    def _answer(self, method: str, parts: Sequence[str], query: bytes, body: bytes) -> AdapterResponse:
         if tuple(parts) == ("values",):
             return self._all(method, body)
         if method not in {"PUT", "DELETE"}:
@@ -86,24 +86,26 @@ class AdminApp:
             self._source.put(value)
         elif not self._source.table.remove(value):
             raise NotFound("there is no such series")
-        return Answer(b"{}")
+        return AdapterResponse(b"{}")
 
-    def _all(self, method: str, body: bytes) -> Answer:
+    def _all(self, method: str, body: bytes) -> AdapterResponse:
         if method == "DELETE":
-            self._source.table = Table()
+            self._source.table = MetricTable()
         elif method == "POST":
             data = parse_document(body.decode("utf-8", "replace"), "body")
             for key in ("apiVersion", "kind"):
                 data.pop(key, None)
-            for value in each(convert(data, MetricValues, "body")):
+            for value in each(convert(data, MetricValueFile, "body")):
                 self._source.put(value)
         elif method != "GET":
             raise NotAllowed(f"{method} /values is not served; use GET, POST or DELETE")
         values = as_json(list(self._source.table.points()))
-        return Answer(wire.encode({"apiVersion": API_VERSION, "kind": KIND, **values}), content_type=JSON)
+        return AdapterResponse(
+            wire.encode({"apiVersion": API_VERSION, "kind": KIND, **values}), content_type=JSON
+        )
 
 
-class Misdirected(AdapterError):  # noqa: N818 - named as the HTTP status is
+class WrongHost(AdapterError):  # noqa: N818 - named as the HTTP status is
     """The request was meant for another host."""
 
     code = 421

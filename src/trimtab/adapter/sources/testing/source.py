@@ -10,11 +10,11 @@ from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import WatchedFile
 from trimtab.adapter.sources.collapse import Collapse, collapse
 from trimtab.adapter.sources.objects import Objects
-from trimtab.adapter.sources.source import Catalogue, Offer, Sample, Series
+from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.adapter.sources.testing.values import (
     Labels,
-    Point,
-    Table,
+    MetricPoint,
+    MetricTable,
     Value,
     object_labels,
     read_values,
@@ -37,7 +37,7 @@ class TestingSource:
         self._objects = objects
         self._file = WatchedFile(file) if file else None
         self._problem = ""
-        self.table = Table()
+        self.table = MetricTable()
         self.refresh()
 
     @property
@@ -69,7 +69,7 @@ class TestingSource:
         """Return whether the file could be read."""
         yield Health(f"source {self._name}", State.FAILING if self._problem else State.OK, self._problem)
 
-    async def custom(self, question: CustomQuestion) -> Sequence[Sample]:
+    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
         """Return the sum of the series that match, per object."""
         objects = self.table.custom.get((question.metric, question.resource, question.namespace), {})
         if question.is_about_many:
@@ -78,19 +78,19 @@ class TestingSource:
             names = [question.name] if question.name in objects else []
         now = self._clock.now()
         samples = [
-            Sample(name, point.value, point.timestamp(now), point.setting.window_seconds)
+            CustomSample(name, point.value, point.timestamp(now), point.setting.window_seconds)
             for name in names
             for point in objects[name].values()
             if question.series.matches(point.labels)
         ]
         return collapse(samples, Collapse.SUM)
 
-    async def external(self, question: ExternalQuestion) -> Sequence[Series]:
+    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
         """Return the series that match."""
         shelf = self.table.external.get((question.metric, question.namespace), {})
         now = self._clock.now()
         return [
-            Series(point.labels, point.value, point.timestamp(now), point.setting.window_seconds)
+            ExternalSample(point.labels, point.value, point.timestamp(now), point.setting.window_seconds)
             for point in shelf.values()
             if question.series.matches(point.labels)
         ]
@@ -116,7 +116,7 @@ class TestingSource:
         """Do nothing: there is no connection."""
 
     async def _selected(
-        self, question: CustomQuestion, objects: Mapping[str, Mapping[Labels, Point]]
+        self, question: CustomQuestion, objects: Mapping[str, Mapping[Labels, MetricPoint]]
     ) -> list[str]:
         """Return the objects whose own labels match: those given with the values, else those that the cluster knows."""
         if question.objects.is_empty:

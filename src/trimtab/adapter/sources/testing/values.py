@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import Settings, convert, read_document
+from trimtab.adapter.files import ConfigSection, convert, read_document
 from trimtab.model.quantity import Quantity, QuantityError
 
 KIND = "MetricValues"
 MAX_SERIES = 100_000
 
 
-class CustomValue(Settings):
+class CustomValue(ConfigSection):
     """One series of a custom metric."""
 
     metric: str
@@ -36,7 +36,7 @@ class CustomValue(Settings):
     window_seconds: int | None = None
 
 
-class ExternalValue(Settings):
+class ExternalValue(ConfigSection):
     """One series of an external metric."""
 
     metric: str
@@ -47,7 +47,7 @@ class ExternalValue(Settings):
     window_seconds: int | None = None
 
 
-class MetricValues(Settings):
+class MetricValueFile(ConfigSection):
     """A file, or what is sent over HTTP."""
 
     custom: tuple[CustomValue, ...] = ()
@@ -59,7 +59,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MetricPoint:
     """A value that was set, checked and ready to be answered."""
 
     labels: Mapping[str, str]
@@ -71,7 +71,7 @@ class Point:
         return self.setting.timestamp or now
 
 
-def object_labels(points: Mapping[Labels, Point]) -> Mapping[str, str] | None:
+def object_labels(points: Mapping[Labels, MetricPoint]) -> Mapping[str, str] | None:
     """Return the labels of an object that were given with its values, if any were."""
     for point in points.values():
         if isinstance(point.setting, CustomValue) and point.setting.object_labels is not None:
@@ -80,16 +80,16 @@ def object_labels(points: Mapping[Labels, Point]) -> Mapping[str, str] | None:
 
 
 @dataclass(slots=True)
-class Table:
+class MetricTable:
     """All values, found by what questions name: metric and namespace, then the object."""
 
-    custom: dict[tuple[str, str, str], dict[str, dict[Labels, Point]]] = field(default_factory=dict)
-    external: dict[tuple[str, str], dict[Labels, Point]] = field(default_factory=dict)
+    custom: dict[tuple[str, str, str], dict[str, dict[Labels, MetricPoint]]] = field(default_factory=dict)
+    external: dict[tuple[str, str], dict[Labels, MetricPoint]] = field(default_factory=dict)
     count: int = 0
 
     def put(self, value: Value) -> None:
         """Set one series."""
-        point = Point(value.labels, _quantity(value), _in_utc(value))
+        point = MetricPoint(value.labels, _quantity(value), _in_utc(value))
         shelf = self._shelf(value, create=True)
         assert shelf is not None, "made where it was missing"
         key = labels_key(value.labels)
@@ -106,7 +106,7 @@ class Table:
         self.count -= found is not None
         return found is not None
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[MetricPoint]:
         """Yield every value."""
         for objects in self.custom.values():
             for shelf in objects.values():
@@ -114,7 +114,7 @@ class Table:
         for shelf in self.external.values():
             yield from shelf.values()
 
-    def _shelf(self, value: Value, *, create: bool) -> dict[Labels, Point] | None:
+    def _shelf(self, value: Value, *, create: bool) -> dict[Labels, MetricPoint] | None:
         if isinstance(value, ExternalValue):
             place = (value.metric, value.namespace)
             return self.external.setdefault(place, {}) if create else self.external.get(place)
@@ -123,22 +123,22 @@ class Table:
         return objects.setdefault(value.name, {}) if create else objects.get(value.name)
 
 
-def table_of(values: MetricValues) -> Table:
+def table_of(values: MetricValueFile) -> MetricTable:
     """Return a table that holds the values of a file."""
-    table = Table()
+    table = MetricTable()
     for value in each(values):
         table.put(value)
     return table
 
 
-def each(values: MetricValues) -> Iterable[Value]:
+def each(values: MetricValueFile) -> Iterable[Value]:
     """Return the series of both kinds."""
     return (*values.custom, *values.external)
 
 
-def read_values(path: Path) -> MetricValues:
+def read_values(path: Path) -> MetricValueFile:
     """Read a values file."""
-    return convert(read_document(path, KIND), MetricValues, str(path))
+    return convert(read_document(path, KIND), MetricValueFile, str(path))
 
 
 def labels_key(labels: Mapping[str, str]) -> Labels:
@@ -146,11 +146,13 @@ def labels_key(labels: Mapping[str, str]) -> Labels:
     return tuple(sorted(labels.items()))
 
 
-def as_json(points: Sequence[Point]) -> dict[str, Any]:
+def as_json(points: Sequence[MetricPoint]) -> dict[str, Any]:
     """Return values in the form of the file."""
     custom = [point.setting for point in points if isinstance(point.setting, CustomValue)]
     external = [point.setting for point in points if isinstance(point.setting, ExternalValue)]
-    data: dict[str, Any] = msgspec.to_builtins(MetricValues(custom=tuple(custom), external=tuple(external)))
+    data: dict[str, Any] = msgspec.to_builtins(
+        MetricValueFile(custom=tuple(custom), external=tuple(external))
+    )
     return data
 
 

@@ -12,7 +12,7 @@ from trimtab.decide.horizontal.behavior.stabilization import (
     stabilize,
     stabilize_both_ways,
 )
-from trimtab.decide.horizontal.config import Compat, Settings
+from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, overwrite_outdated, remember
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
 from trimtab.model.json.wire import Wire
@@ -45,7 +45,7 @@ DEFAULT_DOWN = HPAScalingRules(
 )
 
 
-class Wanted(Wire):
+class NormalizeInput(Wire):
     """What is to be normalised, and between which bounds."""
 
     current: int
@@ -76,7 +76,9 @@ class Normalized(Wire):
         return self.replicas != self.stabilized.replicas
 
 
-def normalize(wanted: Wanted, memory: Memory, now: float, settings: Settings, compat: Compat) -> Normalized:
+def normalize(
+    wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, compat: HpaCompat
+) -> Normalized:
     """Apply the windows, then bounds and rates; the result carries the recommendations to remember."""
     if wanted.behavior is None:
         stabilized = stabilize(
@@ -94,7 +96,7 @@ def normalize(wanted: Wanted, memory: Memory, now: float, settings: Settings, co
 
 
 def stabilize_with_behavior(
-    wanted: Wanted, memory: Memory, now: float, settings: Settings, compat: Compat
+    wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, compat: HpaCompat
 ) -> Stabilized:
     """Apply the windows of both directions."""
     windows = windows_of(wanted.behavior, settings)
@@ -109,7 +111,7 @@ def stabilize_with_behavior(
     return Stabilized(replicas=replicas, reason=reason, recommendations=kept, window=window)
 
 
-def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: Settings) -> Windows:
+def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: HpaSettings) -> Windows:
     """Return the windows of both directions; one that is not set is the controller's own."""
     up = behavior.scale_up.stabilization_window_seconds if behavior and behavior.scale_up else None
     down = behavior.scale_down.stabilization_window_seconds if behavior and behavior.scale_down else None
@@ -118,7 +120,7 @@ def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: Setti
     )
 
 
-def limit_by_rules(wanted: Wanted, desired: int, settings: Settings, compat: Compat) -> Limited:
+def limit_by_rules(wanted: NormalizeInput, desired: int, settings: HpaSettings, compat: HpaCompat) -> Limited:
     """Keep within [min, max] and below the growth that a single sync may bring."""
     growth = max(settings.scale_up_limit_factor * wanted.current, settings.scale_up_limit_minimum)
     limit = int32_of(growth, saturate=compat.saturate)
@@ -131,7 +133,9 @@ def limit_by_rules(wanted: Wanted, desired: int, settings: Settings, compat: Com
     return Limited(replicas=desired)
 
 
-def limit_by_behavior(wanted: Wanted, desired: int, memory: Memory, now: float, compat: Compat) -> Limited:
+def limit_by_behavior(
+    wanted: NormalizeInput, desired: int, memory: Memory, now: float, compat: HpaCompat
+) -> Limited:
     """Keep within [min, max] and within what the rate policies allow."""
     behavior = wanted.behavior or HorizontalPodAutoscalerBehavior()
     if desired > wanted.current:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from math import ceil
 
 from trimtab.decide.horizontal.arithmetic import INT32_MAX, INT32_MIN, fold32, int32_of
-from trimtab.decide.horizontal.config import Compat
+from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.memory import Memory, ScaleEvent, add_event, overwrite_event
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
@@ -36,7 +36,7 @@ def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float)
 
 
 def scale_up_limit(
-    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: Compat
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
 ) -> RateLimit:
     """Return the most replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
     if rules.select_policy == ScalingPolicySelect.DISABLED:
@@ -53,7 +53,7 @@ def scale_up_limit(
 
 
 def scale_down_limit(
-    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: Compat
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
 ) -> RateLimit:
     """Return the fewest replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
     if rules.select_policy == ScalingPolicySelect.DISABLED:
@@ -69,13 +69,15 @@ def scale_down_limit(
     return best
 
 
-def _period_start(current: int, memory: Memory, policy: HPAScalingPolicy, now: float, compat: Compat) -> int:
+def _period_start(
+    current: int, memory: Memory, policy: HPAScalingPolicy, now: float, compat: HpaCompat
+) -> int:
     added = change_within(policy.period_seconds, memory.scale_up, now)
     removed = change_within(policy.period_seconds, memory.scale_down, now)
     return fold32(current - added + removed, saturate=compat.saturate)
 
 
-def _allowed_up(start: int, policy: HPAScalingPolicy, compat: Compat, previous: int) -> int:
+def _allowed_up(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previous: int) -> int:
     if policy.type == ScalingPolicyType.PODS:
         return fold32(start + policy.value, saturate=compat.saturate)
     if policy.type == ScalingPolicyType.PERCENT:
@@ -89,7 +91,7 @@ def _allowed_up(start: int, policy: HPAScalingPolicy, compat: Compat, previous: 
     return previous  # an unknown type passes no validation; upstream then repeats the policy before
 
 
-def _allowed_down(start: int, policy: HPAScalingPolicy, compat: Compat, previous: int) -> int:
+def _allowed_down(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previous: int) -> int:
     if policy.type == ScalingPolicyType.PODS:
         return fold32(start - policy.value, saturate=compat.saturate)
     if policy.type == ScalingPolicyType.PERCENT:

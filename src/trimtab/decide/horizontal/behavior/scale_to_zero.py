@@ -5,7 +5,7 @@ A workload at zero is paused, unless the condition `ScaledToZero` says that the 
 
 from collections.abc import Iterable
 
-from trimtab.decide.horizontal.config import Compat
+from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.status.conditions import SCALED_TO_ZERO, Conditions
 from trimtab.model.core.meta import Condition
 from trimtab.model.core.workloads import Scale
@@ -21,14 +21,14 @@ DISABLED = "scaling is disabled since the replica count of the target is zero"
 _WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)
 
 
-def can_wake(spec: HorizontalPodAutoscalerSpec) -> bool:
+def can_scale_from_zero(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether a metric exists that can be read while there are no pods."""
     return any(metric.type in _WAKING for metric in spec.metrics)
 
 
 def is_paused(spec: HorizontalPodAutoscalerSpec, lowest: int, *, is_ours: bool) -> bool:
     """Return whether a workload at zero stays there: it was stopped by someone else, or nothing can wake it."""
-    return not is_ours or (lowest == 0 and not can_wake(spec))
+    return not is_ours or (lowest == 0 and not can_scale_from_zero(spec))
 
 
 def is_marked(conditions: Iterable[Condition]) -> bool:
@@ -36,7 +36,7 @@ def is_marked(conditions: Iterable[Condition]) -> bool:
     return any(condition.type == SCALED_TO_ZERO and condition.status == "True" for condition in conditions)
 
 
-def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Compat) -> int:
+def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat) -> int:
     """Return the lowest replicas; with the gate off nothing is newly scaled to zero, whatever is stored."""
     lowest = 1 if spec.min_replicas is None else spec.min_replicas
     if compat.floor_one_while_gate_off and not gates.hpa_scale_to_zero:
@@ -54,7 +54,7 @@ def contradicts_condition(conditions: Iterable[Condition], replicas: int) -> boo
     return replicas > 0 and is_marked(conditions)
 
 
-def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:
+def set_scaled_to_zero(conditions: Conditions, *, scaled_to_zero: bool) -> None:
     """Write down whether the autoscaler brought the workload to zero."""
     if scaled_to_zero:
         conditions.set(
@@ -70,16 +70,16 @@ def mark(conditions: Conditions, *, scaled_to_zero: bool) -> None:
 
 
 def mark_after_scale(
-    conditions: Conditions, gates: FeatureGates, compat: Compat, *, scaled_to_zero: bool
+    conditions: Conditions, gates: FeatureGates, compat: HpaCompat, *, scaled_to_zero: bool
 ) -> None:
     """Mark a successful rescale; without the gate the condition is not ours to write."""
     if gates.hpa_scale_to_zero:
-        mark(conditions, scaled_to_zero=scaled_to_zero)
+        set_scaled_to_zero(conditions, scaled_to_zero=scaled_to_zero)
     elif not compat.keep_condition_while_gate_off:
         conditions.remove(SCALED_TO_ZERO)
 
 
-def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGates, compat: Compat) -> bool:
+def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGates, compat: HpaCompat) -> bool:
     """Return whether metrics decide: not while paused at zero, nor outside of minReplicas and maxReplicas."""
     lowest, current = floor_of(hpa.spec, gates, compat), scale.spec.replicas
     if current:

@@ -2,7 +2,7 @@
 
 from sys import float_info
 
-from trimtab.decide.horizontal.config import Settings
+from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 from trimtab.model.json.wire import Wire
@@ -24,7 +24,7 @@ class Tolerance(Wire):
 
 
 def tolerance_of(
-    behavior: HorizontalPodAutoscalerBehavior | None, settings: Settings, gates: FeatureGates
+    behavior: HorizontalPodAutoscalerBehavior | None, settings: HpaSettings, gates: FeatureGates
 ) -> Tolerance:
     """Return the tolerances in force: each direction's own where the gate is on and it is set, else the global one."""
     up = down = settings.tolerance

@@ -12,7 +12,7 @@ from math import isfinite
 import msgspec
 
 from trimtab.decide.horizontal.behavior.scale_to_zero import (
-    can_wake,
+    can_scale_from_zero,
     floor_of,
     is_marked,
     is_paused,
@@ -20,9 +20,9 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.holds import Hold, holds_on
-from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, Verdict
+from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, DecisionReason
 from trimtab.decide.horizontal.explain.units import edges_of
-from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, StandIn
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, SELECTION
 from trimtab.model.hpa.types import SelectionStrategy
@@ -71,7 +71,7 @@ WINDOW = "stabilizationWindowSeconds"
 POLICIES = "policies"
 
 
-class Change(Wire):
+class AdvisedChange(Wire):
     """One thing to change."""
 
     act: Act
@@ -89,48 +89,48 @@ class Advice(Wire):
     """Changes that work together, and what they promise."""
 
     direction: Direction
-    changes: tuple[Change, ...]
+    changes: tuple[AdvisedChange, ...]
     outcome: int | None = None
     """What the metrics ask for afterwards, where that was computed."""
 
 
 _READS = {
-    Verdict.SCALE_UNREADABLE: Act.READ_SCALE,
-    Verdict.SELECTOR_MISSING: Act.TELL_SELECTOR,
-    Verdict.SELECTOR_INVALID: Act.TELL_SELECTOR,
-    Verdict.AMBIGUOUS: Act.REMOVE_RIVAL,
-    Verdict.OWNERS_UNREAD: Act.READ_OWNERS,
-    Verdict.SURGE: Act.SETTLE,
+    DecisionReason.SCALE_UNREADABLE: Act.READ_SCALE,
+    DecisionReason.SELECTOR_MISSING: Act.TELL_SELECTOR,
+    DecisionReason.SELECTOR_INVALID: Act.TELL_SELECTOR,
+    DecisionReason.AMBIGUOUS: Act.REMOVE_RIVAL,
+    DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
+    DecisionReason.SURGE: Act.SETTLE,
 }
-_UNREAD = {Verdict.METRICS_FAILED, Verdict.METRICS_INCOMPLETE, Verdict.LOSS_POLICY}
+_UNREAD = {DecisionReason.METRICS_FAILED, DecisionReason.METRICS_INCOMPLETE, DecisionReason.LOSS_POLICY}
 _GAPS = {
-    Verdict.NO_READY_PODS: Act.READY_POD,
-    Verdict.WITHIN_AFTER_FILLING: Act.SAMPLES,
-    Verdict.DIRECTION_UNSURE: Act.SAMPLES,
+    DecisionReason.NO_READY_PODS: Act.READY_POD,
+    DecisionReason.WITHIN_AFTER_FILLING: Act.SAMPLES,
+    DecisionReason.DIRECTION_UNSURE: Act.SAMPLES,
 }
 _MOVING = {
-    Verdict.SCALES_UP,
-    Verdict.SCALES_DOWN,
-    Verdict.EARLIER_RECOMMENDATION,
-    Verdict.ABOVE_MAXIMUM,
-    Verdict.BELOW_MINIMUM,
-    Verdict.SCALE_NOT_WRITTEN,
+    DecisionReason.SCALES_UP,
+    DecisionReason.SCALES_DOWN,
+    DecisionReason.EARLIER_RECOMMENDATION,
+    DecisionReason.ABOVE_MAXIMUM,
+    DecisionReason.BELOW_MINIMUM,
+    DecisionReason.SCALE_NOT_WRITTEN,
 }
 
 
-def advise(seen: Observation, decision: Decision, verdict: Verdict) -> tuple[Advice, ...]:
+def advise(seen: Observation, decision: Decision, verdict: DecisionReason) -> tuple[Advice, ...]:
     """Return the ways to change the replicas, cheapest first; where they change already, what may have caused it."""
     if verdict in _MOVING:
         # Growth that others' pods may have caused comes to nothing once only the target's own count.
-        return _own_pods(seen, decision) if verdict == Verdict.SCALES_UP and decision.current else ()
-    if verdict == Verdict.PAUSED:
-        return (_either(Change(act=Act.RESUME)), *_wake(seen))
+        return _own_pods(seen, decision) if verdict == DecisionReason.SCALES_UP and decision.current else ()
+    if verdict == DecisionReason.PAUSED:
+        return (_either(AdvisedChange(act=Act.RESUME)), *_wake(seen))
     if verdict in _READS:
-        return (_either(Change(act=_READS[verdict])),)
+        return (_either(AdvisedChange(act=_READS[verdict])),)
     if verdict in _UNREAD:
         return _unread(decision)
     by_owner = _own_pods(seen, decision)
-    if verdict == Verdict.AT_MAXIMUM and _is_enough(by_owner, decision.current):
+    if verdict == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
         return by_owner  # a larger maximum would serve the load of others
     if verdict in GROWING | SHRINKING:
         found = _held(seen, decision, is_up=verdict in GROWING)
@@ -151,7 +151,7 @@ def more(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
             edges_of(result, trail.tolerance, decision.current).up if isinstance(result, Proposal) else None
         )
         if edge is not None and isfinite(edge):
-            rises = Change(act=Act.METRIC_ABOVE, metric=index, amount=edge)
+            rises = AdvisedChange(act=Act.METRIC_ABOVE, metric=index, amount=edge)
             found.append(Advice(direction=Direction.UP, changes=(rises, *beside)))
     return tuple(found)
 
@@ -162,11 +162,11 @@ def fewer(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
     beside = _beside(seen, decision, is_up=False) if current else None
     if beside is None or trail.fallback:
         return ()
-    changes: list[Change] = []
+    changes: list[AdvisedChange] = []
     for index, result in enumerate(trail.proposals):
-        if isinstance(result, Failure) or (isinstance(result, StandIn) and result.holds):
+        if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):
             return ()
-        if isinstance(result, StandIn):
+        if isinstance(result, LossFallback):
             # Only metrics that were read may bring a workload to zero.
             if current == 1 or (result.replicas is not None and result.replicas >= current):
                 return ()
@@ -175,7 +175,7 @@ def fewer(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
         if edges.down < 0 or (edges.down == 0 and not edges.includes_down):
             return ()
         act = Act.METRIC_AT_MOST if edges.includes_down else Act.METRIC_BELOW
-        changes.append(Change(act=act, metric=index, amount=edges.down))
+        changes.append(AdvisedChange(act=act, metric=index, amount=edges.down))
     return (Advice(direction=Direction.DOWN, changes=(*changes, *beside)),) if changes else ()
 
 
@@ -185,9 +185,9 @@ def _held(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Advice
     return (Advice(direction=direction, changes=changes),) if changes else ()
 
 
-def _beside(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Change, ...] | None:
+def _beside(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[AdvisedChange, ...] | None:
     """Return what holds the replicas in a direction, as changes; None if nothing may change it."""
-    changes: list[Change] = []
+    changes: list[AdvisedChange] = []
     for hold in holds_on(seen, decision, is_up=is_up):
         found = _release(seen, decision, hold)
         if found is None:
@@ -196,33 +196,33 @@ def _beside(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Chan
     return tuple(changes)
 
 
-def _release(seen: Observation, decision: Decision, hold: Hold) -> list[Change] | None:
+def _release(seen: Observation, decision: Decision, hold: Hold) -> list[AdvisedChange] | None:
     current = decision.current
-    if hold.verdict == Verdict.AT_MAXIMUM:
-        return [Change(act=Act.SET, field="spec.maxReplicas", value=str(current + 1))]
-    if hold.verdict == Verdict.AT_MINIMUM:
+    if hold.verdict == DecisionReason.AT_MAXIMUM:
+        return [AdvisedChange(act=Act.SET, field="spec.maxReplicas", value=str(current + 1))]
+    if hold.verdict == DecisionReason.AT_MINIMUM:
         return _lower_minimum(seen, current - 1)
-    if hold.verdict in {Verdict.UP_DISABLED, Verdict.DOWN_DISABLED}:
-        side = "scaleUp" if hold.verdict == Verdict.UP_DISABLED else "scaleDown"
-        return [Change(act=Act.SET, field=f"spec.behavior.{side}.selectPolicy", value="Max")]
+    if hold.verdict in {DecisionReason.UP_DISABLED, DecisionReason.DOWN_DISABLED}:
+        side = "scaleUp" if hold.verdict == DecisionReason.UP_DISABLED else "scaleDown"
+        return [AdvisedChange(act=Act.SET, field=f"spec.behavior.{side}.selectPolicy", value="Max")]
     if hold.until is None:
-        return [Change(act=Act.KEEP, seconds=hold.seconds)]
-    is_window = hold.verdict in {Verdict.UP_WINDOW, Verdict.DOWN_WINDOW}
+        return [AdvisedChange(act=Act.KEEP, seconds=hold.seconds)]
+    is_window = hold.verdict in {DecisionReason.UP_WINDOW, DecisionReason.DOWN_WINDOW}
     field = WINDOW if is_window else POLICIES
-    return [Change(act=Act.WAIT, field=field, until=hold.until)] if isfinite(hold.until) else None
+    return [AdvisedChange(act=Act.WAIT, field=field, until=hold.until)] if isfinite(hold.until) else None
 
 
-def _lower_minimum(seen: Observation, lowest: int) -> list[Change] | None:
+def _lower_minimum(seen: Observation, lowest: int) -> list[AdvisedChange] | None:
     """Return how the minimum gets that low; None if an API server would refuse it."""
     if lowest > 0:
-        return [Change(act=Act.SET, field="spec.minReplicas", value=str(lowest))]
-    if lowest < 0 or not can_wake(seen.hpa.spec):
+        return [AdvisedChange(act=Act.SET, field="spec.minReplicas", value=str(lowest))]
+    if lowest < 0 or not can_scale_from_zero(seen.hpa.spec):
         return None
     changes = []
     if not seen.gates.hpa_scale_to_zero:
-        changes.append(Change(act=Act.OPEN_GATE, value=SCALE_TO_ZERO))
+        changes.append(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO))
     if seen.hpa.spec.min_replicas != 0:
-        changes.append(Change(act=Act.SET, field="spec.minReplicas", value="0"))
+        changes.append(AdvisedChange(act=Act.SET, field="spec.minReplicas", value="0"))
     return changes
 
 
@@ -230,16 +230,16 @@ def _unread(decision: Decision) -> tuple[Advice, ...]:
     """Return which metrics must become readable; those that hold come before those that are stood in for."""
     results = list(enumerate(decision.trail.proposals))
     failed = [index for index, result in results if isinstance(result, Failure)]
-    failed += [index for index, result in results if isinstance(result, StandIn)]
-    changes = tuple(Change(act=Act.READ_METRIC, metric=index) for index in failed)
+    failed += [index for index, result in results if isinstance(result, LossFallback)]
+    changes = tuple(AdvisedChange(act=Act.READ_METRIC, metric=index) for index in failed)
     return (Advice(direction=Direction.EITHER, changes=changes),) if changes else ()
 
 
-def _gaps(verdict: Verdict) -> tuple[Advice, ...]:
-    return (_either(Change(act=_GAPS[verdict])),) if verdict in _GAPS else ()
+def _gaps(verdict: DecisionReason) -> tuple[Advice, ...]:
+    return (_either(AdvisedChange(act=_GAPS[verdict])),) if verdict in _GAPS else ()
 
 
-def _either(change: Change) -> Advice:
+def _either(change: AdvisedChange) -> Advice:
     return Advice(direction=Direction.EITHER, changes=(change,))
 
 
@@ -247,9 +247,11 @@ def _own_pods(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the advice to count the target's own pods only, if that changes what the metrics ask for."""
     if not decision.trail.extra:
         return ()
-    changes = [Change(act=Act.SET, field="spec.selectionStrategy", value=SelectionStrategy.OWNER_REFERENCE)]
+    changes = [
+        AdvisedChange(act=Act.SET, field="spec.selectionStrategy", value=SelectionStrategy.OWNER_REFERENCE)
+    ]
     if not seen.gates.hpa_selection_strategy:
-        changes.insert(0, Change(act=Act.OPEN_GATE, value=SELECTION))
+        changes.insert(0, AdvisedChange(act=Act.OPEN_GATE, value=SELECTION))
     asked = asked_by_owner(seen, decision.now)
     if asked is not None and asked == decision.trail.asked:
         return ()
@@ -263,7 +265,7 @@ def _wake(seen: Observation) -> tuple[Advice, ...]:
     gates = replace(seen.gates, hpa_scale_to_zero=True)
     if is_paused(seen.hpa.spec, floor_of(seen.hpa.spec, gates, seen.compat), is_ours=True):
         return ()
-    return (_either(Change(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
+    return (_either(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
 
 
 def _is_enough(by_owner: tuple[Advice, ...], current: int) -> bool:

@@ -7,9 +7,9 @@ measured and the replicas of the target differ, nor at zero. Events keep them; w
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
 from trimtab.decide.horizontal.decide import goes_to_zero
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.explain.reason import Verdict
+from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.units import plain, shown, shown_value
-from trimtab.decide.horizontal.metrics.proposal import Outcome, Proposal
+from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
 
@@ -23,11 +23,11 @@ _LIMITS = {
 }
 
 _AFTERWARDS = {
-    Verdict.SCALES_UP: "the new pods become ready and are measured",
-    Verdict.SCALES_DOWN: "the remaining pods are measured",
-    Verdict.EARLIER_RECOMMENDATION: "the new pods become ready and are measured",
-    Verdict.ABOVE_MAXIMUM: "metrics count again once replicas are within bounds",
-    Verdict.BELOW_MINIMUM: "metrics count again once replicas are within bounds",
+    DecisionReason.SCALES_UP: "the new pods become ready and are measured",
+    DecisionReason.SCALES_DOWN: "the remaining pods are measured",
+    DecisionReason.EARLIER_RECOMMENDATION: "the new pods become ready and are measured",
+    DecisionReason.ABOVE_MAXIMUM: "metrics count again once replicas are within bounds",
+    DecisionReason.BELOW_MINIMUM: "metrics count again once replicas are within bounds",
 }
 
 
@@ -54,7 +54,7 @@ def cause_of(seen: Observation, decision: Decision) -> str:
 def _need(decision: Decision, winner: Proposal, label: str) -> str:
     """Say how many replicas a metric needs where pods and replicas differ, which its target alone does not tell."""
     current, replicas, extra = decision.current, winner.replicas, decision.trail.extra
-    if winner.outcome is Outcome.WITHIN_TOLERANCE:
+    if winner.outcome is ProposalOutcome.WITHIN_TOLERANCE:
         return f"{label} is within its tolerance, which keeps the {replicas} replicas of the target's status"
     target = f"at the target of {shown(winner, winner.target)}, and {current} {_are(current)} set"
     if winner.total is not None:
@@ -100,9 +100,11 @@ def partly_held(decision: Decision) -> str:
     return f"the metrics ask for {asked}, but {_LIMITS.get(why, 'that is not allowed at once')}"
 
 
-def afterwards(seen: Observation, decision: Decision, verdict: Verdict, *, dry_run: bool, held: bool) -> str:
+def afterwards(
+    seen: Observation, decision: Decision, verdict: DecisionReason, *, dry_run: bool, held: bool
+) -> str:
     """Say what follows a decision that changes the replicas; empty for one that does not."""
-    if verdict == Verdict.SCALE_NOT_WRITTEN:
+    if verdict == DecisionReason.SCALE_NOT_WRITTEN:
         return "the write is tried again with the next sync"
     if verdict not in _AFTERWARDS or decision.desired == decision.current:
         return ""

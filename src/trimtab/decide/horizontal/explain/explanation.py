@@ -3,18 +3,23 @@
 from math import isfinite
 
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.decision import Decision, Trail, is_only_told, wrong_annotation
+from trimtab.decide.horizontal.decision import (
+    Decision,
+    DecisionTrace,
+    is_only_told,
+    wrong_annotation,
+)
 from trimtab.decide.horizontal.explain.advice import Advice, advise
 from trimtab.decide.horizontal.explain.change_reason import partly_held
-from trimtab.decide.horizontal.explain.reason import Verdict, verdict_of
+from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import Edges, edges_of, shown, shown_value
 from trimtab.decide.horizontal.explain.wording import next_step, reason_of
 from trimtab.decide.horizontal.metrics.on_loss import words_of
 from trimtab.decide.horizontal.metrics.proposal import (
     Failure,
+    LossFallback,
     PodCounts,
     Proposal,
-    StandIn,
 )
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
@@ -25,7 +30,7 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 
 
-class MetricStory(Wire):
+class MetricExplanation(Wire):
     """What one metric said."""
 
     name: str
@@ -55,7 +60,7 @@ class WindowEntry(Wire):
 class Explanation(Wire):
     """A decision told to people and to dashboards."""
 
-    verdict: Verdict
+    verdict: DecisionReason
     summary: str
     current: int
     desired: int
@@ -69,7 +74,7 @@ class Explanation(Wire):
     """Of those counted, how many are more than the target has."""
     pods_foreign: dict[str, str]
     """Of those counted, which are not the target's own, and why; empty where their owners are not known."""
-    metrics: tuple[MetricStory, ...]
+    metrics: tuple[MetricExplanation, ...]
     window: tuple[WindowEntry, ...]
     limit: str
     partly_held: str
@@ -90,7 +95,7 @@ class Explanation(Wire):
 def explain(record: Record, *, dry_run: bool = False) -> Explanation:
     """Tell a decision; `dry_run` says that its program writes nothing, whatever the HPA asks for."""
     seen, decision = record.observation, record.decision
-    trail, verdict = decision.trail, verdict_of(decision)
+    trail, verdict = decision.trail, reason_for(decision)
     normalized = trail.normalized
     window = normalized.stabilized.recommendations if normalized else ()
     advice = advise(seen, decision, verdict)
@@ -119,20 +124,20 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
 
 def summary_of(seen: Observation, decision: Decision) -> str:
     """Return what becomes of the replicas and why, in one line."""
-    current, desired, verdict = decision.current, decision.desired, verdict_of(decision)
+    current, desired, verdict = decision.current, decision.desired, reason_for(decision)
     reason = reason_of(seen, decision, verdict)
-    if desired != current and verdict != Verdict.SCALE_NOT_WRITTEN:
+    if desired != current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
         return f"scales from {current} to {desired}: {reason}"
-    return reason if verdict == Verdict.SCALE_UNREADABLE else f"stays at {current}: {reason}"
+    return reason if verdict == DecisionReason.SCALE_UNREADABLE else f"stays at {current}: {reason}"
 
 
-def _metric(seen: Observation, decision: Decision, index: int) -> MetricStory:
+def _metric(seen: Observation, decision: Decision, index: int) -> MetricExplanation:
     trail, metrics = decision.trail, seen.hpa.spec.metrics
     result = trail.proposals[index]
     if isinstance(result, Failure):
-        return MetricStory(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
-    if isinstance(result, StandIn):
-        return MetricStory(
+        return MetricExplanation(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
+    if isinstance(result, LossFallback):
+        return MetricExplanation(
             name=label_of(metrics[index]),
             replicas=result.replicas,
             is_winner=trail.winner == index,
@@ -140,7 +145,7 @@ def _metric(seen: Observation, decision: Decision, index: int) -> MetricStory:
             stand_in=words_of(result),
         )
     edges = edges_of(result, trail.tolerance, decision.current)
-    return MetricStory(
+    return MetricExplanation(
         name=label_of(metrics[index]),
         replicas=result.replicas,
         value=shown_value(result),
@@ -190,7 +195,7 @@ def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
     return f"above {shown(proposal, low)} up to {shown(proposal, high)}"
 
 
-def _limit(trail: Trail) -> str:
+def _limit(trail: DecisionTrace) -> str:
     limited = trail.normalized.limited if trail.normalized else None
     if limited is None or limited.limit is None:
         return ""
@@ -239,7 +244,7 @@ def _pods_line(story: Explanation) -> str:
     return line
 
 
-def _metric_line(metric: MetricStory) -> str:
+def _metric_line(metric: MetricExplanation) -> str:
     crown = " (wins)" if metric.is_winner else ""
     if metric.stand_in:
         return f"metric: {metric.name} is lost; {metric.stand_in}{crown}; {metric.problem}"

@@ -1,7 +1,7 @@
 """What a person may know of an HPA whose metrics they may not read: the operator's last decision, from the status."""
 
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.observation.samples import Failed
+from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.model.hpa.metric_fields.naming import plain_names
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
@@ -17,7 +17,7 @@ _CONDITIONS = (
 )
 
 
-class StatusStory(Wire):
+class StatusExplanation(Wire):
     """An HPA as its status tells it."""
 
     verdict: str
@@ -34,14 +34,14 @@ class StatusStory(Wire):
 def forbidden_metric(seen: Observation) -> str:
     """Return why whoever looked may not read a metric; empty if they may read all of them."""
     for reading in seen.readings:
-        if isinstance(reading, Failed) and reading.is_forbidden:
+        if isinstance(reading, FetchFailure) and reading.is_forbidden:
             return plain_names(reading.message, seen.hpa.spec.metrics)
     return ""
 
 
-def told_by_status(hpa: HorizontalPodAutoscaler, why: str) -> StatusStory:
+def explain_from_status(hpa: HorizontalPodAutoscaler, why: str) -> StatusExplanation:
     """Tell the operator's last decision to somebody who may not read the metrics behind it."""
-    return StatusStory(
+    return StatusExplanation(
         verdict=NOT_ALLOWED,
         summary=f"you may not read a metric of this HPA, so nothing can be decided here: {why}",
         operator=tuple(_last_decision(hpa)),

@@ -12,7 +12,7 @@ from trimtab.decide.horizontal.behavior.rate_limits import (
     scale_up_limit,
 )
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.explain.reason import Verdict
+from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.memory import Memory, Recommendation
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.model.hpa.types import HPAScalingRules, ScalingPolicySelect
@@ -22,7 +22,7 @@ from trimtab.model.json.wire import Wire
 class Hold(Wire):
     """One thing that keeps the replicas where they are."""
 
-    verdict: Verdict
+    verdict: DecisionReason
     until: float | None = None
     """When it ends by itself; None: only a change of the spec ends it."""
     seconds: float = 0.0
@@ -48,7 +48,7 @@ def _window(seen: Observation, decision: Decision, *, is_up: bool) -> Hold | Non
         window = 0.0 if is_up else seen.settings.downscale_stabilization
     if not window:
         return None
-    verdict = Verdict.UP_WINDOW if is_up else Verdict.DOWN_WINDOW
+    verdict = DecisionReason.UP_WINDOW if is_up else DecisionReason.DOWN_WINDOW
     asked = trail.asked if trail.asked is not None else current
     if not (asked > current if is_up else asked < current):
         return Hold(verdict=verdict, seconds=window)
@@ -65,8 +65,8 @@ def _against(known: Iterable[Recommendation], current: int, *, is_up: bool) -> l
 
 def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
     if is_up:
-        return Hold(verdict=Verdict.AT_MAXIMUM) if decision.current >= decision.trail.highest else None
-    return Hold(verdict=Verdict.AT_MINIMUM) if decision.current <= decision.trail.lowest else None
+        return Hold(verdict=DecisionReason.AT_MAXIMUM) if decision.current >= decision.trail.highest else None
+    return Hold(verdict=DecisionReason.AT_MINIMUM) if decision.current <= decision.trail.lowest else None
 
 
 def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
@@ -77,7 +77,7 @@ def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Ho
     up, down = behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN
     rules, current = (up if is_up else down), decision.current
     if rules.select_policy == ScalingPolicySelect.DISABLED:
-        yield Hold(verdict=Verdict.UP_DISABLED if is_up else Verdict.DOWN_DISABLED)
+        yield Hold(verdict=DecisionReason.UP_DISABLED if is_up else DecisionReason.DOWN_DISABLED)
         rules = msgspec.structs.replace(rules, select_policy=ScalingPolicySelect.MAX)
 
     def allows(moment: float) -> bool:
@@ -85,7 +85,7 @@ def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Ho
         return limit.replicas > current if is_up else limit.replicas < current
 
     if not allows(decision.now):
-        verdict = Verdict.UP_RATE if is_up else Verdict.DOWN_RATE
+        verdict = DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE
         yield Hold(verdict=verdict, until=_first(allows, _ends(decision.memory, rules, decision.now)))
 
 

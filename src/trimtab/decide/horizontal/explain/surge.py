@@ -6,11 +6,11 @@ may then ask for more than there are. Once the load is on as many pods as replic
 
 from trimtab.decide.horizontal.arithmetic import ratio_of
 from trimtab.decide.horizontal.behavior.tolerance import Tolerance
-from trimtab.decide.horizontal.decision import Trail
+from trimtab.decide.horizontal.decision import DecisionTrace
 from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, Result
 
 
-def is_only_surge(trail: Trail, current: int) -> bool:
+def is_only_surge(trail: DecisionTrace, current: int) -> bool:
     """Return whether every metric that asks for more would be within its tolerance on the replicas alone."""
     if not trail.surge:
         return False

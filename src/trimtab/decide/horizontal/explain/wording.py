@@ -7,7 +7,7 @@ from trimtab.decide.horizontal.explain.advice import (
     POLICIES,
     Act,
     Advice,
-    Change,
+    AdvisedChange,
     Direction,
 )
 from trimtab.decide.horizontal.explain.change_reason import (
@@ -15,9 +15,9 @@ from trimtab.decide.horizontal.explain.change_reason import (
     cause_of,
     extra_pods_text,
 )
-from trimtab.decide.horizontal.explain.reason import Verdict, verdict_of
+from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import shown
-from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, StandIn
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
@@ -25,36 +25,36 @@ from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
 from trimtab.model.times import format_time
 
 SUMMARIES = {
-    Verdict.SCALES_UP: "a metric is above its target",
-    Verdict.SCALES_DOWN: "all metrics are below their targets",
-    Verdict.EARLIER_RECOMMENDATION: "more was recommended before, within the scale-down window",
-    Verdict.ABOVE_MAXIMUM: "there are more replicas than maxReplicas",
-    Verdict.BELOW_MINIMUM: "there are fewer replicas than minReplicas",
-    Verdict.SCALE_UNREADABLE: "the target's scale cannot be read, so nothing is known about it",
-    Verdict.SCALE_NOT_WRITTEN: "the new size could not be written",
-    Verdict.PAUSED: "someone set the replicas to zero, which pauses the autoscaler",
-    Verdict.SELECTOR_MISSING: "the target's scale names no selector, so its pods are unknown",
-    Verdict.SELECTOR_INVALID: "the selector of the target's scale cannot be read",
-    Verdict.AMBIGUOUS: "another autoscaler counts the same pods",
-    Verdict.METRICS_FAILED: "no metric can be read",
-    Verdict.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
-    Verdict.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
-    Verdict.LOSS_POLICY: "a metric cannot be read, and its loss policy asks for this",
-    Verdict.WITHIN_TOLERANCE: "usage is within the tolerance of its target",
-    Verdict.WITHIN_AFTER_FILLING: "usage is within the tolerance once pods without usable samples are counted in",
-    Verdict.DIRECTION_UNSURE: "pods without usable samples leave open which way to go",
-    Verdict.NO_READY_PODS: "no pod is ready yet to take the load",
-    Verdict.IDLE_AT_ZERO: "nothing asks for a pod",
-    Verdict.ENOUGH: "that many are needed",
-    Verdict.DOWN_WINDOW: "fewer are asked for, but more was recommended within the scale-down window",
-    Verdict.UP_WINDOW: "more is asked for, but less was recommended within the scale-up window",
-    Verdict.AT_MAXIMUM: "more is asked for, but this is maxReplicas",
-    Verdict.SURGE: "more is asked for only while a rollout has more pods than replicas, and this is maxReplicas",
-    Verdict.AT_MINIMUM: "less is asked for, but this is minReplicas",
-    Verdict.UP_RATE: "more is asked for, but the scale-up policies allow no more in this period",
-    Verdict.DOWN_RATE: "less is asked for, but the scale-down policies allow no less in this period",
-    Verdict.UP_DISABLED: "more is asked for, but scaling up is disabled by selectPolicy",
-    Verdict.DOWN_DISABLED: "less is asked for, but scaling down is disabled by selectPolicy",
+    DecisionReason.SCALES_UP: "a metric is above its target",
+    DecisionReason.SCALES_DOWN: "all metrics are below their targets",
+    DecisionReason.EARLIER_RECOMMENDATION: "more was recommended before, within the scale-down window",
+    DecisionReason.ABOVE_MAXIMUM: "there are more replicas than maxReplicas",
+    DecisionReason.BELOW_MINIMUM: "there are fewer replicas than minReplicas",
+    DecisionReason.SCALE_UNREADABLE: "the target's scale cannot be read, so nothing is known about it",
+    DecisionReason.SCALE_NOT_WRITTEN: "the new size could not be written",
+    DecisionReason.PAUSED: "someone set the replicas to zero, which pauses the autoscaler",
+    DecisionReason.SELECTOR_MISSING: "the target's scale names no selector, so its pods are unknown",
+    DecisionReason.SELECTOR_INVALID: "the selector of the target's scale cannot be read",
+    DecisionReason.AMBIGUOUS: "another autoscaler counts the same pods",
+    DecisionReason.METRICS_FAILED: "no metric can be read",
+    DecisionReason.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
+    DecisionReason.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
+    DecisionReason.LOSS_POLICY: "a metric cannot be read, and its loss policy asks for this",
+    DecisionReason.WITHIN_TOLERANCE: "usage is within the tolerance of its target",
+    DecisionReason.WITHIN_AFTER_FILLING: "usage is within the tolerance once pods without usable samples are counted in",
+    DecisionReason.DIRECTION_UNSURE: "pods without usable samples leave open which way to go",
+    DecisionReason.NO_READY_PODS: "no pod is ready yet to take the load",
+    DecisionReason.IDLE_AT_ZERO: "nothing asks for a pod",
+    DecisionReason.ENOUGH: "that many are needed",
+    DecisionReason.DOWN_WINDOW: "fewer are asked for, but more was recommended within the scale-down window",
+    DecisionReason.UP_WINDOW: "more is asked for, but less was recommended within the scale-up window",
+    DecisionReason.AT_MAXIMUM: "more is asked for, but this is maxReplicas",
+    DecisionReason.SURGE: "more is asked for only while a rollout has more pods than replicas, and this is maxReplicas",
+    DecisionReason.AT_MINIMUM: "less is asked for, but this is minReplicas",
+    DecisionReason.UP_RATE: "more is asked for, but the scale-up policies allow no more in this period",
+    DecisionReason.DOWN_RATE: "less is asked for, but the scale-down policies allow no less in this period",
+    DecisionReason.UP_DISABLED: "more is asked for, but scaling up is disabled by selectPolicy",
+    DecisionReason.DOWN_DISABLED: "less is asked for, but scaling down is disabled by selectPolicy",
 }
 
 _ASLEEP = (
@@ -76,30 +76,30 @@ _ACTS = {
 }
 
 
-def reason_of(seen: Observation, decision: Decision, verdict: Verdict) -> str:
+def reason_of(seen: Observation, decision: Decision, verdict: DecisionReason) -> str:
     """Return why the replicas change or stay, with metrics called by their short names; never empty."""
-    if decision.desired != decision.current and verdict != Verdict.SCALE_NOT_WRITTEN:
+    if decision.desired != decision.current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
         return change_reason(seen, decision)
-    if verdict == Verdict.PAUSED and is_marked(seen.hpa.status.conditions):
+    if verdict == DecisionReason.PAUSED and is_marked(seen.hpa.status.conditions):
         return _ASLEEP if seen.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
-    if verdict == Verdict.AT_MINIMUM:
+    if verdict == DecisionReason.AT_MINIMUM:
         for one in ignored_fields(seen.hpa.spec, seen.gates, seen.compat):
             if one.gate == SCALE_TO_ZERO and decision.current == 1:
                 return f"less is asked for, but {one}"
-    if verdict == Verdict.AT_MAXIMUM and decision.trail.extra:
+    if verdict == DecisionReason.AT_MAXIMUM and decision.trail.extra:
         return f"{SUMMARIES[verdict]}; {extra_pods_text(decision.trail.extra)}"
     return SUMMARIES[verdict]
 
 
 def change_reason(seen: Observation, decision: Decision) -> str:
     """Return why the scale is written, as logs and explanations say it."""
-    return cause_of(seen, decision) or SUMMARIES[verdict_of(decision)]
+    return cause_of(seen, decision) or SUMMARIES[reason_for(decision)]
 
 
 def next_step(
     seen: Observation,
     decision: Decision,
-    verdict: Verdict,
+    verdict: DecisionReason,
     advice: tuple[Advice, ...],
     *,
     dry_run: bool = False,
@@ -162,12 +162,12 @@ def _not_own(seen: Observation, decision: Decision) -> str:
 
 def _read_metric(seen: Observation, decision: Decision, index: int) -> str:
     result = decision.trail.proposals[index]
-    failure = result.failure if isinstance(result, StandIn) else result
+    failure = result.failure if isinstance(result, LossFallback) else result
     message = failure.message if isinstance(failure, Failure) else ""
     return f"make this metric readable: {plain_names(message, seen.hpa.spec.metrics)}"
 
 
-def _imperative(decision: Decision, change: Change) -> str:
+def _imperative(decision: Decision, change: AdvisedChange) -> str:
     if change.act == Act.WAIT:
         return _wait(decision, change)
     if change.act == Act.OPEN_GATE:
@@ -179,7 +179,7 @@ def _imperative(decision: Decision, change: Change) -> str:
     return known.get(name) or f"set {name} to {change.value}"
 
 
-def _wait(decision: Decision, change: Change) -> str:
+def _wait(decision: Decision, change: AdvisedChange) -> str:
     until = format_time(wire_time(change.until or decision.now))
     is_up = (decision.trail.asked or 0) > decision.current
     if change.field == POLICIES:
@@ -187,7 +187,7 @@ def _wait(decision: Decision, change: Change) -> str:
     return f"the metrics must ask for {'more' if is_up else 'fewer'} than {decision.current} until {until}"
 
 
-def _condition(seen: Observation, decision: Decision, change: Change) -> str:
+def _condition(seen: Observation, decision: Decision, change: AdvisedChange) -> str:
     result = decision.trail.proposals[change.metric] if change.metric is not None else None
     if isinstance(result, Proposal) and change.metric is not None:
         label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, change)
@@ -201,7 +201,7 @@ def _condition(seen: Observation, decision: Decision, change: Change) -> str:
     return known.get(name) or f"{name} is {change.value}"
 
 
-def _amount(proposal: Proposal, change: Change) -> str:
+def _amount(proposal: Proposal, change: AdvisedChange) -> str:
     text = shown(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
         return f"above {text}" if change.amount else "above 0"

@@ -10,23 +10,23 @@ import msgspec
 
 from trimtab.decide.horizontal.behavior.scale_to_zero import ceiling_of
 from trimtab.decide.horizontal.behavior.tolerance import tolerance_of
-from trimtab.decide.horizontal.decision import Action, Computation, Trail
+from trimtab.decide.horizontal.decision import Action, Computation, DecisionTrace
 from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
 from trimtab.decide.horizontal.metrics.object import is_average, propose_object
-from trimtab.decide.horizontal.metrics.on_loss import Losses
+from trimtab.decide.horizontal.metrics.on_loss import LossPolicies
 from trimtab.decide.horizontal.metrics.pod_metrics import propose_pods, propose_resource
 from trimtab.decide.horizontal.metrics.proposal import (
     Failure,
+    LossFallback,
     Misconfigured,
     Proposal,
+    ProposalContext,
     Result,
-    Scene,
-    StandIn,
-    Unusable,
+    UnusableMetric,
 )
 from trimtab.decide.horizontal.metrics.rejected_samples import Refusals
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.observation.samples import Failed, Reading
+from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
 from trimtab.decide.horizontal.selection.ambiguity import (
     ambiguity_message,
     parsed,
@@ -38,7 +38,7 @@ from trimtab.decide.horizontal.selection.selection import (
     effective_strategy,
     select,
 )
-from trimtab.decide.horizontal.status.builder import Draft
+from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import SCALING_ACTIVE
 from trimtab.decide.horizontal.status.ignored_fields import tell_wrong_annotations
 from trimtab.model.core.workloads import Scale
@@ -49,7 +49,7 @@ from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 _NO_SOURCE = "must populate information for the given metric source"
 
 
-def of_metric(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal | Failure:
+def propose_replicas(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal | Failure:
     """Return what one metric asks for, or why it cannot be used."""
     propose = _KINDS.get(spec.type)
     if propose is None:
@@ -63,7 +63,7 @@ def of_metric(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal | Fa
         )
     try:
         return propose(spec, reading, scene)
-    except Unusable as cause:
+    except UnusableMetric as cause:
         return Failure(
             type=spec.type,
             reason=f"FailedGet{spec.type}Metric",
@@ -74,38 +74,38 @@ def of_metric(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal | Fa
         )
 
 
-def _resource(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
+def _resource(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     if spec.resource is None:
         raise Misconfigured(_NO_SOURCE)
     return propose_resource(spec.resource.name, None, spec.resource.target, reading, scene)
 
 
-def _container_resource(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
+def _container_resource(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     source = spec.container_resource
     if source is None:
         raise Misconfigured(_NO_SOURCE)
     return propose_resource(source.name, source.container, source.target, reading, scene)
 
 
-def _pods(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
+def _pods(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     if spec.pods is None:
         raise Misconfigured(_NO_SOURCE)
     _check_metric_selector(spec.pods.metric.selector)
     return propose_pods(spec.pods, reading, scene)
 
 
-def _object(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
+def _object(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     if spec.object is None:
         raise Misconfigured(_NO_SOURCE)
     _check_metric_selector(spec.object.metric.selector)
     try:
         return propose_object(spec.object, reading, scene)
-    except Unusable as cause:
+    except UnusableMetric as cause:
         detail = f"failed to get {spec.object.metric.name} object metric: " if is_average(spec.object) else ""
         raise cause.reworded(str(cause), detail) from cause
 
 
-def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
+def _external(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     source = spec.external
     if source is None:
         raise Misconfigured(_NO_SOURCE)
@@ -114,7 +114,7 @@ def _external(spec: MetricSpec, reading: Reading, scene: Scene) -> Proposal:
     try:
         _check_metric_selector(source.metric.selector)
         return propose_external(source, reading, scene)
-    except Unusable as cause:
+    except UnusableMetric as cause:
         is_average_value = source.target.average_value is not None
         metric = (
             f"{source.metric.name} external metric"
@@ -134,7 +134,7 @@ def _check_metric_selector(selector: LabelSelector | None) -> None:
         raise Misconfigured(str(error)) from error
 
 
-_KINDS: dict[str, Callable[[MetricSpec, Reading, Scene], Proposal]] = {
+_KINDS: dict[str, Callable[[MetricSpec, MetricSamples, ProposalContext], Proposal]] = {
     MetricSourceType.RESOURCE: _resource,
     MetricSourceType.CONTAINER_RESOURCE: _container_resource,
     MetricSourceType.PODS: _pods,
@@ -158,7 +158,7 @@ def _prefix(spec: MetricSpec) -> str:
     return f"failed to get {spec.type} metric value: "
 
 
-UNREAD = Failed(message="nothing was read for this metric")
+UNREAD = FetchFailure(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
 NO_METRICS = Failure(
     type="",
@@ -169,7 +169,7 @@ NO_METRICS = Failure(
 """Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
 
 
-class Measured(Wire):
+class MetricsResult(Wire):
     """What the metrics ask for together; `replicas` is None when nothing may be done."""
 
     replicas: int | None = None
@@ -180,13 +180,13 @@ class Measured(Wire):
     stop: str = ""
 
 
-def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
+def compute_replicas(draft: DecisionBuilder, scale: Scale, lowest: int) -> MetricsResult:
     """Check the selector, choose the pods, ask every metric and combine the answers."""
     seen = draft.seen
     strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
     selection = select(seen.pods, strategy, seen.target, seen.owners)
     tolerance = tolerance_of(seen.hpa.spec.behavior, seen.settings, seen.gates)
-    draft.trail = Trail(
+    draft.trail = DecisionTrace(
         lowest=lowest,
         highest=ceiling_of(seen.hpa.spec),
         strategy=strategy,
@@ -202,7 +202,7 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
     if refused is not None:
         return refused
     refusals = Refusals(draft)
-    scene = Scene(
+    scene = ProposalContext(
         namespace=seen.hpa.metadata.namespace,
         now=draft.now,
         current=scale.spec.replicas,
@@ -221,7 +221,7 @@ def measure(draft: Draft, scale: Scale, lowest: int) -> Measured:
     return _combine(draft, scene, refusals)
 
 
-def _check_selector(draft: Draft, selector: str, selection: Selection) -> Measured | None:
+def _check_selector(draft: DecisionBuilder, selector: str, selection: Selection) -> MetricsResult | None:
     if not selector.strip():
         message = "selector is required"
         draft.warn("SelectorRequired", message)
@@ -236,7 +236,7 @@ def _check_selector(draft: Draft, selector: str, selection: Selection) -> Measur
     return None
 
 
-def _check_ambiguity(draft: Draft, selector: str, selection: Selection) -> Measured | None:
+def _check_ambiguity(draft: DecisionBuilder, selector: str, selection: Selection) -> MetricsResult | None:
     seen, effective = draft.seen, draft.seen.compat.effective_ambiguity
     pods = selection.pods if effective else seen.pods
     rivals = rivals_of(pods, seen.rivals, seen.owners, effective=effective)
@@ -248,16 +248,16 @@ def _check_ambiguity(draft: Draft, selector: str, selection: Selection) -> Measu
     return _stopped(draft, "AmbiguousSelector", message, message)
 
 
-def _stopped(draft: Draft, reason: str, message: str, error: str) -> Measured:
+def _stopped(draft: DecisionBuilder, reason: str, message: str, error: str) -> MetricsResult:
     draft.conditions.set(SCALING_ACTIVE, "False", reason, message)
-    return Measured(error=error, stop=reason)
+    return MetricsResult(error=error, stop=reason)
 
 
-def _combine(draft: Draft, scene: Scene, refusals: Refusals) -> Measured:
+def _combine(draft: DecisionBuilder, scene: ProposalContext, refusals: Refusals) -> MetricsResult:
     specs = draft.seen.hpa.spec.metrics
     failures = _ask_every_metric(draft, scene, refusals)
     winner, replicas, name = _largest(draft.proposals)
-    lost = [one for one in draft.proposals if isinstance(one, StandIn)]
+    lost = [one for one in draft.proposals if isinstance(one, LossFallback)]
     if lost and scene.current:
         replicas = max(replicas, 1)  # only metrics that were read may bring a workload to zero
     error = ""
@@ -267,25 +267,25 @@ def _combine(draft: Draft, scene: Scene, refusals: Refusals) -> Measured:
         first = next(iter([*failures, *(one.failure for one in lost)]), NO_METRICS)
         message = f"the HPA was unable to compute the replica count: {first.message}"
         draft.conditions.set(SCALING_ACTIVE, "False", first.reason, message)
-        return Measured(error=error or first.error, stop="Metrics")
+        return MetricsResult(error=error or first.error, stop="Metrics")
     message = f"the HPA was able to successfully calculate a replica count from {name}"
     draft.conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
-    is_stand_in = isinstance(draft.proposals[winner], StandIn)
-    return Measured(replicas=replicas, winner=winner, name=name, is_stand_in=is_stand_in, error=error)
+    is_stand_in = isinstance(draft.proposals[winner], LossFallback)
+    return MetricsResult(replicas=replicas, winner=winner, name=name, is_stand_in=is_stand_in, error=error)
 
 
-def _ask_every_metric(draft: Draft, scene: Scene, refusals: Refusals) -> list[Failure]:
+def _ask_every_metric(draft: DecisionBuilder, scene: ProposalContext, refusals: Refusals) -> list[Failure]:
     """Let every metric propose, or its loss policy; tell those that cannot, and return those that hold."""
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
     before = draft.seen.hpa.status.current_replicas
-    losses = Losses(draft)
+    losses = LossPolicies(draft)
     # kubectl pairs the metrics of Kubernetes' own kind with their readings by position.
     omits_failed = draft.seen.compat.omit_failed_metrics and not draft.seen.is_native
     for index, spec in enumerate(draft.seen.hpa.spec.metrics):
         limits = refusals.limits_of(spec)
         at = scene if limits is scene.limits else msgspec.structs.replace(scene, limits=limits)
-        found = of_metric(spec, _reading(draft.seen, index), at)
+        found = propose_replicas(spec, _reading(draft.seen, index), at)
         refusals.take(spec, found, limits)
         result = losses.take(spec, found)
         draft.proposals.append(result)
@@ -296,7 +296,7 @@ def _ask_every_metric(draft: Draft, scene: Scene, refusals: Refusals) -> list[Fa
         draft.warn(found.reason, found.message)
         if not omits_failed:
             statuses.append(FAILED_METRIC)
-        if isinstance(result, Failure) or (isinstance(result, StandIn) and result.holds):
+        if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):
             failures.append(found)
     losses.finish()
     refusals.finish()
@@ -315,7 +315,7 @@ def _largest(proposals: list[Result]) -> tuple[int | None, int, str]:
     return winner, replicas, name
 
 
-def _reading(seen: Observation, index: int) -> Reading:
+def _reading(seen: Observation, index: int) -> MetricSamples:
     return seen.readings[index] if index < len(seen.readings) else UNREAD
 
 

@@ -1,7 +1,12 @@
 """External metrics: the sum of series that belong to no Kubernetes object."""
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, finite, ratio_of, saturated
-from trimtab.decide.horizontal.metrics.proposal import Misconfigured, Proposal, Scene, Unusable
+from trimtab.decide.horizontal.metrics.proposal import (
+    Misconfigured,
+    Proposal,
+    ProposalContext,
+    UnusableMetric,
+)
 from trimtab.decide.horizontal.metrics.totals import (
     average_ratio,
     checked,
@@ -11,7 +16,7 @@ from trimtab.decide.horizontal.metrics.totals import (
     share_of,
     summed,
 )
-from trimtab.decide.horizontal.observation.samples import Reading
+from trimtab.decide.horizontal.observation.samples import MetricSamples
 from trimtab.model.hpa.types import (
     ExternalMetricSource,
     ExternalMetricStatus,
@@ -25,7 +30,9 @@ from trimtab.model.quantity import Quantity
 NO_TARGET = "invalid external metric source: neither a value target nor an average value target was set"
 
 
-def propose_external(source: ExternalMetricSource, reading: Reading, scene: Scene) -> Proposal:
+def propose_external(
+    source: ExternalMetricSource, reading: MetricSamples, scene: ProposalContext
+) -> Proposal:
     """Propose replicas for an external metric; an average value wins, whatever the target's type says."""
     if source.target.average_value is not None:
         return _average(source, source.target.average_value.milli_value(), reading, scene)
@@ -34,7 +41,9 @@ def propose_external(source: ExternalMetricSource, reading: Reading, scene: Scen
     raise Misconfigured(NO_TARGET)
 
 
-def _value(source: ExternalMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
+def _value(
+    source: ExternalMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
+) -> Proposal:
     total, timestamp = _total(source, reading, scene, guards_running_sum=False)
     settled = settle_value(total, target, scene)
     return Proposal(
@@ -51,7 +60,9 @@ def _value(source: ExternalMetricSource, target: int, reading: Reading, scene: S
     )
 
 
-def _average(source: ExternalMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
+def _average(
+    source: ExternalMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
+) -> Proposal:
     total, timestamp = _total(source, reading, scene, guards_running_sum=True)
     settled = settle_average(total, target, scene, is_capped=True)
     # Upstream leaves a sum at the very limit undivided, since its float could not be told from one beyond it.
@@ -73,13 +84,13 @@ def _average(source: ExternalMetricSource, target: int, reading: Reading, scene:
 
 
 def _total(
-    source: ExternalMetricSource, reading: Reading, scene: Scene, *, guards_running_sum: bool
+    source: ExternalMetricSource, reading: MetricSamples, scene: ProposalContext, *, guards_running_sum: bool
 ) -> tuple[int, float]:
     try:
         series = checked(reading, scene)
         total = summed(series, scene, guards_running_sum=guards_running_sum)
         return checked_total(total, scene), series.samples[0].timestamp
-    except Unusable as cause:
+    except UnusableMetric as cause:
         metric = f"{scene.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
         raise cause.reworded(f"unable to get external metric {metric}: {cause}") from cause
 

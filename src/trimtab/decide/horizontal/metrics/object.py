@@ -1,7 +1,12 @@
 """Object metrics: one number that describes a Kubernetes object."""
 
 from trimtab.decide.horizontal.arithmetic import finite, fold64, ratio_of, saturated
-from trimtab.decide.horizontal.metrics.proposal import Misconfigured, Proposal, Scene, Unusable
+from trimtab.decide.horizontal.metrics.proposal import (
+    Misconfigured,
+    Proposal,
+    ProposalContext,
+    UnusableMetric,
+)
 from trimtab.decide.horizontal.metrics.totals import (
     average_ratio,
     checked,
@@ -10,7 +15,7 @@ from trimtab.decide.horizontal.metrics.totals import (
     settle_value,
     share_of,
 )
-from trimtab.decide.horizontal.observation.samples import Reading
+from trimtab.decide.horizontal.observation.samples import MetricSamples
 from trimtab.model.hpa.types import (
     MetricSourceType,
     MetricStatus,
@@ -30,7 +35,7 @@ def is_average(source: ObjectMetricSource) -> bool:
     return source.target.type == MetricTargetType.AVERAGE_VALUE and source.target.average_value is not None
 
 
-def propose_object(source: ObjectMetricSource, reading: Reading, scene: Scene) -> Proposal:
+def propose_object(source: ObjectMetricSource, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     """Propose replicas for an object's metric; the target's type decides, and must have its field."""
     if source.target.type == MetricTargetType.VALUE and source.target.value is not None:
         return _value(source, source.target.value.milli_value(), reading, scene)
@@ -39,7 +44,9 @@ def propose_object(source: ObjectMetricSource, reading: Reading, scene: Scene) -
     raise Misconfigured(NO_TARGET)
 
 
-def _value(source: ObjectMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
+def _value(
+    source: ObjectMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
+) -> Proposal:
     total, timestamp = _total(source, reading, scene)
     settled = settle_value(total, target, scene)
     return Proposal(
@@ -56,7 +63,9 @@ def _value(source: ObjectMetricSource, target: int, reading: Reading, scene: Sce
     )
 
 
-def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: Scene) -> Proposal:
+def _average(
+    source: ObjectMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
+) -> Proposal:
     total, timestamp = _total(source, reading, scene)
     settled = settle_average(total, target, scene, is_capped=scene.compat.saturate)
     share = share_of(total, scene)
@@ -79,11 +88,11 @@ def _average(source: ObjectMetricSource, target: int, reading: Reading, scene: S
     )
 
 
-def _total(source: ObjectMetricSource, reading: Reading, scene: Scene) -> tuple[int, float]:
+def _total(source: ObjectMetricSource, reading: MetricSamples, scene: ProposalContext) -> tuple[int, float]:
     try:
         sample = checked(reading, scene).samples[0]
         return checked_total(fold64(sample.value, saturate=scene.compat.saturate), scene), sample.timestamp
-    except Unusable as cause:
+    except UnusableMetric as cause:
         metric, described = source.metric.name, source.described_object
         if scene.compat.clear_messages:
             text = f"unable to get metric {metric}: {cause} on {described.kind} {scene.namespace}/{described.name}"

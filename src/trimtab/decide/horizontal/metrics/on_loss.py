@@ -8,11 +8,11 @@ workload to zero: that takes a metric that was read (docs/decisions/0063-what-a-
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.decision import Told
+from trimtab.decide.horizontal.decision import EventToRecord
 from trimtab.decide.horizontal.memory import LastGood
 from trimtab.decide.horizontal.metrics.metric_keys import key_of
-from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, StandIn
-from trimtab.decide.horizontal.status.builder import Draft
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import METRIC_LOST
 from trimtab.model.hpa.metric_fields.naming import label_of
 from trimtab.model.hpa.metric_fields.on_loss import DEFAULT_MAX_AGE_SECONDS
@@ -26,19 +26,19 @@ FALL_BACK = "FallBackReplicas"
 ALL_READ = "EveryMetricRead"
 
 
-class Losses:
+class LossPolicies:
     """The policies of one decision: who is lost, what stands in, and what is remembered for next time."""
 
     __slots__ = ("_draft", "_known", "_remembered", "lost")
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: DecisionBuilder) -> None:
         """Begin with what the last decision remembered."""
         self._draft = draft
         self._known = {one.key: one for one in draft.memory.last_good}
         self._remembered: list[LastGood] = []
-        self.lost: list[StandIn] = []
+        self.lost: list[LossFallback] = []
 
-    def take(self, spec: MetricSpec, result: Proposal | Failure) -> Proposal | Failure | StandIn:
+    def take(self, spec: MetricSpec, result: Proposal | Failure) -> Proposal | Failure | LossFallback:
         """Remember a good result; let the metric's policy speak for a lost one."""
         loss = spec.on_loss
         if loss is None or not self._draft.seen.compat.loss_policies:
@@ -49,14 +49,14 @@ class Losses:
             return result
         if result.is_misconfigured or result.is_spec_error or loss.policy not in _STAND_INS:
             return result
-        found = StandIn(type=spec.type, label=label_of(spec), policy=loss.policy, failure=result)
+        found = LossFallback(type=spec.type, label=label_of(spec), policy=loss.policy, failure=result)
         found = (
             self._last_good(found, spec, loss) if loss.policy == LossPolicy.LAST_GOOD else _fixed(found, loss)
         )
         self.lost.append(found)
         return found
 
-    def _last_good(self, found: StandIn, spec: MetricSpec, loss: MetricLoss) -> StandIn:
+    def _last_good(self, found: LossFallback, spec: MetricSpec, loss: MetricLoss) -> LossFallback:
         """Repeat the last answer: the replicas, not the value, which would multiply the replicas it brought about."""
         known = self._known.get(key_of(spec))
         if known is None:
@@ -81,7 +81,7 @@ class Losses:
         elif draft.conditions.is_true(METRIC_LOST):
             message = "every metric that has a loss policy can be read"
             draft.conditions.set(METRIC_LOST, "False", ALL_READ, message)
-            draft.events.append(Told(type="Normal", reason="MetricFound", message=message))
+            draft.events.append(EventToRecord(type="Normal", reason="MetricFound", message=message))
 
     def _tell_lost(self) -> None:
         draft = self._draft
@@ -96,20 +96,20 @@ class Losses:
 _STAND_INS = {LossPolicy.IGNORE, LossPolicy.LAST_GOOD, LossPolicy.REPLICAS}
 
 
-def _fixed(found: StandIn, loss: MetricLoss) -> StandIn:
+def _fixed(found: LossFallback, loss: MetricLoss) -> LossFallback:
     if loss.policy == LossPolicy.IGNORE or loss.replicas is None:
         return found
     return msgspec.structs.replace(found, replicas=loss.replicas)
 
 
-def reason_of(found: StandIn) -> str:
+def reason_of(found: LossFallback) -> str:
     """Return the condition's reason for one lost metric."""
     if found.policy == LossPolicy.LAST_GOOD:
         return TOO_OLD if found.replicas is None else LAST_GOOD
     return IGNORED if found.policy == LossPolicy.IGNORE else FALL_BACK
 
 
-def words_of(found: StandIn) -> str:
+def words_of(found: LossFallback) -> str:
     """Say what a lost metric counts as; the text does not change from sync to sync."""
     if found.policy == LossPolicy.IGNORE:
         return "it is ignored, and the other metrics decide"

@@ -6,10 +6,10 @@ special (kk#86151): without a sample they are missing, as upstream has it.
 
 from collections.abc import Iterable, Mapping
 
-from trimtab.decide.horizontal.config import Settings
-from trimtab.decide.horizontal.observation.pods import PodFacts
+from trimtab.decide.horizontal.config import HpaSettings
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import Sample
-from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, Limits
+from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleAgeLimits
 
 
 class Groups:
@@ -19,11 +19,11 @@ class Groups:
 
     def __init__(self) -> None:
         """Begin with no pod."""
-        self.ready: list[PodFacts] = []
+        self.ready: list[PodSnapshot] = []
         self.values: list[int] = []
-        self.unready: list[PodFacts] = []
-        self.missing: list[PodFacts] = []
-        self.ignored: list[PodFacts] = []
+        self.unready: list[PodSnapshot] = []
+        self.missing: list[PodSnapshot] = []
+        self.ignored: list[PodSnapshot] = []
         self.refused: list[tuple[str, str]] = []
         """Names of the missing pods whose samples were refused, with the rule."""
         self.stray: list[int] = []
@@ -31,13 +31,13 @@ class Groups:
 
 
 def group_pods(
-    pods: Iterable[PodFacts],
+    pods: Iterable[PodSnapshot],
     samples: Mapping[str, Sample],
     now: float,
-    settings: Settings,
+    settings: HpaSettings,
     *,
     is_cpu: bool,
-    limits: Limits = ANYTHING_GOES,
+    limits: SampleAgeLimits = ANYTHING_GOES,
 ) -> Groups:
     """Sort pods into groups."""
     groups = Groups()
@@ -67,11 +67,11 @@ def group_pods(
 
 def _place(
     groups: Groups,
-    pod: PodFacts,
+    pod: PodSnapshot,
     sample: Sample | None,
     now: float,
-    settings: Settings,
-    limits: Limits,
+    settings: HpaSettings,
+    limits: SampleAgeLimits,
     *,
     is_cpu: bool,
 ) -> None:
@@ -92,7 +92,7 @@ def _place(
         groups.values.append(sample.value)
 
 
-def is_initializing(pod: PodFacts, sample: Sample, now: float, settings: Settings) -> bool:
+def is_initializing(pod: PodSnapshot, sample: Sample, now: float, settings: HpaSettings) -> bool:
     """Return whether a pod's CPU sample is from before it was ready for work."""
     if not pod.ready or pod.started is None:
         return True
@@ -103,7 +103,7 @@ def is_initializing(pod: PodFacts, sample: Sample, now: float, settings: Setting
     return pod.ready == "False" and pod.started + settings.initial_readiness_delay > pod.ready_since
 
 
-def stray_values(pods: Iterable[PodFacts], samples: Mapping[str, Sample]) -> list[int]:
+def stray_values(pods: Iterable[PodSnapshot], samples: Mapping[str, Sample]) -> list[int]:
     """Return the samples of pods that are not listed (just deleted, or foreign)."""
     listed = {pod.name for pod in pods}
     return [sample.value for name, sample in samples.items() if name not in listed]

@@ -6,10 +6,10 @@ from trimtab.decide.horizontal.metrics.proposal import (
     Misconfigured,
     PodCounts,
     Proposal,
+    ProposalContext,
     Refused,
-    Scene,
-    Unusable,
-    settle,
+    UnusableMetric,
+    replicas_from_ratio,
 )
 from trimtab.decide.horizontal.metrics.utilization import (
     NO_PODS,
@@ -18,7 +18,11 @@ from trimtab.decide.horizontal.metrics.utilization import (
     Utilization,
     requests_of,
 )
-from trimtab.decide.horizontal.observation.samples import PodSamples, Reading, failure_of
+from trimtab.decide.horizontal.observation.samples import (
+    MetricSamples,
+    PodSamples,
+    failure_of,
+)
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.types import (
     ContainerResourceMetricStatus,
@@ -36,31 +40,33 @@ NO_RESOURCE_TARGET = "invalid resource metric source: neither an average utiliza
 
 
 def propose_resource(
-    resource: str, container: str | None, target: MetricTarget, reading: Reading, scene: Scene
+    resource: str, container: str | None, target: MetricTarget, reading: MetricSamples, scene: ProposalContext
 ) -> Proposal:
     """Propose replicas for a resource of the pods, or of one container of them; an average value wins."""
     try:
         if target.average_value is not None:
             return propose_usage(resource, container, target.average_value.milli_value(), reading, scene)
-    except Unusable as cause:
+    except UnusableMetric as cause:
         raise cause.reworded(f"failed to get {resource} usage: {cause}") from cause
     if target.average_utilization is None:
         raise Misconfigured(NO_RESOURCE_TARGET)
     try:
         return propose_utilization(resource, container, target.average_utilization, reading, scene)
-    except Unusable as cause:
+    except UnusableMetric as cause:
         raise cause.reworded(f"failed to get {resource} utilization: {cause}") from cause
 
 
 def propose_utilization(
-    resource: str, container: str | None, target: int, reading: Reading, scene: Scene
+    resource: str, container: str | None, target: int, reading: MetricSamples, scene: ProposalContext
 ) -> Proposal:
     """Propose replicas for usage as a percentage of requests."""
     samples = _samples(resource, reading)
     groups = grouped(samples, scene, is_cpu=resource == CPU)
     requests = requests_of(scene.pods, resource, container or "", scene.compat)
     usage = Utilization(groups, requests, target, scene.compat)
-    settled = settle(usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat)
+    settled = replicas_from_ratio(
+        usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat
+    )
     current = MetricValueStatus(
         average_utilization=usage.percent, average_value=resource_quantity(resource, usage.average)
     )
@@ -84,13 +90,15 @@ def propose_utilization(
 
 
 def propose_usage(
-    resource: str, container: str | None, target: int, reading: Reading, scene: Scene
+    resource: str, container: str | None, target: int, reading: MetricSamples, scene: ProposalContext
 ) -> Proposal:
     """Propose replicas for usage as an amount per pod."""
     samples = _samples(resource, reading)
     groups = grouped(samples, scene, is_cpu=resource == CPU)
     usage = Average(groups, target, scene.compat)
-    settled = settle(usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat)
+    settled = replicas_from_ratio(
+        usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat
+    )
     current = MetricValueStatus(average_value=resource_quantity(resource, usage.average))
     return Proposal(
         type=_type(container),
@@ -110,16 +118,16 @@ def propose_usage(
     )
 
 
-def _samples(resource: str, reading: Reading) -> PodSamples:
+def _samples(resource: str, reading: MetricSamples) -> PodSamples:
     if isinstance(reading, PodSamples):
         return reading
-    raise Unusable(f"unable to get metrics for resource {resource}: {failure_of(reading)}")
+    raise UnusableMetric(f"unable to get metrics for resource {resource}: {failure_of(reading)}")
 
 
-def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
+def grouped(samples: PodSamples, scene: ProposalContext, *, is_cpu: bool) -> Groups:
     """Group the counted pods; raise Unusable if no sample is left to go by."""
     if not scene.has_pods:
-        raise Unusable(NO_PODS)
+        raise UnusableMetric(NO_PODS)
     found = samples.samples
     groups = group_pods(scene.pods, found, scene.now, scene.settings, is_cpu=is_cpu, limits=scene.limits)
     if scene.averages_strays:
@@ -128,7 +136,7 @@ def grouped(samples: PodSamples, scene: Scene, *, is_cpu: bool) -> Groups:
         if groups.refused:
             name, rule = min(groups.refused)
             raise Refused(f"refused the samples of {len(groups.refused)} pods, first {name}: {rule}")
-        raise Unusable(NO_SAMPLES)
+        raise UnusableMetric(NO_SAMPLES)
     return groups
 
 
@@ -165,16 +173,18 @@ def _status(resource: str, container: str | None, current: MetricValueStatus) ->
 NO_PODS_TARGET = "invalid pods metric source: no average value target was set"
 
 
-def propose_pods(source: PodsMetricSource, reading: Reading, scene: Scene) -> Proposal:
+def propose_pods(source: PodsMetricSource, reading: MetricSamples, scene: ProposalContext) -> Proposal:
     """Propose replicas for the average of a custom metric over the pods; readiness plays no part."""
     if source.target.average_value is None:
         raise Misconfigured(NO_PODS_TARGET)
     if not isinstance(reading, PodSamples):
-        raise Unusable(f"unable to get metric {source.metric.name}: {failure_of(reading)}")
+        raise UnusableMetric(f"unable to get metric {source.metric.name}: {failure_of(reading)}")
     target = source.target.average_value.milli_value()
     groups = grouped(reading, scene, is_cpu=False)
     usage = Average(groups, target, scene.compat)
-    settled = settle(usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat)
+    settled = replicas_from_ratio(
+        usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat
+    )
     current = MetricValueStatus(average_value=Quantity.from_milli(usage.average))
     return Proposal(
         type=MetricSourceType.PODS,

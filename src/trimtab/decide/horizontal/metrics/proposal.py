@@ -5,15 +5,15 @@ from enum import StrEnum
 
 from trimtab.decide.horizontal.arithmetic import INT32_MAX, NEVER, int32_of, round_up
 from trimtab.decide.horizontal.behavior.tolerance import Tolerance
-from trimtab.decide.horizontal.config import Compat, Settings
+from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
 from trimtab.decide.horizontal.metrics.pod_groups import Groups
-from trimtab.decide.horizontal.observation.pods import PodFacts
-from trimtab.decide.horizontal.observation.staleness import Limits
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
 from trimtab.model.hpa.types import LossPolicy, MetricStatus
 from trimtab.model.json.wire import Wire
 
 
-class Outcome(StrEnum):
+class ProposalOutcome(StrEnum):
     """How a ratio became a number of replicas."""
 
     PROPOSED = "Proposed"
@@ -55,7 +55,7 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     name: str
     """The metric as conditions and events call it."""
     replicas: int
-    outcome: Outcome
+    outcome: ProposalOutcome
     ratio: float | None
     """Value by target; None where there is nothing to divide by."""
     value: int
@@ -98,7 +98,7 @@ class Failure(Wire, tag="failure", tag_field="result"):
     """Whether an answer came, and a sample in it was refused."""
 
 
-class StandIn(Wire, tag="standIn", tag_field="result"):
+class LossFallback(Wire, tag="standIn", tag_field="result"):
     """What a lost metric counts as, by its loss policy."""
 
     type: str
@@ -124,11 +124,11 @@ class StandIn(Wire, tag="standIn", tag_field="result"):
         return self.replicas is None and self.policy != LossPolicy.IGNORE
 
 
-Result = Proposal | Failure | StandIn
+Result = Proposal | Failure | LossFallback
 """What one metric comes to."""
 
 
-class Unusable(Exception):  # noqa: N818 - it ends one metric's computation and is turned into a Failure at once
+class UnusableMetric(Exception):  # noqa: N818 - it ends one metric's computation and is turned into a Failure at once
     """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
 
     is_misconfigured = False
@@ -139,28 +139,28 @@ class Unusable(Exception):  # noqa: N818 - it ends one metric's computation and 
         super().__init__(message)
         self.detail = detail
 
-    def reworded(self, message: str, detail: str = "") -> "Unusable":
+    def reworded(self, message: str, detail: str = "") -> "UnusableMetric":
         """Return the same with more words around it."""
         return type(self)(message, detail)
 
 
-class Misconfigured(Unusable):
+class Misconfigured(UnusableMetric):
     """The metric gives no number whatever is read, until somebody corrects a spec."""
 
     is_misconfigured = True
 
 
-class Refused(Unusable):
+class Refused(UnusableMetric):
     """The metric gives no number because its samples were refused."""
 
     is_refused = True
 
 
-class Settled(Wire, kw_only=False):
+class RatioResult(Wire, kw_only=False):
     """Replicas out of a ratio."""
 
     replicas: int
-    outcome: Outcome
+    outcome: ProposalOutcome
     filled_ratio: float | None = None
 
 
@@ -168,36 +168,36 @@ Fill = Callable[[bool], tuple[float, int]]
 """Fill the gaps, given whether unready pods count too; return the new ratio and how many samples made it."""
 
 
-def settle(
-    ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: Compat
-) -> Settled:
+def replicas_from_ratio(
+    ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: HpaCompat
+) -> RatioResult:
     """Turn a ratio over the ready pods into replicas, filling gaps so that they never turn the direction round."""
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:
         if tolerance.covers(ratio):
-            return Settled(current, Outcome.WITHIN_TOLERANCE)
-        return Settled(_times(ratio, len(groups.ready), compat), Outcome.PROPOSED)
+            return RatioResult(current, ProposalOutcome.WITHIN_TOLERANCE)
+        return RatioResult(_times(ratio, len(groups.ready), compat), ProposalOutcome.PROPOSED)
     filled, samples = fill(counts_unready)
     if tolerance.covers(filled):
-        return Settled(current, Outcome.WITHIN_AFTER_FILLING, filled)
+        return RatioResult(current, ProposalOutcome.WITHIN_AFTER_FILLING, filled)
     if (ratio < 1.0 < filled) or (filled < 1.0 < ratio):
-        return Settled(current, Outcome.DIRECTION_UNSURE, filled)
+        return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
     replicas = _times(filled, samples, compat)
     if (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
-        return Settled(current, Outcome.DIRECTION_UNSURE, filled)
-    return Settled(replicas, Outcome.PROPOSED, filled)
+        return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
+    return RatioResult(replicas, ProposalOutcome.PROPOSED, filled)
 
 
-def _times(ratio: float, pods: int, compat: Compat) -> int:
+def _times(ratio: float, pods: int, compat: HpaCompat) -> int:
     return int32_of(round_up(ratio * pods), saturate=compat.saturate)
 
 
-def capped(number: float, compat: Compat) -> int:
+def capped(number: float, compat: HpaCompat) -> int:
     """Round up to replicas, stopping at the largest number of them; also where upstream thought of it."""
     return INT32_MAX if number > INT32_MAX else int32_of(round_up(number), saturate=compat.saturate)
 
 
-class Scene(Wire):
+class ProposalContext(Wire):
     """The target and its pods at one moment."""
 
     namespace: str
@@ -205,14 +205,14 @@ class Scene(Wire):
     current: int
     """spec.replicas of the scale."""
     status_replicas: int
-    pods: tuple[PodFacts, ...]
+    pods: tuple[PodSnapshot, ...]
     """The pods that count, after selection."""
     has_pods: bool
     """Whether the target's selector found any pod at all, counted or not."""
     tolerance: Tolerance
-    settings: Settings
-    compat: Compat
-    limits: Limits
+    settings: HpaSettings
+    compat: HpaCompat
+    limits: SampleAgeLimits
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
 

@@ -8,8 +8,8 @@ import msgspec
 
 from trimtab.decide.horizontal.metrics.metric_keys import key_of
 from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal
-from trimtab.decide.horizontal.observation.staleness import Limits, limits_at
-from trimtab.decide.horizontal.status.builder import Draft
+from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
+from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.model.hpa.types import MetricSpec
 
 
@@ -18,13 +18,13 @@ class Refusals:
 
     __slots__ = ("_draft", "_refused", "usual")
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: DecisionBuilder) -> None:
         """Begin with what the last decision remembered."""
         self._draft = draft
         self._refused: dict[str, float] = {}
         self.usual = limits_at(draft.now, draft.seen.settings, draft.seen.compat)
 
-    def limits_of(self, spec: MetricSpec) -> Limits:
+    def limits_of(self, spec: MetricSpec) -> SampleAgeLimits:
         """Return the limits of one metric: its own age, and the moment that a refusal is told to have begun."""
         limits, refused = self.usual, self._draft.memory.refused
         if spec.max_age_seconds is not None:
@@ -33,7 +33,7 @@ class Refusals:
             limits = msgspec.structs.replace(limits, since=since)
         return limits
 
-    def take(self, spec: MetricSpec, result: Proposal | Failure, limits: Limits) -> None:
+    def take(self, spec: MetricSpec, result: Proposal | Failure, limits: SampleAgeLimits) -> None:
         """Remember since when samples of a metric are refused, if they are."""
         if result.is_refused if isinstance(result, Failure) else result.refused:
             self._refused[key_of(spec)] = limits.since

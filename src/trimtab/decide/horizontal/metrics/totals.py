@@ -6,52 +6,52 @@ number by the replicas that the target's status shows.
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, fold64, int32_of, int64_of, ratio_of, round_up
 from trimtab.decide.horizontal.metrics.proposal import (
-    Outcome,
+    ProposalContext,
+    ProposalOutcome,
+    RatioResult,
     Refused,
-    Scene,
-    Settled,
-    Unusable,
+    UnusableMetric,
     capped,
 )
 from trimtab.decide.horizontal.metrics.utilization import NO_PODS
-from trimtab.decide.horizontal.observation.samples import Reading, Series, failure_of
+from trimtab.decide.horizontal.observation.samples import MetricSamples, Series, failure_of
 
 
-def settle_value(total: int, target: int, scene: Scene) -> Settled:
+def settle_value(total: int, target: int, scene: ProposalContext) -> RatioResult:
     """Return the replicas that bring a value to its target; from zero neither pods nor tolerance matter."""
     ratio = ratio_of(total, target)
     if not scene.current:
         wanted = int32_of(round_up(ratio), saturate=scene.compat.saturate)
-        return Settled(wanted, Outcome.FROM_ZERO)
+        return RatioResult(wanted, ProposalOutcome.FROM_ZERO)
     if scene.tolerance.covers(ratio):
-        return Settled(scene.current, Outcome.WITHIN_TOLERANCE)
+        return RatioResult(scene.current, ProposalOutcome.WITHIN_TOLERANCE)
     if not scene.has_pods:
-        raise Unusable(f"unable to calculate ready pods: {NO_PODS}")
+        raise UnusableMetric(f"unable to calculate ready pods: {NO_PODS}")
     ready = scene.ready_pods
     if not ready and total > 0 and scene.compat.hold_without_ready_pods:
         # Nothing is ready yet to take the load; zero times any ratio would send the workload back to sleep.
-        return Settled(max(scene.current, 1), Outcome.NO_READY_PODS)
-    return Settled(capped(ratio * ready, scene.compat), Outcome.PROPOSED)
+        return RatioResult(max(scene.current, 1), ProposalOutcome.NO_READY_PODS)
+    return RatioResult(capped(ratio * ready, scene.compat), ProposalOutcome.PROPOSED)
 
 
-def settle_average(total: int, target: int, scene: Scene, *, is_capped: bool) -> Settled:
+def settle_average(total: int, target: int, scene: ProposalContext, *, is_capped: bool) -> RatioResult:
     """Return the replicas that bring the share of each replica to its target."""
     if scene.tolerance.covers(average_ratio(total, target, scene)):
         kept = scene.current if scene.compat.spec_replicas_within_tolerance else scene.status_replicas
-        return Settled(kept, Outcome.WITHIN_TOLERANCE)
+        return RatioResult(kept, ProposalOutcome.WITHIN_TOLERANCE)
     wanted = ratio_of(total, target)
-    outcome = Outcome.PROPOSED if scene.current else Outcome.FROM_ZERO
+    outcome = ProposalOutcome.PROPOSED if scene.current else ProposalOutcome.FROM_ZERO
     if is_capped:
-        return Settled(capped(wanted, scene.compat), outcome)
-    return Settled(int32_of(round_up(wanted), saturate=scene.compat.saturate), outcome)
+        return RatioResult(capped(wanted, scene.compat), outcome)
+    return RatioResult(int32_of(round_up(wanted), saturate=scene.compat.saturate), outcome)
 
 
-def average_ratio(total: int, target: int, scene: Scene) -> float:
+def average_ratio(total: int, target: int, scene: ProposalContext) -> float:
     """Return the share of each replica as a part of its target; without replicas it is infinite or NaN."""
     return ratio_of(total, float(target) * float(scene.status_replicas))
 
 
-def share_of(total: int, scene: Scene) -> int:
+def share_of(total: int, scene: ProposalContext) -> int:
     """Return the average that the status shows; at zero replicas the undivided total."""
     if not scene.status_replicas and scene.compat.undivided_average_at_zero:
         return total
@@ -59,10 +59,10 @@ def share_of(total: int, scene: Scene) -> int:
     return int64_of(share, saturate=scene.compat.saturate)
 
 
-def checked(reading: Reading, scene: Scene) -> Series:
+def checked(reading: MetricSamples, scene: ProposalContext) -> Series:
     """Return the series if there is one and every sample's date is believable; else raise Unusable."""
     if not isinstance(reading, Series) or not reading.samples:
-        raise Unusable(failure_of(reading))
+        raise UnusableMetric(failure_of(reading))
     limits = scene.limits
     for sample in reading.samples:
         if not limits.fresh_after <= sample.timestamp <= limits.ahead:
@@ -72,14 +72,14 @@ def checked(reading: Reading, scene: Scene) -> Series:
     return reading
 
 
-def checked_total(total: int, scene: Scene) -> int:
+def checked_total(total: int, scene: ProposalContext) -> int:
     """Return the total unless it is negative, which no workload can be asked to serve; else raise Unusable."""
     if total < scene.limits.lowest:
         raise Refused(f"the answer was refused: negative value {total / 1000:g}")
     return total
 
 
-def summed(series: Series, scene: Scene, *, guards_running_sum: bool) -> int:
+def summed(series: Series, scene: ProposalContext, *, guards_running_sum: bool) -> int:
     """Sum up series; upstream's two guards against overflow differ, and one takes any negative sum for overflow."""
     if scene.compat.saturate and scene.compat.negative_sums:
         return sum(sample.value for sample in series.samples)

@@ -7,10 +7,10 @@ integers decide at the edges of the tolerance, so ours are the same.
 from typing import NamedTuple
 
 from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio_of
-from trimtab.decide.horizontal.config import Compat
+from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.metrics.pod_groups import Groups
-from trimtab.decide.horizontal.metrics.proposal import Gaps, Misconfigured, Unusable
-from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodFacts
+from trimtab.decide.horizontal.metrics.proposal import Gaps, Misconfigured, UnusableMetric
+from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
 
 NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
 NO_PODS = "no pods returned by selector while calculating replica count"
@@ -21,7 +21,7 @@ class Utilization:
 
     __slots__ = ("_compat", "_groups", "_requests", "_target", "average", "percent", "ratio")
 
-    def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: Compat) -> None:
+    def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: HpaCompat) -> None:
         """Measure the ready pods against `target` percent."""
         self._groups, self._requests, self._target, self._compat = groups, requests, target, compat
         ready = groups.ready
@@ -36,7 +36,7 @@ class Utilization:
         saturate = self._compat.saturate
         asked = fold64(asked, saturate=saturate)
         if not asked:
-            raise Unusable("no metrics returned matched known pods")
+            raise UnusableMetric("no metrics returned matched known pods")
         used = fold64(fold64(used, saturate=saturate) * 100, saturate=saturate)
         return fold32(quotient(used, asked), saturate=saturate)
 
@@ -72,7 +72,7 @@ class Average:
 
     __slots__ = ("_compat", "_groups", "_target", "average", "ratio")
 
-    def __init__(self, groups: Groups, target: int, compat: Compat) -> None:
+    def __init__(self, groups: Groups, target: int, compat: HpaCompat) -> None:
         """Measure the ready pods, and stray samples where those count."""
         self._groups, self._target, self._compat = groups, target, compat
         self.average = self._average(
@@ -125,7 +125,9 @@ def gaps_of(groups: Groups, weights: Weights, used: int) -> Gaps:
     )
 
 
-def requests_of(pods: tuple[PodFacts, ...], resource: str, container: str, compat: Compat) -> dict[str, int]:
+def requests_of(
+    pods: tuple[PodSnapshot, ...], resource: str, container: str, compat: HpaCompat
+) -> dict[str, int]:
     """Return each pod's request; upstream wants one of every pod it lists, whatever state the pod is in."""
     if compat.saturate and not container:
         try:

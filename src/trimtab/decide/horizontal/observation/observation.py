@@ -4,12 +4,17 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.horizontal.config import DEFAULT, DEFAULT_SETTINGS, Compat, Settings
+from trimtab.decide.horizontal.config import (
+    DEFAULT,
+    DEFAULT_SETTINGS,
+    HpaCompat,
+    HpaSettings,
+)
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.observation.pods import PodFacts
-from trimtab.decide.horizontal.observation.samples import Reading
-from trimtab.decide.horizontal.selection.ambiguity import Rival
-from trimtab.decide.horizontal.selection.owners import Found, Target
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.samples import MetricSamples
+from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa
+from trimtab.decide.horizontal.selection.owners import OwnerLookup, Target
 from trimtab.model.core.meta import group_of
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
@@ -32,18 +37,18 @@ class Observation(Wire):
     hpa: HorizontalPodAutoscaler
     scale: Scale | None = None
     scale_failure: ScaleFailure | None = None
-    pods: tuple[PodFacts, ...] = ()
+    pods: tuple[PodSnapshot, ...] = ()
     """The pods of the namespace that match the scale's selector."""
-    owners: dict[str, Found] = msgspec.field(default_factory=dict)
+    owners: dict[str, OwnerLookup] = msgspec.field(default_factory=dict)
     """What was found under the `owner_key` of each owner reference; only asked for by OwnerReference."""
-    rivals: tuple[Rival, ...] = ()
+    rivals: tuple[ConflictingHpa, ...] = ()
     """Other autoscalers of the namespace that may count the same pods."""
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[MetricSamples, ...] = ()
     """One per metric of the spec, in its order."""
     memory: Memory = EMPTY
-    settings: Settings = DEFAULT_SETTINGS
+    settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = FeatureGates()
-    compat: Compat = DEFAULT
+    compat: HpaCompat = DEFAULT
 
     @property
     def target(self) -> Target:

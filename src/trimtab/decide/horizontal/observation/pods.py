@@ -7,7 +7,11 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import NEVER, seconds
-from trimtab.decide.horizontal.observation.requests import Asks, ContainerRequests, asks_of
+from trimtab.decide.horizontal.observation.requests import (
+    ContainerRequests,
+    PodRequests,
+    asks_of,
+)
 from trimtab.model.core.meta import Condition, OwnerReference
 from trimtab.model.core.pod import Pod
 from trimtab.model.json.wire import Wire
@@ -17,7 +21,7 @@ class MissingRequestError(ValueError):
     """A pod does not ask for the resource that its utilisation is wanted of; the text is upstream's."""
 
 
-class PodFacts(Wire):
+class PodSnapshot(Wire):
     """A pod, reduced to what counts for replicas; times are seconds since 1970."""
 
     name: str
@@ -68,7 +72,7 @@ class PodFacts(Wire):
         return 0  # a pod without containers asks for nothing
 
 
-class Named(Protocol):
+class PodMetadata(Protocol):
     """Metadata, as far as facts are picked from it."""
 
     @property
@@ -87,7 +91,7 @@ class Named(Protocol):
         ...
 
 
-class Told(Protocol):
+class PodStatusFields(Protocol):
     """A pod's status, as far as facts are picked from it."""
 
     @property
@@ -110,24 +114,24 @@ class Template(NamedTuple):
 
     labels: dict[str, str]
     owners: tuple[OwnerReference, ...]
-    asks: Asks
+    asks: PodRequests
 
 
-def pod_facts(pod: Pod, *, pod_level_resources: bool = True) -> PodFacts:
+def snapshot_pod(pod: Pod, *, pod_level_resources: bool = True) -> PodSnapshot:
     """Pick the facts of a pod; `pod_level_resources` is the gate of that name."""
     meta = pod.metadata
     asks = asks_of(pod.spec, pod_level_resources=pod_level_resources)
     return facts_of(meta, pod.status, Template(meta.labels, meta.owner_references, asks))
 
 
-def facts_of(meta: Named, status: Told, template: Template) -> PodFacts:
+def facts_of(meta: PodMetadata, status: PodStatusFields, template: Template) -> PodSnapshot:
     """Put the facts of a pod together from its own and those that it shares.
 
     The few words that a status is made of are interned: every pod says the same ones.
     """
     condition = status.condition("Ready")
     asks = template.asks
-    return PodFacts(
+    return PodSnapshot(
         name=meta.name,
         uid=meta.uid,
         labels=template.labels,

@@ -24,7 +24,7 @@ class ContainerRequests(Wire):
     requests: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Asks(NamedTuple):
+class PodRequests(NamedTuple):
     """What a pod asks for, as a whole and container by container."""
 
     requests: dict[str, int]
@@ -32,13 +32,13 @@ class Asks(NamedTuple):
     containers: tuple[ContainerRequests, ...]
 
 
-def asks_of(spec: PodSpec, *, pod_level_resources: bool) -> Asks:
+def asks_of(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
     """Return what a pod asks for; `pod_level_resources` is the gate of that name."""
     containers = container_requests(spec)
     pod_level = pod_level_requests(spec) if pod_level_resources else None
     if pod_level is None:
-        return Asks(summed_requests(containers), False, containers)
-    return Asks(pod_level, True, containers)
+        return PodRequests(summed_requests(containers), False, containers)
+    return PodRequests(pod_level, True, containers)
 
 
 def container_requests(spec: PodSpec) -> tuple[ContainerRequests, ...]:

@@ -50,7 +50,7 @@ class Series(Wire, tag="series"):
     samples: tuple[Sample, ...] = ()
 
 
-class Failed(Wire, tag="failed"):
+class FetchFailure(Wire, tag="failed"):
     """No usable answer, and why."""
 
     message: str
@@ -58,22 +58,22 @@ class Failed(Wire, tag="failed"):
     """Whether whoever asked may not read the metric."""
 
 
-Reading = PodSamples | Series | Failed
+MetricSamples = PodSamples | Series | FetchFailure
 
 
-def unfetched(api: Literal["resource", "custom", "external"], error: str) -> Failed:
+def unfetched(api: Literal["resource", "custom", "external"], error: str) -> FetchFailure:
     """Return the reading of a metrics API that answered with an error, or not at all."""
-    return Failed(message=f"unable to fetch metrics from {api} metrics API: {error}")
+    return FetchFailure(message=f"unable to fetch metrics from {api} metrics API: {error}")
 
 
-def failure_of(reading: Reading) -> str:
+def failure_of(reading: MetricSamples) -> str:
     """Say why a reading is not the one that was wanted."""
-    return reading.message if isinstance(reading, Failed) else "the answer is of another kind"
+    return reading.message if isinstance(reading, FetchFailure) else "the answer is of another kind"
 
 
 def read_resource(
     answer: PodMetricsList, resource: str, container: str = "", *, wraps: bool = False
-) -> PodSamples | Failed:
+) -> PodSamples | FetchFailure:
     """Read the usage of a resource by each pod, or by one container of each pod, from metrics.k8s.io.
 
     A pod whose usage is no number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
@@ -84,10 +84,10 @@ def read_resource(
 
 def read_usage(
     items: Sequence[PodMetrics], resource: str, container: str, *, wraps: bool
-) -> PodSamples | Failed:
+) -> PodSamples | FetchFailure:
     """Read the usage of a resource by these pods; see `read_resource`."""
     if not items:
-        return Failed(message="no metrics returned from resource metrics API")
+        return FetchFailure(message="no metrics returned from resource metrics API")
     samples: dict[str, Sample] = {}
     unusable = ""
     for item in items:
@@ -99,7 +99,7 @@ def read_usage(
             # The list is shared by all workloads of the namespace: one odd pod must not cost them theirs.
             unusable = unusable or f"for pod {item.metadata.name}: {error}"
     if unusable and not samples:
-        return Failed(message=f"unusable answer of resource metrics API {unusable}")
+        return FetchFailure(message=f"unusable answer of resource metrics API {unusable}")
     return PodSamples(samples=samples, timestamp=_date_of(items[0]))
 
 
@@ -187,27 +187,27 @@ class Asked(Wire):
         return ""
 
 
-def read_pods_metric(answer: MetricValueList, asked: Asked | None = None) -> PodSamples | Failed:
+def read_pods_metric(answer: MetricValueList, asked: Asked | None = None) -> PodSamples | FetchFailure:
     """Read a custom metric of each pod from custom.metrics.k8s.io; of a pod named twice the last value counts."""
     if not answer.items:
-        return Failed(message="no metrics returned from custom metrics API")
+        return FetchFailure(message="no metrics returned from custom metrics API")
     samples: dict[str, Sample] = {}
     for item in answer.items:
         name = item.described_object.name
         refusal = asked and asked.refusal(_metric_name(item), item.described_object.namespace)
         if refusal:
-            return Failed(message=f"unusable answer of custom metrics API for pod {name}: {refusal}")
+            return FetchFailure(message=f"unusable answer of custom metrics API for pod {name}: {refusal}")
         try:
             samples[name] = _custom_sample(item)
         except QuantityError as error:
-            return Failed(message=f"unusable answer of custom metrics API for pod {name}: {error}")
+            return FetchFailure(message=f"unusable answer of custom metrics API for pod {name}: {error}")
     return PodSamples(samples=samples, timestamp=seconds(answer.items[0].timestamp))
 
 
-def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> Series | Failed:
+def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> Series | FetchFailure:
     """Read the metric of one object from custom.metrics.k8s.io, which must answer with exactly one value."""
     if len(answer.items) != 1:
-        return Failed(
+        return FetchFailure(
             message="unable to fetch metrics from custom metrics API: the custom metrics API server returned "
             f"{len(answer.items)} results when we asked for exactly one"
         )
@@ -215,11 +215,11 @@ def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> S
     described = item.described_object
     refusal = asked and asked.refusal(_metric_name(item), described.namespace, described.name)
     if refusal:
-        return Failed(message=f"unusable answer of custom metrics API: {refusal}")
+        return FetchFailure(message=f"unusable answer of custom metrics API: {refusal}")
     try:
         return Series(samples=(_custom_sample(item),))
     except QuantityError as error:
-        return Failed(message=f"unusable answer of custom metrics API: {error}")
+        return FetchFailure(message=f"unusable answer of custom metrics API: {error}")
 
 
 def _metric_name(item: MetricValue) -> str:
@@ -233,19 +233,21 @@ def _custom_sample(item: MetricValue) -> Sample:
     return Sample(_milli(item.value), seconds(item.timestamp), window)
 
 
-def read_external_metric(answer: ExternalMetricValueList, asked: Asked | None = None) -> Series | Failed:
+def read_external_metric(
+    answer: ExternalMetricValueList, asked: Asked | None = None
+) -> Series | FetchFailure:
     """Read every series of an external metric from external.metrics.k8s.io."""
     if not answer.items:
-        return Failed(message="no metrics returned from external metrics API")
+        return FetchFailure(message="no metrics returned from external metrics API")
     samples: list[Sample] = []
     for item in answer.items:
         refusal = asked and asked.refusal(item.metric_name)
         if refusal:
-            return Failed(message=f"unusable answer of external metrics API: {refusal}")
+            return FetchFailure(message=f"unusable answer of external metrics API: {refusal}")
         try:
             value = _milli(item.value)
         except QuantityError as error:
-            return Failed(message=f"unusable answer of external metrics API: {error}")
+            return FetchFailure(message=f"unusable answer of external metrics API: {error}")
         samples.append(Sample(value, seconds(item.timestamp), float(item.window_seconds or 0)))
     return Series(samples=tuple(samples))
 

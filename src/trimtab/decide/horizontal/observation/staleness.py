@@ -9,13 +9,13 @@ from math import inf
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import NEVER, wire_time
-from trimtab.decide.horizontal.config import Compat, Settings
+from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
 from trimtab.decide.horizontal.observation.samples import Sample
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 
 
-class Limits(Wire):
+class SampleAgeLimits(Wire):
     """What needs no second look: samples between two moments and not below a value."""
 
     now: float = 0.0
@@ -40,7 +40,7 @@ class Limits(Wire):
         limit = max(self.stale_windows * sample.window, self.stale_after)
         return f"older than the {limit:.0f} s allowed, since {self._since()}" if age > limit else ""
 
-    def with_max_age(self, seconds: float) -> "Limits":
+    def with_max_age(self, seconds: float) -> "SampleAgeLimits":
         """Return the limits of a metric that says itself how old its samples may be; its windows do not matter then."""
         if self is ANYTHING_GOES:
             return self
@@ -56,14 +56,14 @@ class Limits(Wire):
         return not self.fresh_after <= sample.timestamp <= self.ahead or sample.value < self.lowest
 
 
-ANYTHING_GOES = Limits()
+ANYTHING_GOES = SampleAgeLimits()
 
 
-def limits_at(now: float, settings: Settings, compat: Compat) -> Limits:
+def limits_at(now: float, settings: HpaSettings, compat: HpaCompat) -> SampleAgeLimits:
     """Return the limits for samples looked at now."""
     if not compat.refuse_absurd_samples:
         return ANYTHING_GOES
-    return Limits(
+    return SampleAgeLimits(
         now=now,
         fresh_after=now - settings.stale_after,
         ahead=now + settings.ahead_limit,

@@ -13,8 +13,8 @@ import msgspec
 from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.memory import LastGood, Recommendation
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.observation.pods import PodFacts
-from trimtab.decide.horizontal.observation.samples import PodSamples, Reading, Sample
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.samples import MetricSamples, PodSamples, Sample
 from trimtab.decide.horizontal.records.record import Fate, Record, decided
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
@@ -52,7 +52,7 @@ class PackedRecord(msgspec.Struct, frozen=True, gc=False):
     ground: Observation
     """What was seen, without what changes in every round: one object for all records in a row that agree in it."""
     change: bytes
-    plain: tuple[Reading, ...]
+    plain: tuple[MetricSamples, ...]
     """Readings that have no columns: single values, failures."""
     now: float
     fate: Fate
@@ -109,7 +109,7 @@ def _ground_of(seen: Observation) -> Observation:
     )
 
 
-def _change_of(seen: Observation) -> tuple[bytes, tuple[Reading, ...]]:
+def _change_of(seen: Observation) -> tuple[bytes, tuple[MetricSamples, ...]]:
     """Return what a ground leaves out, and the readings that are kept as they are."""
     columns = [_columns(one, seen.pods) for one in seen.readings]
     change = _Change(
@@ -128,7 +128,7 @@ def _change_of(seen: Observation) -> tuple[bytes, tuple[Reading, ...]]:
         return _encode(nothing), seen.readings
 
 
-def _columns(reading: Reading, pods: tuple[PodFacts, ...]) -> _Columns | None:
+def _columns(reading: MetricSamples, pods: tuple[PodSnapshot, ...]) -> _Columns | None:
     if not isinstance(reading, PodSamples):
         return None
     names = tuple(reading.samples)
@@ -142,7 +142,7 @@ def _columns(reading: Reading, pods: tuple[PodFacts, ...]) -> _Columns | None:
     )
 
 
-def _samples(columns: _Columns, pods: tuple[PodFacts, ...]) -> PodSamples:
+def _samples(columns: _Columns, pods: tuple[PodSnapshot, ...]) -> PodSamples:
     names = _names(pods) if columns.names is None else columns.names
     times, windows = _each(columns.times, len(names)), _each(columns.windows, len(names))
     samples: Mapping[str, Sample] = {
@@ -154,7 +154,7 @@ def _samples(columns: _Columns, pods: tuple[PodFacts, ...]) -> PodSamples:
     )
 
 
-def _names(pods: tuple[PodFacts, ...]) -> tuple[str, ...]:
+def _names(pods: tuple[PodSnapshot, ...]) -> tuple[str, ...]:
     return tuple([pod.name for pod in pods])
 
 

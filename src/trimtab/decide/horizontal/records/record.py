@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from trimtab.decide.horizontal.decide import decide
-from trimtab.decide.horizontal.decision import Decision, only_told
+from trimtab.decide.horizontal.decision import Decision, as_dry_run
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.model.json import wire
@@ -64,7 +64,7 @@ def loads(data: bytes | str) -> Record:
     return record
 
 
-def decide_again(record: Record) -> Record:
+def replay(record: Record) -> Record:
     """Make the decision of a record once more, from nothing but its observation."""
     return decided(record.observation, record.decision.now, record.fate)
 
@@ -73,7 +73,7 @@ def decided(seen: Observation, now: float, fate: Fate) -> Record:
     """Decide as of `now`, and let the decision meet its fate."""
     decision = decide(seen, datetime.fromtimestamp(now, UTC))
     if fate.is_dry_run:
-        decision = only_told(seen, decision)
+        decision = as_dry_run(seen, decision)
     decision = after_scale(seen, decision, fate.scale_error)
     if fate.status_error is not None:
         decision = after_status(seen, decision, fate.status_error)

@@ -18,8 +18,8 @@ from trimtab.decide.horizontal.memory import LONGEST_WINDOW, LastGood, Memory, R
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import (
+    MetricSamples,
     PodSamples,
-    Reading,
     Sample,
     Series,
 )
@@ -168,7 +168,7 @@ def _say_the_same(last: Observation, seen: Observation, oldest: float, latest: f
     )
 
 
-def _are_same_values(before: Reading, after: Reading) -> bool:
+def _are_same_values(before: MetricSamples, after: MetricSamples) -> bool:
     if isinstance(after, PodSamples) and isinstance(before, PodSamples):
         old, new = before.samples, after.samples
         return list(old) == list(new) and _values(old.values()) == _values(new.values())
@@ -185,7 +185,7 @@ def _latest(memory: Memory) -> float:
     return memory.recommendations[-1].at if memory.recommendations else inf
 
 
-def _are_believable(reading: Reading, oldest: float, latest: float) -> bool:
+def _are_believable(reading: MetricSamples, oldest: float, latest: float) -> bool:
     """Return whether no sample is near the edge of being refused for its date."""
     samples: Iterable[Sample] = ()
     if isinstance(reading, PodSamples):

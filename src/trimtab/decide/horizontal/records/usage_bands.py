@@ -7,9 +7,9 @@ lies outside has to be decided.
 
 from trimtab.decide.horizontal.behavior.tolerance import Tolerance
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.metrics.proposal import Outcome, Proposal
+from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodFacts
+from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
 from trimtab.model.hpa.types import MetricSpec, MetricTarget
 from trimtab.model.json.wire import Wire
 
@@ -37,7 +37,7 @@ def bands_of(seen: Observation, decision: Decision) -> tuple[Band, ...]:
     return () if None in found else tuple(one for one in found if one is not None)
 
 
-def counted_pods(seen: Observation, decision: Decision) -> tuple[PodFacts, ...]:
+def counted_pods(seen: Observation, decision: Decision) -> tuple[PodSnapshot, ...]:
     """Return the pods that the bands are about: those that the decision counted."""
     left_out = {pod.pod for pod in decision.trail.left_out}
     return tuple(pod for pod in seen.pods if pod.name not in left_out) if left_out else seen.pods
@@ -47,13 +47,13 @@ def _is_within(result: object, pods: int) -> bool:
     """Return whether a metric was within its tolerance, measured on every pod."""
     return (
         isinstance(result, Proposal)
-        and result.outcome is Outcome.WITHIN_TOLERANCE
+        and result.outcome is ProposalOutcome.WITHIN_TOLERANCE
         and result.counts is not None
         and result.counts.ready == pods
     )
 
 
-def _band(pods: tuple[PodFacts, ...], spec: MetricSpec, tolerance: Tolerance) -> Band | None:
+def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance) -> Band | None:
     source = spec.container_resource or spec.resource
     if source is None or not pods:
         return None
@@ -73,7 +73,7 @@ def _band(pods: tuple[PodFacts, ...], spec: MetricSpec, tolerance: Tolerance) ->
 
 
 def _unit(
-    pods: tuple[PodFacts, ...], resource: str, container: str, target: MetricTarget
+    pods: tuple[PodSnapshot, ...], resource: str, container: str, target: MetricTarget
 ) -> tuple[int, float] | None:
     """Return the target, and the usage of all pods that makes one unit of it."""
     if target.average_value is not None:

@@ -7,8 +7,13 @@ the same labels can each have an autoscaler, if both select by owner; two on one
 from collections.abc import Mapping
 from functools import lru_cache
 
-from trimtab.decide.horizontal.observation.pods import PodFacts
-from trimtab.decide.horizontal.selection.owners import Chains, Found, OwnerError, Target
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.selection.owners import (
+    Chains,
+    OwnerError,
+    OwnerLookup,
+    Target,
+)
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import Selector, SelectorError
@@ -17,7 +22,7 @@ MOST_NAMED = 10
 """Rivals that a message names before it only counts them."""
 
 
-class Rival(Wire):
+class ConflictingHpa(Wire):
     """Another autoscaler of the namespace whose selector may match the same pods."""
 
     key: str
@@ -27,14 +32,18 @@ class Rival(Wire):
 
 
 def rivals_of(
-    pods: tuple[PodFacts, ...], rivals: tuple[Rival, ...], found: Mapping[str, Found], *, effective: bool
+    pods: tuple[PodSnapshot, ...],
+    rivals: tuple[ConflictingHpa, ...],
+    found: Mapping[str, OwnerLookup],
+    *,
+    effective: bool,
 ) -> list[str]:
     """Return the keys of the rivals that count at least one of these pods, sorted."""
     return sorted(rival.key for rival in rivals if _counts_any(rival, pods, found, effective=effective))
 
 
 def _counts_any(
-    rival: Rival, pods: tuple[PodFacts, ...], found: Mapping[str, Found], *, effective: bool
+    rival: ConflictingHpa, pods: tuple[PodSnapshot, ...], found: Mapping[str, OwnerLookup], *, effective: bool
 ) -> bool:
     selector = parsed(rival.selector)
     if isinstance(selector, str):
@@ -44,7 +53,7 @@ def _counts_any(
     return any(selector.matches(pod.labels) and not (by_owner and _is_not_owned(chains, pod)) for pod in pods)
 
 
-def _is_not_owned(chains: Chains, pod: PodFacts) -> bool:
+def _is_not_owned(chains: Chains, pod: PodSnapshot) -> bool:
     try:
         return bool(chains.why_not_owned(pod))
     except OwnerError:

@@ -3,9 +3,9 @@
 It changes no number: it says why one may be wrong, before anybody looks for it.
 """
 
-from trimtab.decide.horizontal.observation.pods import PodFacts
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.selection.selection import Selection
-from trimtab.decide.horizontal.status.builder import Draft
+from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import EXTRA_PODS, SELECTION_FALLBACK
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import SelectionStrategy
@@ -13,7 +13,7 @@ from trimtab.model.hpa.types import SelectionStrategy
 OVERLAP = "SelectorOverlap"
 
 
-def tell_extra_pods(draft: Draft, scale: Scale, selection: Selection, strategy: str) -> int:
+def tell_extra_pods(draft: DecisionBuilder, scale: Scale, selection: Selection, strategy: str) -> int:
     """Set or remove the condition, and return how many active pods count beyond those that the target has."""
     if not draft.seen.compat.tell_extra_pods:
         return 0
@@ -34,12 +34,12 @@ def replicas_of(scale: Scale) -> int:
     return max(scale.spec.replicas, scale.status.replicas)
 
 
-def extra_pods(pods: tuple[PodFacts, ...], has: int) -> int:
+def extra_pods(pods: tuple[PodSnapshot, ...], has: int) -> int:
     """Return how many active pods there are beyond those that a target has."""
     return max(sum(map(_is_active, pods)) - has, 0)
 
 
-def _is_active(pod: PodFacts) -> bool:
+def _is_active(pod: PodSnapshot) -> bool:
     return not pod.is_deleted and pod.phase not in {"Succeeded", "Failed"}
 
 
@@ -53,7 +53,7 @@ def _message(extra: int, has: int) -> str:
 UNREADABLE = "OwnersUnreadable"
 
 
-def tell_fallback(draft: Draft, selection: Selection) -> None:
+def tell_fallback(draft: DecisionBuilder, selection: Selection) -> None:
     """Set or remove the condition, and tell the event of a fallback that begins or goes on."""
     if not selection.fallback:
         if draft.conditions.is_true(SELECTION_FALLBACK):

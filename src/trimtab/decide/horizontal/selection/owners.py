@@ -6,7 +6,7 @@ still needs. The walk follows every reference, not only controllers: the seed sa
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from trimtab.decide.horizontal.observation.pods import PodFacts
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.model.core.meta import OwnerReference, group_of
 from trimtab.model.json.wire import Wire
 
@@ -26,13 +26,13 @@ class Owner(Wire, tag="owner"):
     owners: tuple[OwnerReference, ...] = ()
 
 
-class Gone(Wire, tag="gone"):
+class OwnerNotFound(Wire, tag="gone"):
     """There is no such object (any more): a broken chain, which is an answer and not an error."""
 
     why: str = "it no longer exists"
 
 
-class Unread(Wire, tag="unread"):
+class OwnerUnavailable(Wire, tag="unread"):
     """The object could not be read, so its owners are unknown."""
 
     error: str
@@ -43,7 +43,7 @@ class Unread(Wire, tag="unread"):
         return f"{self.error}; the right to {self.right} is missing" if self.right else self.error
 
 
-Found = Owner | Gone | Unread
+OwnerLookup = Owner | OwnerNotFound | OwnerUnavailable
 
 
 class Target(Wire):
@@ -66,12 +66,12 @@ class Target(Wire):
         return same_group and self.kind == reference.kind and self.name == reference.name
 
 
-def found_owner(reference: OwnerReference, owner: Owner | None) -> Owner | Gone:
+def found_owner(reference: OwnerReference, owner: Owner | None) -> Owner | OwnerNotFound:
     """Return what a lookup by name means for the reference; another uid under that name is another object."""
     if owner is None:
-        return Gone()
+        return OwnerNotFound()
     if reference.uid and owner.uid != reference.uid:
-        return Gone(why="another object has taken its name")
+        return OwnerNotFound(why="another object has taken its name")
     return owner
 
 
@@ -84,12 +84,12 @@ class Chains:
 
     __slots__ = ("_found", "_known", "_target")
 
-    def __init__(self, target: Target, found: Mapping[str, Found]) -> None:
+    def __init__(self, target: Target, found: Mapping[str, OwnerLookup]) -> None:
         """Walk chains to `target` through what was found."""
         self._target, self._found = target, found
         self._known: dict[OwnerReference, str] = {}
 
-    def why_not_owned(self, pod: PodFacts) -> str:
+    def why_not_owned(self, pod: PodSnapshot) -> str:
         """Return an empty text if the pod belongs to the target, else the reason; raise OwnerError if unknown."""
         whys = []
         unread: OwnerError | None = None
@@ -111,21 +111,24 @@ class Chains:
     def _walk(self, first: OwnerReference) -> str:
         """Search upwards, breadth first, from one reference of a pod."""
         level, seen = [first], {owner_key(first)}
-        ends: dict[type[Gone | Unread], str] = {}
+        ends: dict[type[OwnerNotFound | OwnerUnavailable], str] = {}
         for _ in range(DEEPEST_CHAIN):
             if any(self._target.is_named_by(reference) for reference in level):
                 return ""
             level = self._above(level, seen, ends)
             if not level:
                 break
-        if Unread in ends:
-            raise OwnerError(ends[Unread])
+        if OwnerUnavailable in ends:
+            raise OwnerError(ends[OwnerUnavailable])
         if level:
             return f"its owners go more than {DEEPEST_CHAIN} levels up from {first.kind}/{first.name}"
-        return ends.get(Gone, f"it belongs to {first.kind}/{first.name}")
+        return ends.get(OwnerNotFound, f"it belongs to {first.kind}/{first.name}")
 
     def _above(
-        self, level: list[OwnerReference], seen: set[str], ends: dict[type[Gone | Unread], str]
+        self,
+        level: list[OwnerReference],
+        seen: set[str],
+        ends: dict[type[OwnerNotFound | OwnerUnavailable], str],
     ) -> list[OwnerReference]:
         """Return the owners one level up, and note how the chains that go no further end."""
         above: list[OwnerReference] = []
@@ -134,10 +137,10 @@ class Chains:
             name = f"{reference.kind}/{reference.name}"
             if isinstance(found, Owner):
                 above += _new_references(found, seen)
-            elif isinstance(found, Unread):
-                ends.setdefault(Unread, f"{name}: {found}")
-            elif isinstance(found, Gone):
-                ends.setdefault(Gone, f"its owner {name} is gone: {found.why}")
+            elif isinstance(found, OwnerUnavailable):
+                ends.setdefault(OwnerUnavailable, f"{name}: {found}")
+            elif isinstance(found, OwnerNotFound):
+                ends.setdefault(OwnerNotFound, f"its owner {name} is gone: {found.why}")
         return above
 
 
@@ -146,7 +149,7 @@ def owner_key(reference: OwnerReference) -> str:
     return f"{reference.group}/{reference.kind}/{reference.name}/{reference.uid}"
 
 
-def found_of(reference: OwnerReference, found: Mapping[str, Found]) -> Found | None:
+def found_of(reference: OwnerReference, found: Mapping[str, OwnerLookup]) -> OwnerLookup | None:
     """Return what was found for a reference; records of older programs have it under the uid alone."""
     return found.get(owner_key(reference)) or found.get(reference.uid)
 
@@ -163,7 +166,7 @@ def _is_followed(reference: OwnerReference) -> bool:
 
 
 def owners_to_find(
-    pods: Iterable[PodFacts], target: Target, found: Mapping[str, Found]
+    pods: Iterable[PodSnapshot], target: Target, found: Mapping[str, OwnerLookup]
 ) -> dict[str, OwnerReference]:
     """Return the owners that a decision needs next and that were not looked up yet, by `owner_key`.
 
@@ -179,7 +182,7 @@ def owners_to_find(
 
 
 def _unfound(
-    references: tuple[OwnerReference, ...], target: Target, found: Mapping[str, Found]
+    references: tuple[OwnerReference, ...], target: Target, found: Mapping[str, OwnerLookup]
 ) -> Iterator[OwnerReference]:
     level, seen = list(references), {owner_key(reference) for reference in references}
     for _ in range(DEEPEST_CHAIN):

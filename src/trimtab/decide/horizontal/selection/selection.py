@@ -6,8 +6,13 @@ If it cannot tell, all pods count and the selection says so; half a filtered set
 
 from collections.abc import Callable, Mapping
 
-from trimtab.decide.horizontal.observation.pods import PodFacts
-from trimtab.decide.horizontal.selection.owners import Chains, Found, OwnerError, Target
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.selection.owners import (
+    Chains,
+    OwnerError,
+    OwnerLookup,
+    Target,
+)
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.json.wire import Wire
@@ -23,24 +28,24 @@ class LeftOut(Wire):
 class Selection(Wire):
     """The pods that count, and those that do not."""
 
-    pods: tuple[PodFacts, ...] = ()
+    pods: tuple[PodSnapshot, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     fallback: str = ""
     """Why every pod counts although the strategy would choose; empty when it could choose."""
 
 
-PodFilter = Callable[[tuple[PodFacts, ...], Target, Mapping[str, Found]], Selection]
+PodFilter = Callable[[tuple[PodSnapshot, ...], Target, Mapping[str, OwnerLookup]], Selection]
 
 
-def keep_all(pods: tuple[PodFacts, ...], _target: Target, _found: Mapping[str, Found]) -> Selection:
+def keep_all(pods: tuple[PodSnapshot, ...], _target: Target, _found: Mapping[str, OwnerLookup]) -> Selection:
     """Keep every pod: what the labels select is what counts."""
     return Selection(pods=pods)
 
 
-def keep_owned(pods: tuple[PodFacts, ...], target: Target, found: Mapping[str, Found]) -> Selection:
+def keep_owned(pods: tuple[PodSnapshot, ...], target: Target, found: Mapping[str, OwnerLookup]) -> Selection:
     """Keep the pods that belong to the target; leave out those that only share its labels."""
     chains = Chains(target, found)
-    kept: list[PodFacts] = []
+    kept: list[PodSnapshot] = []
     left_out: list[LeftOut] = []
     unread: list[str] = []
     for pod in pods:
@@ -73,13 +78,15 @@ def effective_strategy(asked: str | None, gates: FeatureGates) -> str:
 
 
 def select(
-    pods: tuple[PodFacts, ...], strategy: str, target: Target, found: Mapping[str, Found]
+    pods: tuple[PodSnapshot, ...], strategy: str, target: Target, found: Mapping[str, OwnerLookup]
 ) -> Selection:
     """Apply a strategy's filter."""
     return FILTERS[strategy](pods, target, found)
 
 
-def foreign_pods(pods: tuple[PodFacts, ...], target: Target, found: Mapping[str, Found]) -> dict[str, str]:
+def foreign_pods(
+    pods: tuple[PodSnapshot, ...], target: Target, found: Mapping[str, OwnerLookup]
+) -> dict[str, str]:
     """Return the pods that are not the target's own, with the reason; none where their owners are not known."""
     if not found:
         return {}

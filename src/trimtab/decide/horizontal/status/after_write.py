@@ -4,9 +4,12 @@ import msgspec
 
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.behavior.rate_limits import scale_events
-from trimtab.decide.horizontal.behavior.scale_to_zero import mark, mark_after_scale
+from trimtab.decide.horizontal.behavior.scale_to_zero import (
+    mark_after_scale,
+    set_scaled_to_zero,
+)
 from trimtab.decide.horizontal.decide import goes_to_zero
-from trimtab.decide.horizontal.decision import Decision, Told
+from trimtab.decide.horizontal.decision import Decision, EventToRecord
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.conditions import ABLE_TO_SCALE, Conditions
 
@@ -30,8 +33,8 @@ def _not_rescaled(seen: Observation, decision: Decision, error: str, *, takes_ba
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
     if decision.intent is not None:
-        mark(conditions, scaled_to_zero=not takes_back)
-    told = Told(
+        set_scaled_to_zero(conditions, scaled_to_zero=not takes_back)
+    told = EventToRecord(
         type="Warning",
         reason="FailedRescale",
         message=f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
@@ -57,7 +60,7 @@ def _rescaled(seen: Observation, decision: Decision) -> Decision:
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
     to_zero = goes_to_zero(seen, before, desired, decision.trail.lowest)
     mark_after_scale(conditions, seen.gates, compat, scaled_to_zero=to_zero)
-    told = Told(
+    told = EventToRecord(
         type="Normal", reason="SuccessfulRescale", message=f"New size: {desired}; reason: {decision.reason}"
     )
     up, down = scale_events(
@@ -81,7 +84,7 @@ def _rescaled(seen: Observation, decision: Decision) -> Decision:
 
 def after_status(seen: Observation, decision: Decision, error: str) -> Decision:
     """Complete a decision whose status could not be written."""
-    told = Told(type="Warning", reason="FailedUpdateStatus", message=error)
+    told = EventToRecord(type="Warning", reason="FailedUpdateStatus", message=error)
     place = len(decision.events) - decision.events_after_status
     events = (*decision.events[:place], told, *decision.events[place:])
     if not decision.is_final:

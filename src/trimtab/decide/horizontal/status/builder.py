@@ -4,7 +4,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trimtab.decide.horizontal.decision import Computation, Decision, ErrorLabel, Told, Trail
+from trimtab.decide.horizontal.decision import (
+    Computation,
+    Decision,
+    DecisionTrace,
+    ErrorLabel,
+    EventToRecord,
+)
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.metrics.proposal import Result
 from trimtab.decide.horizontal.observation.observation import Observation
@@ -12,7 +18,7 @@ from trimtab.decide.horizontal.status.conditions import Conditions
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, MetricStatus
 
 
-class Draft:
+class DecisionBuilder:
     """What one call of `decide` has gathered so far."""
 
     __slots__ = (
@@ -38,18 +44,18 @@ class Draft:
         self.moment = now.astimezone(UTC).replace(microsecond=0)
         self.conditions = Conditions(seen.hpa.status.conditions, self.moment)
         self.memory = _memory_of(seen)
-        self.events: list[Told] = []
+        self.events: list[EventToRecord] = []
         self._last = 0
         self.current = 0
         self.metrics: tuple[MetricStatus, ...] = ()
         self.computations: list[Computation] = []
         self.proposals: list[Result] = []
         self.error = ""
-        self.trail = Trail()
+        self.trail = DecisionTrace()
 
     def warn(self, reason: str, message: str) -> None:
         """Tell a warning."""
-        self.events.append(Told(type="Warning", reason=reason, message=message))
+        self.events.append(EventToRecord(type="Warning", reason=reason, message=message))
 
     def warn_last(self, reason: str, message: str) -> None:
         """Tell a warning after the status is written."""

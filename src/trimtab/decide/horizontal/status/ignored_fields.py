@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from trimtab.decide.horizontal.config import Compat
+from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.status.builder import Draft
+from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import FIELDS_IGNORED, Conditions
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
@@ -35,7 +35,7 @@ class Ignored(Wire):
 
 
 def ignored_fields(
-    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Compat
+    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat
 ) -> tuple[Ignored, ...]:
     """Return the fields that are set and that gates that are off leave without effect."""
     # Nearly every HPA has none of these fields, and nearly every decision asks.
@@ -44,7 +44,7 @@ def ignored_fields(
     return tuple(_ignored(spec, gates, compat))
 
 
-def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Compat) -> Iterator[Ignored]:
+def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat) -> Iterator[Ignored]:
     if spec.min_replicas == 0 and not gates.hpa_scale_to_zero and compat.floor_one_while_gate_off:
         yield Ignored(field="spec.minReplicas", value="0", gate=SCALE_TO_ZERO, instead=COUNTS_AS_ONE)
     strategy = spec.selection_strategy
@@ -81,7 +81,7 @@ def set_fields_ignored(conditions: Conditions, seen: Observation) -> None:
 _REASONS = {ON_LOSS.name: "InvalidLossPolicy", MAX_AGE.name: "InvalidMaxAge"}
 
 
-def tell_wrong_annotations(draft: Draft) -> None:
+def tell_wrong_annotations(draft: DecisionBuilder) -> None:
     """Warn of each annotation that is ignored because it is wrong."""
     annotations, metrics = draft.seen.hpa.metadata.annotations, draft.seen.hpa.spec.metrics
     if not annotations:

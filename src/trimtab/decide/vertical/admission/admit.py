@@ -31,7 +31,7 @@ from trimtab.decide.vertical.admission.pod_annotations import (
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError, boost
 from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
     NOBODY,
     Control,
@@ -39,7 +39,7 @@ from trimtab.decide.vertical.control.control import (
     boosting_vpa,
     controlling_vpa,
 )
-from trimtab.decide.vertical.control.controllers import Owners
+from trimtab.decide.vertical.control.controllers import ControllerIndex
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
@@ -71,12 +71,12 @@ class AdmissionContext:
     """What the webhook knows about the cluster and its own settings."""
 
     index: VPAIndex
-    owners: Owners
+    owners: ControllerIndex
     nodes: NodeLabels = field(default_factory=dict)
     ranges: Mapping[str, LimitRanges] = field(default_factory=dict)
     """Merged LimitRanges by namespace."""
     gates: FeatureGates = field(default_factory=FeatureGates)
-    compat: Compat = DEFAULT
+    compat: VpaCompat = DEFAULT
     max_boost_cpu: Quantity = Quantity.zero
     serves_resize: bool = True
     """Whether the cluster resizes pods in place, which ends a startup boost."""
@@ -124,7 +124,7 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
         return PodAdmission((), "its startup boost cannot be computed", control, error=str(error))
 
 
-def _located(pod: Pod, namespace: str, compat: Compat) -> Pod:
+def _located(pod: Pod, namespace: str, compat: VpaCompat) -> Pod:
     """Fill in what the API server fills in only after admission: name and namespace."""
     metadata = pod.metadata
     if not metadata.name:
@@ -280,7 +280,7 @@ def _boosted(
     return _Wanted(wanted, words)
 
 
-def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: Compat = DEFAULT) -> tuple[Existing, ...]:
+def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: VpaCompat = DEFAULT) -> tuple[Existing, ...]:
     """Return which resource objects each container has; a status that knows the resources goes before the spec."""
     containers = _part(raw, "spec").get("containers") or ()
     found = []

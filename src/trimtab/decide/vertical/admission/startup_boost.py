@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
     ContainerResources,
@@ -58,7 +58,7 @@ def boost(
     vpa: VerticalPodAutoscaler,
     resources: ContainerResources,
     max_cpu: Quantity = Quantity.zero,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
 ) -> Boosted | None:
     """Return the container's resources with its startup boost; None if it has none.
 

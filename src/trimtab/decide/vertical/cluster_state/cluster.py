@@ -21,7 +21,7 @@ from trimtab.decide.vertical.cluster_state.containers import (
     ContainerTable,
 )
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.histogram.matrix import BLOCK_COLUMNS
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
@@ -97,7 +97,7 @@ class PodState:
         return AggregateKey(self.id.namespace, container, self.label_set or "", partition)
 
 
-class Namespace:
+class NamespaceState:
     """What the model knows of one namespace; VPAs, pods and aggregates meet only inside it."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class ClusterState:
     def __init__(
         self,
         config: AggregationConfig | None = None,
-        compat: Compat = DEFAULT,
+        compat: VpaCompat = DEFAULT,
         *,
         per_vpa_config: bool = False,
         block_columns: int = BLOCK_COLUMNS,
@@ -133,7 +133,7 @@ class ClusterState:
         self.rows: dict[ContainerId, int] = {}
         """Where each running container's state is kept, for batches of samples."""
         self._ids: dict[int, ContainerId] = {}
-        self._namespaces: dict[str, Namespace] = {}
+        self._namespaces: dict[str, NamespaceState] = {}
         self._receivers: dict[AggregateKey, tuple[str, ...]] = {}
         self._set_aside: dict[tuple[str, str], dict[str, Aggregate]] = {}
         """Loaded history by VPA and selector, of VPAs whose selector changed and of deleted ones."""
@@ -186,9 +186,9 @@ class ClusterState:
             return vpa.key in pod.attribution.matched
         return vpa.matches(pod.key_of(""), pod.labels)
 
-    def namespace(self, name: str) -> Namespace:
+    def namespace(self, name: str) -> NamespaceState:
         """Return what is known of a namespace."""
-        return self._namespaces.setdefault(name, Namespace())
+        return self._namespaces.setdefault(name, NamespaceState())
 
     def vpas_in(self, namespace: str) -> list[VPAState]:
         """Return the VPAs of a namespace, by name."""

@@ -25,18 +25,18 @@ DETACHED: Final = -1
 
 
 @dataclass(frozen=True)
-class Usage:
+class UsageRows:
     """Usage samples of one resource: the container of each, the amount (millicores or bytes), its time."""
 
     containers: Ints
     amounts: Ints
     times: Ints
 
-    def of(self, places: Ints) -> "Usage":
+    def of(self, places: Ints) -> "UsageRows":
         """Return the samples at some places."""
-        return Usage(self.containers[places], self.amounts[places], self.times[places])
+        return UsageRows(self.containers[places], self.amounts[places], self.times[places])
 
-    def where(self, chosen: Accepted) -> "Usage":
+    def where(self, chosen: Accepted) -> "UsageRows":
         """Return the samples that a mask chooses."""
         return self if chosen.all() else self.of(np.flatnonzero(chosen))
 
@@ -64,7 +64,7 @@ class ContainerTable(Table):
         super().__init__()
         self.aggregates = aggregates
 
-    def add_cpu(self, usage: Usage) -> Accepted:
+    def add_cpu(self, usage: UsageRows) -> Accepted:
         """Add CPU samples; one that is negative or not newer than its container's last is not accepted."""
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
         for turn in in_rounds(usage.containers, self._used):
@@ -77,7 +77,7 @@ class ContainerTable(Table):
             self.aggregates.add_cpu(self.aggregate[taken.containers], taken.amounts, taken.times)
         return accepted
 
-    def add_memory(self, usage: Usage, *, is_oom: bool = False) -> Accepted:
+    def add_memory(self, usage: UsageRows, *, is_oom: bool = False) -> Accepted:
         """Add memory samples; one that is negative or older than its container's last is not accepted.
 
         What an out-of-memory kill tells may be older.
@@ -91,7 +91,7 @@ class ContainerTable(Table):
             self._add_peaks(now.where(good), is_oom=is_oom)
         return accepted
 
-    def _add_peaks(self, usage: Usage, *, is_oom: bool) -> None:
+    def _add_peaks(self, usage: UsageRows, *, is_oom: bool) -> None:
         rows = usage.containers
         self.last_memory[rows] = usage.times
         is_first = self.window_end[rows] == NEVER
@@ -109,7 +109,7 @@ class ContainerTable(Table):
         rows = rows[attached]
         self.aggregates.subtract_memory(self.aggregate[rows], peaks[attached], self.window_end[rows])
 
-    def _next_window(self, usage: Usage) -> None:
+    def _next_window(self, usage: UsageRows) -> None:
         rows = usage.containers
         intervals = self._intervals(rows)
         late = usage.times - self.window_end[rows]
@@ -122,7 +122,7 @@ class ContainerTable(Table):
         own = self.aggregates.interval[aggregates]
         return np.where(aggregates == DETACHED, self.aggregates.config.memory_interval_ns, own)
 
-    def _record_peaks(self, usage: Usage, *, is_oom: bool) -> None:
+    def _record_peaks(self, usage: UsageRows, *, is_oom: bool) -> None:
         (self.oom_peak if is_oom else self.memory_peak)[usage.containers] = usage.amounts
         usage = usage.where(self.aggregate[usage.containers] != DETACHED)
         rows = usage.containers
@@ -175,8 +175,8 @@ class ContainerHistory:
         accepted = table.add_memory(self._usage(needed, time_ns), is_oom=True)[0]
         return None if accepted else "adding OOM sample failed"
 
-    def _usage(self, amount: int, time_ns: int) -> Usage:
-        return Usage(self._here, np.array([amount]), np.array([to_int64(time_ns)]))
+    def _usage(self, amount: int, time_ns: int) -> UsageRows:
+        return UsageRows(self._here, np.array([amount]), np.array([to_int64(time_ns)]))
 
     @property
     def aggregate(self) -> int:

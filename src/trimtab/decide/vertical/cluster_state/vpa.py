@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
-from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.resources.container_resources import policy_for
 from trimtab.model import times
@@ -173,7 +173,7 @@ _SAME = {"=": "in", "==": "in", "!=": "notin"}
 """Operators that ask the same with one value."""
 
 
-def selector_hash(claim: Claim) -> str:
+def selector_hash(claim: VpaClaim) -> str:
     """Return a hash of the target, its selector and the scope's selectors.
 
     Scopes that select the same pods have the same hash, whatever their names.
@@ -189,7 +189,7 @@ def selector_hash(claim: Claim) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:_HEX_DIGITS]
 
 
-def is_recommendation_current(claim: Claim) -> bool:
+def is_recommendation_current(claim: VpaClaim) -> bool:
     """Return whether the recommendation was learnt under the VPA's present target, selector and scope.
 
     Without a hash another recommender wrote the status. It is trusted on unscoped VPAs, as upstream trusts it. On
@@ -216,7 +216,7 @@ SMALL_MOVE: Final = 0.01
 """Of what is stored; measured against that, so that small moves in one direction add up to one that is written."""
 
 
-def is_small_move(stored: VerticalPodAutoscalerStatus, now: VerticalPodAutoscalerStatus) -> bool:
+def is_minor_change(stored: VerticalPodAutoscalerStatus, now: VerticalPodAutoscalerStatus) -> bool:
     """Return whether nothing moved but bounds, and these by little."""
     if _without_recommendation(stored) != _without_recommendation(now):
         return False

@@ -2,12 +2,12 @@
 
 from trimtab.decide.vertical.cluster_state.cluster import Attribution
 from trimtab.decide.vertical.control.control import VPAIndex, receivers_among
-from trimtab.decide.vertical.control.controllers import Owners, topmost_controller
+from trimtab.decide.vertical.control.controllers import ControllerIndex, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope
 from trimtab.model.core.pod import Pod
 
 
-def attribute(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> Attribution:
+def attribute(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Attribution:
     """Return which VPAs learn from a pod, which match it, and what tells it from pods with the same labels.
 
     The partition names the topmost owner, so that a foreign pod with the workload's labels has a history of its

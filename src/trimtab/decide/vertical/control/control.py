@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.controllers import (
+    ControllerIndex,
     ControllerKey,
-    Owners,
     topmost_controller,
 )
 from trimtab.decide.vertical.control.scope import (
@@ -35,7 +35,7 @@ DRIVING_MODES = frozenset(
 
 
 @dataclass(frozen=True)
-class Claim:
+class VpaClaim:
     """A VPA with the selector of its target and its scope: what it may lay claim to."""
 
     vpa: VerticalPodAutoscaler
@@ -87,7 +87,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Conflict:
+class ScopeConflict:
     """Two VPAs with scopes that match one pod: a misconfiguration, decided by age."""
 
     pod: str
@@ -111,9 +111,9 @@ class Conflict:
 class Control:
     """Who controls a pod, who also matched, and why each of the workload's other VPAs did not get it."""
 
-    claim: Claim | None
-    lost: tuple[tuple[Claim, str], ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
+    claim: VpaClaim | None
+    lost: tuple[tuple[VpaClaim, str], ...] = ()
+    conflicts: tuple[ScopeConflict, ...] = ()
     reason: str = ""
 
     @property
@@ -129,12 +129,12 @@ NOBODY = Control(None)
 class VPAIndex:
     """All VPAs, by the controller they target."""
 
-    by_target: Mapping[ControllerKey, tuple[Claim, ...]]
-    compat: Compat = DEFAULT
+    by_target: Mapping[ControllerKey, tuple[VpaClaim, ...]]
+    compat: VpaCompat = DEFAULT
     errors: Mapping[str, ScopeError] = field(default_factory=dict)
     """Per VPA whose scope cannot be used: why."""
 
-    def claims_on(self, target: ControllerKey) -> tuple[Claim, ...]:
+    def claims_on(self, target: ControllerKey) -> tuple[VpaClaim, ...]:
         """Return the VPAs of one workload, strongest first."""
         return self.by_target.get(target, ())
 
@@ -158,13 +158,13 @@ def index_vpas(
     scopes: Mapping[str, VPAScope] | None = None,
     *,
     is_gate_on: bool = False,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
 ) -> VPAIndex:
     """Resolve every VPA's scope and order the VPAs of each target by strength."""
-    grouped: dict[ControllerKey, list[Claim]] = {}
+    grouped: dict[ControllerKey, list[VpaClaim]] = {}
     errors: dict[str, ScopeError] = {}
     for vpa, selector in vpas:
-        claim = Claim(vpa, selector, resolve_scope(vpa, scopes or {}, is_gate_on=is_gate_on))
+        claim = VpaClaim(vpa, selector, resolve_scope(vpa, scopes or {}, is_gate_on=is_gate_on))
         if isinstance(claim.scope, ScopeError):
             errors[claim.key] = claim.scope
         if (target := vpa.spec.target_ref) is not None:
@@ -175,20 +175,20 @@ def index_vpas(
     )
 
 
-def _strength(claim: Claim) -> tuple[int, object, str]:
+def _strength(claim: VpaClaim) -> tuple[int, object, str]:
     metadata = claim.vpa.metadata
     return -claim.level, metadata.creation_timestamp or ZERO_TIME, metadata.name
 
 
-def controlling_vpa(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> Control:
+def controlling_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Control:
     """Return which VPA controls the pod, which ones lost it, and to what."""
     target = topmost_controller(pod, owners)
     if target is None:
         return Control(None, reason="the pod has no controller that a VPA can target")
     claims = index.claims_on(target)
-    matching: list[Claim] = []
-    watching: list[Claim] = []
-    lost: list[tuple[Claim, str]] = []
+    matching: list[VpaClaim] = []
+    watching: list[VpaClaim] = []
+    lost: list[tuple[VpaClaim, str]] = []
     for claim in claims:
         mismatched = claim.mismatch(pod, nodes)
         if why := mismatched or _abstains(claim):
@@ -205,7 +205,7 @@ def controlling_vpa(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels
     return Control(winner, tuple(lost), tuple(_conflicts(pod, winner, others)), _why_wins(winner, others))
 
 
-def boosting_vpa(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> Control:
+def boosting_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Control:
     """Return which VPA boosts the start of a pod: the one that controls it, else one in mode Off that has a boost."""
     control = controlling_vpa(pod, index, owners, nodes)
     target = topmost_controller(pod, owners)
@@ -217,7 +217,7 @@ def boosting_vpa(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -
     return control
 
 
-def receiving_vpas(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> tuple[str, ...]:
+def receiving_vpas(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> tuple[str, ...]:
     """Return the VPAs that learn from the pod's usage: the one that controls it, and the Off one that would.
 
     A VPA in mode Off is a preview: its recommendation must be what it would be if it were active.
@@ -228,7 +228,7 @@ def receiving_vpas(pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels)
     return receivers_among([claim for claim in index.claims_on(target) if claim.mismatch(pod, nodes) is None])
 
 
-def receivers_among(matching: Sequence[Claim]) -> tuple[str, ...]:
+def receivers_among(matching: Sequence[VpaClaim]) -> tuple[str, ...]:
     """Return the same of the claims that match a pod, strongest first: the first active one controls it.
 
     Of those in mode Off the strongest of each recommender learns, as if all of them were active: two recommenders on
@@ -237,7 +237,7 @@ def receivers_among(matching: Sequence[Claim]) -> tuple[str, ...]:
     there to compare two policies (decision 0184).
     """
     controlling = next((claim for claim in matching if claim.is_active), None)
-    watching: dict[str, Claim] = {}
+    watching: dict[str, VpaClaim] = {}
     for claim in matching:
         if claim.mode == UpdateMode.OFF:
             watching.setdefault(recommender_of(claim.vpa), claim)
@@ -247,35 +247,35 @@ def receivers_among(matching: Sequence[Claim]) -> tuple[str, ...]:
 
 
 def new_conflicts(
-    seen: Iterable[Conflict], told: frozenset[tuple[str, str, str]]
-) -> tuple[tuple[Conflict, ...], frozenset[tuple[str, str, str]]]:
+    seen: Iterable[ScopeConflict], told: frozenset[tuple[str, str, str]]
+) -> tuple[tuple[ScopeConflict, ...], frozenset[tuple[str, str, str]]]:
     """Return the conflicts not yet told, and what has been told now; a pair is told once until it ends."""
     current = {(conflict.pod_uid, conflict.winner, conflict.loser): conflict for conflict in seen}
     fresh = tuple(conflict for key, conflict in current.items() if key not in told)
     return fresh, frozenset(current)
 
 
-def _abstains(claim: Claim) -> str | None:
+def _abstains(claim: VpaClaim) -> str | None:
     return None if claim.is_active else f"its update mode is {claim.mode}"
 
 
-def _why_weaker(winner: Claim, other: Claim) -> str:
+def _why_weaker(winner: VpaClaim, other: VpaClaim) -> str:
     if winner.level != other.level:
         return f"VPA {winner.key} speaks for a part of the workload and precedes it"
     return f"VPA {winner.key} is older, or first by name"
 
 
-def _why_wins(winner: Claim, others: list[Claim]) -> str:
+def _why_wins(winner: VpaClaim, others: list[VpaClaim]) -> str:
     if not others:
         return f"VPA {winner.key} alone matches"
     return f"VPA {winner.key} precedes {', '.join(other.key for other in others)}"
 
 
 def _conflicts(
-    pod: Pod, winner: Claim, others: list[Claim], *, is_preview: bool = False
-) -> Iterator[Conflict]:
+    pod: Pod, winner: VpaClaim, others: list[VpaClaim], *, is_preview: bool = False
+) -> Iterator[ScopeConflict]:
     if winner.level == 0:
         return
     for other in others:
         if other.level == winner.level:
-            yield Conflict(pod.metadata.key, pod.metadata.uid, winner.key, other.key, is_preview)
+            yield ScopeConflict(pod.metadata.key, pod.metadata.uid, winner.key, other.key, is_preview)

@@ -33,7 +33,7 @@ class Controller:
 
 
 @dataclass(frozen=True)
-class Owners:
+class ControllerIndex:
     """Every controller the caller knows of; answers are remembered, since thousands of pods share an owner."""
 
     controllers: Mapping[ControllerKey, Controller]
@@ -85,7 +85,7 @@ def creator_of(pod: Pod) -> ControllerKey | None:
     return ControllerKey(pod.metadata.namespace, owner.kind, owner.name) if owner else None
 
 
-def topmost_controller(pod: Pod, owners: Owners) -> ControllerKey | None:
+def topmost_controller(pod: Pod, owners: ControllerIndex) -> ControllerKey | None:
     """Return the controller that a VPA must target to reach this pod."""
     owner = owner_of(pod)
     if owner is None:

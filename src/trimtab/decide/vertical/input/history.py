@@ -15,7 +15,7 @@ from trimtab.decide.vertical.cluster_state.cluster import (
     ContainerId,
     PodId,
 )
-from trimtab.decide.vertical.cluster_state.containers import Usage
+from trimtab.decide.vertical.cluster_state.containers import UsageRows
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
 from trimtab.decide.vertical.input.usage import Capacity, add_rows
@@ -29,7 +29,7 @@ _BEGINNING = -(2**62)
 
 
 @dataclass(frozen=True)
-class Retrospect:
+class HistoryContext:
     """How the past is judged from the present."""
 
     attribute: Callable[[str, Mapping[str, str] | None], tuple[Mapping[str, str], Attribution] | None]
@@ -68,7 +68,7 @@ class _Columns:
         return cls(names, amounts, measured, np.array([most(name.pod) for name in names], dtype=np.int64))
 
 
-def add_history(state: ClusterState, history: UsageHistory, past: Retrospect, now_ns: int) -> Replayed:
+def add_history(state: ClusterState, history: UsageHistory, past: HistoryContext, now_ns: int) -> Replayed:
     """Lead the model through a namespace's past, and back to the present."""
     done = Replayed()
     present = dict(state.namespace(history.namespace).pods)
@@ -92,7 +92,7 @@ def add_history(state: ClusterState, history: UsageHistory, past: Retrospect, no
     return done
 
 
-def first_samples(history: UsageHistory, past: Retrospect) -> dict[tuple[str, str], int]:
+def first_samples(history: UsageHistory, past: HistoryContext) -> dict[tuple[str, str], int]:
     """Return the time of the first CPU sample that each VPA would learn from, by `namespace/name` and container."""
     found: dict[tuple[str, str], int] = {}
     receivers: dict[str, set[str]] = {}
@@ -124,7 +124,7 @@ Belonging = tuple[Mapping[str, str], Attribution]
 Turn = tuple[str, Belonging | None]
 
 
-def _turns(history: UsageHistory, past: Retrospect, done: Replayed) -> dict[int, list[Turn]]:
+def _turns(history: UsageHistory, past: HistoryContext, done: Replayed) -> dict[int, list[Turn]]:
     """Return, per moment, the pods that came under other labels then; with None, nobody can tell whose they were."""
     found: dict[int, list[Turn]] = {}
     for pod in history.pods:
@@ -201,6 +201,6 @@ class _Walker:
             is_new = self._after[resource] < moment
             chosen = np.flatnonzero((rows != _NOWHERE) & one.is_measured[:, place] & is_new)
             times = np.full(len(chosen), moment, dtype=np.int64)
-            usage = Usage(rows[chosen], one.amounts[chosen, place], times)
+            usage = UsageRows(rows[chosen], one.amounts[chosen, place], times)
             accepted += add_rows(self._state, resource, usage, one.most[chosen], self._now_ns).accepted
         return accepted

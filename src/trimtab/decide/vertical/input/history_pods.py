@@ -12,10 +12,10 @@ import msgspec
 
 from trimtab.decide.vertical.cluster_state.cluster import Attribution
 from trimtab.decide.vertical.control.attribution import attribute
-from trimtab.decide.vertical.control.control import Claim, VPAIndex
+from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex
 from trimtab.decide.vertical.control.controllers import (
+    ControllerIndex,
     ControllerKey,
-    Owners,
     topmost_controller,
 )
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope
@@ -27,12 +27,12 @@ Belonging = tuple[Labels, Attribution]
 
 
 @dataclass(frozen=True)
-class PastPods:
+class HistoricalPods:
     """The pods of one namespace, now and before."""
 
     namespace: str
     index: VPAIndex
-    owners: Owners
+    owners: ControllerIndex
     nodes: NodeLabels
     live: Mapping[str, Pod]
     told: frozenset[str]
@@ -67,7 +67,7 @@ class PastPods:
         return labels, self._ask(Pod(metadata=meta))
 
     @cached_property
-    def _targets(self) -> dict[ControllerKey, tuple[Claim, ...]]:
+    def _targets(self) -> dict[ControllerKey, tuple[VpaClaim, ...]]:
         return {
             target: claims
             for target, claims in self.index.by_target.items()
@@ -78,11 +78,11 @@ class PastPods:
         return attribute(pod, self.index, self.owners, self.nodes)
 
 
-def _may_select(claims: tuple[Claim, ...], labels: Labels) -> bool:
+def _may_select(claims: tuple[VpaClaim, ...], labels: Labels) -> bool:
     return any(claim.selector is not None and claim.selector.matches(labels) for claim in claims)
 
 
-def _asks_for_node(claim: Claim) -> bool:
+def _asks_for_node(claim: VpaClaim) -> bool:
     return isinstance(claim.scope, Scope) and claim.scope.nodes is not None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     requests_and_limits,
     status_of,
@@ -28,7 +28,7 @@ class OOM:
     memory_bytes: int
 
 
-def ooms_of_update(old: Pod, new: Pod, compat: Compat = DEFAULT) -> tuple[OOM, ...]:
+def ooms_of_update(old: Pod, new: Pod, compat: VpaCompat = DEFAULT) -> tuple[OOM, ...]:
     """Return the kills between two versions of a pod, each once however often the pod is updated afterwards."""
     return tuple(
         oom
@@ -37,7 +37,7 @@ def ooms_of_update(old: Pod, new: Pod, compat: Compat = DEFAULT) -> tuple[OOM, .
     )
 
 
-def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: Compat) -> Iterator[OOM]:
+def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: VpaCompat) -> Iterator[OOM]:
     before = status_of(old, status.name)
     if before is None:
         return

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
-from trimtab.decide.vertical.cluster_state.containers import DETACHED, Usage
+from trimtab.decide.vertical.cluster_state.containers import DETACHED, UsageRows
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.histogram import to_int64
 from trimtab.decide.vertical.input.oom import OOM
@@ -47,7 +47,7 @@ class UsageBatch:
 
 
 @dataclass(frozen=True)
-class Intake:
+class IntakeReport:
     """What became of a batch of samples."""
 
     accepted: int = 0
@@ -57,16 +57,16 @@ class Intake:
     from_the_future: int = 0
     unknown: tuple[ContainerId, ...] = field(default=())
     """Containers that the model does not know (yet)."""
-    taken: Usage | None = None
+    taken: UsageRows | None = None
     """The samples that were accepted."""
 
 
-def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int) -> Intake:
+def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int) -> IntakeReport:
     """Add the samples of one scrape to the model."""
     rows = [state.rows.get(container) for container in batch.containers]
     unknown = tuple(name for name, row in zip(batch.containers, rows, strict=True) if row is None)
     known = np.array([row is not None for row in rows], dtype=np.bool_)
-    usage = Usage(
+    usage = UsageRows(
         np.array([row for row in rows if row is not None], dtype=np.int64),
         np.array(batch.amounts, dtype=np.int64)[known],
         np.array(batch.times_ns, dtype=np.int64)[known],
@@ -76,7 +76,9 @@ def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int
     return replace(taken, unknown=unknown)
 
 
-def add_rows(state: ClusterState, resource: str, usage: Usage, most: Ints | None, now_ns: int) -> Intake:
+def add_rows(
+    state: ClusterState, resource: str, usage: UsageRows, most: Ints | None, now_ns: int
+) -> IntakeReport:
     """Add samples of containers that are known by the rows of their state; `most` are their nodes' capacities."""
     future, excess = _impossible(state, usage, most, now_ns)
     usage = usage.where(~(future | excess))
@@ -85,11 +87,11 @@ def add_rows(state: ClusterState, resource: str, usage: Usage, most: Ints | None
     accepted = table.add_cpu(usage) if resource == CPU else table.add_memory(usage)
     count = int(accepted.sum())
     taken = usage.where(accepted)
-    return Intake(count, len(accepted) - count, int(excess.sum()), int(future.sum()), taken=taken)
+    return IntakeReport(count, len(accepted) - count, int(excess.sum()), int(future.sum()), taken=taken)
 
 
 def _impossible(
-    state: ClusterState, usage: Usage, most: Ints | None, now_ns: int
+    state: ClusterState, usage: UsageRows, most: Ints | None, now_ns: int
 ) -> tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]]:
     none = np.zeros(len(usage.containers), dtype=np.bool_)
     if not state.compat.refuses_impossible_samples:

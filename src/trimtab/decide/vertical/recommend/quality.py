@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.cluster_state.containers import DETACHED, Usage
+from trimtab.decide.vertical.cluster_state.containers import DETACHED, UsageRows
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
 from trimtab.model.core.pod import CPU, MEMORY, ResourceList
@@ -26,7 +26,7 @@ def size_log2(pods: int) -> str:
     return str(pods.bit_length() - 1) if pods > 0 else "0"
 
 
-class Group(NamedTuple):
+class QualityLabels(NamedTuple):
     """What aggregates are told apart by: their VPA's update mode and the order of its size."""
 
     update_mode: str
@@ -36,7 +36,7 @@ class Group(NamedTuple):
 class Judged(NamedTuple):
     """Samples of one group, and what was recommended to their containers; NaN where nothing was."""
 
-    group: Group
+    group: QualityLabels
     used: Floats
     recommended: Floats
 
@@ -45,12 +45,12 @@ class Judged(NamedTuple):
 class Expectations:
     """What every aggregate's containers are recommended, in cores and bytes."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[QualityLabels, ...]
     group: Ints
     """Per row of the table the place in `groups`, or NOT_SCALED."""
     recommended: dict[str, Floats]
 
-    def judge(self, state: ClusterState, resource: str, usage: Usage) -> Iterator[Judged]:
+    def judge(self, state: ClusterState, resource: str, usage: UsageRows) -> Iterator[Judged]:
         """Yield accepted samples beside what was expected, group by group."""
         rows = state.containers.aggregate[usage.containers]
         rows, amounts = rows[rows != DETACHED], usage.amounts[rows != DETACHED]
@@ -64,7 +64,7 @@ class Expectations:
             if chosen.any():
                 yield Judged(group, used[chosen], self.recommended[resource][rows[chosen]])
 
-    def changes(self, after: "Expectations") -> Iterator[tuple[Group, str, Floats]]:
+    def changes(self, after: "Expectations") -> Iterator[tuple[QualityLabels, str, Floats]]:
         """Yield per group and resource by how much recommendations changed, as a share of what they were."""
         width = min(len(self.group), len(after.group))
         for resource, now in after.recommended.items():
@@ -83,9 +83,9 @@ def expectations_of(state: ClusterState) -> Expectations:
     width = state.table.width
     group = np.full(width, NOT_SCALED, dtype=np.int64)
     cpu, memory = np.full(width, np.nan), np.full(width, np.nan)
-    places: dict[Group, int] = {}
+    places: dict[QualityLabels, int] = {}
     for vpa in state.vpas.values():
-        own = Group(vpa.update_mode or "", size_log2(vpa.pod_count))
+        own = QualityLabels(vpa.update_mode or "", size_log2(vpa.pod_count))
         for aggregate in vpa.aggregates.values():
             if aggregate.scaling_mode == ContainerScalingMode.OFF:
                 continue

@@ -21,7 +21,7 @@ _UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 @dataclass(frozen=True)
-class Rounding:
+class RecommendationRounding:
     """How recommendations are written; each default is upstream's flag and changes nothing."""
 
     cpu_millicores: int = 1
@@ -32,12 +32,12 @@ class Rounding:
     """Write memory with two decimals in the largest binary unit, for people to read."""
 
 
-def cpu_quantity(millicores: int, rounding: Rounding) -> Quantity:
+def cpu_quantity(millicores: int, rounding: RecommendationRounding) -> Quantity:
     """Write millicores as a quantity."""
     return Quantity.from_milli(round_up(millicores, rounding.cpu_millicores), "DecimalSI")
 
 
-def memory_quantity(amount: int, rounding: Rounding) -> Quantity:
+def memory_quantity(amount: int, rounding: RecommendationRounding) -> Quantity:
     """Write bytes as a quantity."""
     rounded = round_up(amount, rounding.memory_bytes)
     if rounding.humanize_memory and rounded:

@@ -20,7 +20,7 @@ from trimtab.decide.vertical.recommend.estimators import (
     estimate_memory,
 )
 from trimtab.decide.vertical.recommend.quantities import (
-    Rounding,
+    RecommendationRounding,
     amount_from_float,
     cpu_quantity,
     memory_quantity,
@@ -50,7 +50,7 @@ class RecommenderSettings:
     """The least CPU of a whole pod; its containers share it equally."""
     pod_min_memory_mib: float = 250.0
     """The least memory of a whole pod; its containers share it equally."""
-    rounding: Rounding = field(default_factory=Rounding)
+    rounding: RecommendationRounding = field(default_factory=RecommendationRounding)
 
     def floors(self, containers: int) -> tuple[int, int]:
         """Return the least millicores and bytes of each of some containers."""
@@ -151,7 +151,7 @@ class ContainerRecommendation(NamedTuple):
             samples=int(batch.samples[place]),
         )
 
-    def resources(self, rounding: Rounding) -> RecommendedContainerResources:
+    def resources(self, rounding: RecommendationRounding) -> RecommendedContainerResources:
         """Return the recommendation as the API shows it."""
         amounts = self.amounts
         target = _resource_list(amounts["target"], rounding)
@@ -164,12 +164,12 @@ class ContainerRecommendation(NamedTuple):
         )
 
 
-def _resource_list(amounts: Mapping[str, int], rounding: Rounding) -> ResourceList:
+def _resource_list(amounts: Mapping[str, int], rounding: RecommendationRounding) -> ResourceList:
     return {resource: _QUANTITIES[resource](amount, rounding) for resource, amount in amounts.items()}
 
 
 def pod_resources(
-    containers: Iterable[ContainerRecommendation], rounding: Rounding
+    containers: Iterable[ContainerRecommendation], rounding: RecommendationRounding
 ) -> RecommendedPodResources:
     """Return the recommendations of a pod's containers as the API shows them."""
     return RecommendedPodResources(
@@ -186,13 +186,15 @@ def recommend_containers(
         return ()
     floor = settings.floors(len(names))
     wanted = [
-        Wanted(profiles[name].row, name, floor, profiles[name].policy, profiles[name].controlled_resources)
+        ContainerToRecommend(
+            profiles[name].row, name, floor, profiles[name].policy, profiles[name].controlled_resources
+        )
         for name in names
     ]
     return tuple(recommend_rows(profiles[names[0]].table, wanted, settings))
 
 
-class Wanted(NamedTuple):
+class ContainerToRecommend(NamedTuple):
     """A container to recommend for: the row of its merged history, and what else counts."""
 
     row: int
@@ -206,7 +208,7 @@ class Wanted(NamedTuple):
 class RecommendationBatch:
     """Recommendations for many containers, in the order they were wanted; each is made when it is asked for."""
 
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, wanted: Sequence[ContainerToRecommend]) -> None:
         self.wanted = wanted
         self.estimates: list[dict[str, Estimates]] = []
         """One entry per group of containers that share their settings."""
@@ -232,7 +234,7 @@ class RecommendationBatch:
 
 
 def recommend_rows(
-    table: AggregateTable, wanted: Sequence[Wanted], settings: RecommenderSettings
+    table: AggregateTable, wanted: Sequence[ContainerToRecommend], settings: RecommenderSettings
 ) -> RecommendationBatch:
     """Recommend for many containers at once, in their order."""
     usual, most = settings.estimators, list[int]()
@@ -248,7 +250,7 @@ def recommend_rows(
 
 
 def _estimate_batch(
-    table: AggregateTable, members: Sequence[Wanted], estimators: EstimatorSettings
+    table: AggregateTable, members: Sequence[ContainerToRecommend], estimators: EstimatorSettings
 ) -> dict[str, Estimates]:
     count = len(members)
     rows = np.fromiter((one.row for one in members), np.int64, count)

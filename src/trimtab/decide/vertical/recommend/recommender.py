@@ -11,8 +11,8 @@ from trimtab.decide.vertical.recommend.profiles import Profile, merged_rows, pro
 from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
+    ContainerToRecommend,
     RecommenderSettings,
-    Wanted,
     pod_resources,
     recommend_rows,
 )
@@ -98,14 +98,16 @@ def _is_scaled(state: ClusterState, profile: Profile, sample_count: int) -> bool
 
 def _wanted(
     state: ClusterState, scaled: list[tuple[Profile, int]], settings: RecommenderSettings
-) -> list[Wanted]:
+) -> list[ContainerToRecommend]:
     together = Counter(profile.vpa for profile, _ in scaled)
     floors = {count: settings.floors(count) for count in set(together.values())}
     wanted = []
     for profile, row in scaled:
         policy = policy_for(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
         wanted.append(
-            Wanted(row, profile.container, floors[together[profile.vpa]], policy, controlled_by(policy))
+            ContainerToRecommend(
+                row, profile.container, floors[together[profile.vpa]], policy, controlled_by(policy)
+            )
         )
     return wanted
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     container_of,
     controls_requests_only,
@@ -22,7 +22,7 @@ from trimtab.decide.vertical.resources.container_resources import (
 )
 from trimtab.decide.vertical.resources.limit_ranges import Bound, container_bounds, fit_pod
 from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
-from trimtab.decide.vertical.resources.pod_rules import Rule as ServerRule
+from trimtab.decide.vertical.resources.pod_rules import PodRule as ServerRule
 from trimtab.decide.vertical.resources.proportional import scale
 from trimtab.model.core.objects import LimitRangeItem
 from trimtab.model.core.pod import Pod, ResourceList
@@ -81,7 +81,7 @@ class Capped:
 
 
 def cap_for_pod(
-    vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: Compat = DEFAULT
+    vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: VpaCompat = DEFAULT
 ) -> Capped:
     """Return what this VPA recommends for this pod within every bound that applies to the pod."""
     policy, recommendation = vpa.spec.resource_policy, vpa.status.recommendation
@@ -154,7 +154,7 @@ Stage = Callable[[ResourceList], Iterable[Change]]
 
 
 def _rules_for(
-    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, compat: Compat
+    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, compat: VpaCompat
 ) -> tuple[Stage, ...]:
     """Return the container's bounds in the order in which they apply."""
     requests, limits = requests_and_limits(pod, name)

@@ -15,8 +15,8 @@ from trimtab.decide.vertical.resources.container_resources import NOTHING, Conta
 from trimtab.decide.vertical.resources.pod_rules import (
     SIZED,
     LimitRanges,
+    PodRule,
     QoSClass,
-    Rule,
     Violation,
     container_violations,
     qos_class,
@@ -24,7 +24,7 @@ from trimtab.decide.vertical.resources.pod_rules import (
     with_resources,
 )
 from trimtab.decide.vertical.resources.proportional import (
-    Rounding,
+    FractionRounding,
     proportional_limit,
     units_of,
 )
@@ -32,7 +32,7 @@ from trimtab.model.core.pod import Pod, ResourceRequirements
 from trimtab.model.quantity import Quantity
 
 _WHOLE_WAY = 2**20
-_ROUNDINGS = (Rounding.CEILING, Rounding.NONE)
+_ROUNDINGS = (FractionRounding.CEILING, FractionRounding.NONE)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def broken(base: Pod, pod: Pod, ranges: LimitRanges) -> Violation | None:
     was, becomes = qos_class(base.spec), qos_class(pod.spec)
     if was in (QoSClass.BEST_EFFORT, becomes):
         return None
-    return Violation(Rule.QOS, "", "", f"its QoS class would change from {was} to {becomes}")
+    return Violation(PodRule.QOS, "", "", f"its QoS class would change from {was} to {becomes}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Way:
     own: ResourceRequirements
     written: ResourceRequirements
     share: int = _WHOLE_WAY
-    rounding: Rounding = Rounding.CEILING
+    rounding: FractionRounding = FractionRounding.CEILING
     violation: Violation | None = None
 
     @property
@@ -129,7 +129,7 @@ class _Way:
         request = self.request
         if wanted is None or request is None or request == self.own.requests.get(self.resource):
             return own
-        if request == self.wanted.requests[self.resource] and self.rounding is Rounding.CEILING:
+        if request == self.wanted.requests[self.resource] and self.rounding is FractionRounding.CEILING:
             return wanted
         limit, former = self.written.limits.get(self.resource), self.written.requests.get(self.resource)
         if limit is None:

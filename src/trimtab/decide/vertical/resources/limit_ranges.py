@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.vertical.compat import Compat
+from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     amount_of,
     recommendation_for,
     requests_and_limits,
 )
 from trimtab.decide.vertical.resources.proportional import (
-    Rounding,
+    FractionRounding,
     boundary_request,
     proportional_limit,
     scale,
@@ -94,7 +94,10 @@ def _boundaries(
 
 
 def fit_pod(
-    recommendations: Sequence[RecommendedContainerResources], pod: Pod, item: LimitRangeItem, compat: Compat
+    recommendations: Sequence[RecommendedContainerResources],
+    pod: Pod,
+    item: LimitRangeItem,
+    compat: VpaCompat,
 ) -> tuple[RecommendedContainerResources, ...]:
     """Scale all containers' amounts together until the pod as a whole fits its LimitRange."""
     fitted = tuple(recommendations)
@@ -122,7 +125,7 @@ def fit_pod_amount(
     item: LimitRangeItem,
     resource: str,
     bound: Bound,
-    compat: Compat,
+    compat: VpaCompat,
 ) -> tuple[RecommendedContainerResources, ...]:
     """Fit one resource of one bound; containers nobody recommends for count as they are and are not changed."""
     least, most = amount_of(item.min, resource), amount_of(item.max, resource)
@@ -139,11 +142,11 @@ def fit_pod_amount(
     else:
         least_limit = least
     if least > total:
-        factor = (total, least, Rounding.UP)
+        factor = (total, least, FractionRounding.UP)
     elif not item_max_is_open(item, resource) and most < total_limit:
-        factor = (total_limit, most, Rounding.DOWN)
+        factor = (total_limit, most, FractionRounding.DOWN)
     else:
-        factor = (total_limit, least_limit, Rounding.DOWN)
+        factor = (total_limit, least_limit, FractionRounding.DOWN)
     return (
         _scaled(recommendations, pod, resource, bound, factor, compat)
         if factor[1].sign > 0
@@ -197,8 +200,8 @@ def _scaled(
     pod: Pod,
     resource: str,
     bound: Bound,
-    factor: tuple[Quantity, Quantity, Rounding],
-    compat: Compat,
+    factor: tuple[Quantity, Quantity, FractionRounding],
+    compat: VpaCompat,
 ) -> tuple[RecommendedContainerResources, ...]:
     base, result, rounding = factor
     named = {container.name for container in pod.spec.containers}
@@ -215,5 +218,5 @@ def _scaled(
     return tuple(scaled)
 
 
-def _invents(amounts: ResourceList, compat: Compat) -> bool:
+def _invents(amounts: ResourceList, compat: VpaCompat) -> bool:
     return bool(amounts) and not compat.limit_range_keeps_absent

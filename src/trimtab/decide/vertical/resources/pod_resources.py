@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.capping import Capped, Cut, cap_for_pod
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
@@ -25,7 +25,10 @@ from trimtab.decide.vertical.resources.pod_rules import (
     LimitRanges,
     with_resources,
 )
-from trimtab.decide.vertical.resources.proportional import Rounding, proportional_limits
+from trimtab.decide.vertical.resources.proportional import (
+    FractionRounding,
+    proportional_limits,
+)
 from trimtab.model.core.pod import Pod, ResourceList, ResourceRequirements
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import (
@@ -69,7 +72,7 @@ def size_pod(
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges = NO_LIMIT_RANGES,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
     running: Pod | None = None,
 ) -> Sizing:
     """Return what the VPA gives to each container of a pod with the resources that its user wrote.
@@ -134,11 +137,11 @@ def _kept_limits(own: ResourceRequirements, sizes: ContainerResources) -> Resour
     return {name: own.limits[name] for name in sizes.requests if name in own.limits}
 
 
-def _sized(pod: Pod, vpa: VerticalPodAutoscaler, ranges: LimitRanges, compat: Compat) -> Sizing:
+def _sized(pod: Pod, vpa: VerticalPodAutoscaler, ranges: LimitRanges, compat: VpaCompat) -> Sizing:
     capped = Capped(None)
     if vpa.status.recommendation is not None:
         capped = cap_for_pod(vpa, pod, ranges, compat)
-    rounding = Rounding.CEILING if compat.ratio_is_the_users else Rounding.NONE
+    rounding = FractionRounding.CEILING if compat.ratio_is_the_users else FractionRounding.NONE
     return size_by(capped, pod, vpa, ranges, rounding)
 
 
@@ -147,7 +150,7 @@ def size_by(
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges,
-    rounding: Rounding = Rounding.NONE,
+    rounding: FractionRounding = FractionRounding.NONE,
 ) -> Sizing:
     """Return the requests of an already capped recommendation, with limits that keep their ratio to them."""
     policy = _policy(vpa)
@@ -173,7 +176,7 @@ def _size(
     policy: PodResourcePolicy | None,
     recommendation: RecommendedPodResources | None,
     default_limits: ResourceList,
-    rounding: Rounding,
+    rounding: FractionRounding,
 ) -> tuple[ContainerResources, tuple[str, ...]]:
     entry = recommendation_for(name, recommendation)
     if entry is None:

@@ -28,7 +28,7 @@ class QoSClass(StrEnum):
     BEST_EFFORT = "BestEffort"
 
 
-class Rule(StrEnum):
+class PodRule(StrEnum):
     """The rule that an amount breaks; the words are part of the `vpaUpdates` annotation."""
 
     LIMIT = "capped to its limit"
@@ -42,7 +42,7 @@ class Rule(StrEnum):
 class Violation:
     """One broken rule: of which resource, in which container (empty: the whole pod), in the server's words."""
 
-    rule: Rule
+    rule: PodRule
     resource: str
     container: str
     message: str
@@ -73,15 +73,15 @@ def container_violations(container: Container, spec: PodSpec, ranges: LimitRange
         request, limit = own.requests.get(resource), own.limits.get(resource)
         if request is not None and limit is not None and request > limit:
             message = f"must be less than or equal to {resource} limit of {limit}"
-            yield Violation(Rule.LIMIT, resource, container.name, message)
+            yield Violation(PodRule.LIMIT, resource, container.name, message)
     most = spec.resources.limits if spec.resources is not None else {}
     for resource in SIZED if container in spec.containers else ():
         limit, pod_limit = own.limits.get(resource), most.get(resource)
         if limit is not None and pod_limit is not None and limit > pod_limit:
             message = f"must be less than or equal to pod limits of {pod_limit}"
-            yield Violation(Rule.POD_LEVEL, resource, container.name, message)
+            yield Violation(PodRule.POD_LEVEL, resource, container.name, message)
     for resource, message in _range_violations(ranges.container, own):
-        yield Violation(Rule.CONTAINER_RANGE, resource, container.name, message)
+        yield Violation(PodRule.CONTAINER_RANGE, resource, container.name, message)
 
 
 def pod_violations(spec: PodSpec, ranges: LimitRanges) -> Iterator[Violation]:
@@ -92,9 +92,9 @@ def pod_violations(spec: PodSpec, ranges: LimitRanges) -> Iterator[Violation]:
             asked, most = total.get(resource), spec.resources.requests.get(resource)
             if asked is not None and most is not None and asked > most:
                 message = f"must be greater than or equal to aggregate container requests of {asked}"
-                yield Violation(Rule.POD_LEVEL, resource, "", message)
+                yield Violation(PodRule.POD_LEVEL, resource, "", message)
     for resource, message in _range_violations(ranges.pod, pod_totals(spec)):
-        yield Violation(Rule.POD_RANGE, resource, "", message)
+        yield Violation(PodRule.POD_RANGE, resource, "", message)
 
 
 def container_totals(spec: PodSpec) -> ResourceRequirements:

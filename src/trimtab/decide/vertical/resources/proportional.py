@@ -16,7 +16,7 @@ LARGEST = 2**63 - 1
 """The API's amounts are int64; beyond it a scaled amount is capped and says so."""
 
 
-class Rounding(IntEnum):
+class FractionRounding(IntEnum):
     """What happens to the fraction that scaling leaves; NONE and DOWN drop it."""
 
     NONE = 0
@@ -51,7 +51,11 @@ def units_of(resource: str) -> tuple[Callable[[Quantity], int], Callable[..., Qu
 
 
 def scale(
-    resource: str, amount: Quantity, base: Quantity, result: Quantity, rounding: Rounding = Rounding.NONE
+    resource: str,
+    amount: Quantity,
+    base: Quantity,
+    result: Quantity,
+    rounding: FractionRounding = FractionRounding.NONE,
 ) -> Scaled:
     """Return the amount that stands to `amount` as `result` stands to `base`; with base zero, `amount` itself."""
     counted, made = units_of(resource)
@@ -63,7 +67,9 @@ def scale(
     if not -LARGEST - 1 <= quotient <= LARGEST:
         return Scaled(made(LARGEST, amount.format), is_capped=True)
     # Upstream never rounds memory: its remainder is a fraction of a byte.
-    if remainder and (rounding is Rounding.CEILING or (rounding is Rounding.UP and resource != MEMORY)):
+    if remainder and (
+        rounding is FractionRounding.CEILING or (rounding is FractionRounding.UP and resource != MEMORY)
+    ):
         quotient += 1
     return Scaled(made(quotient, amount.format))
 
@@ -75,7 +81,7 @@ def proportional_limit(
     recommended: Quantity | None,
     default_limit: Quantity | None,
     *,
-    rounding: Rounding = Rounding.NONE,
+    rounding: FractionRounding = FractionRounding.NONE,
 ) -> ProportionalLimit:
     """Return the limit that goes with a recommended request; `default_limit` stands in for an absent limit."""
     limit = _or_default(limit, default_limit)
@@ -98,7 +104,7 @@ def proportional_limits(
     recommended: Mapping[str, Quantity],
     default_limits: Mapping[str, Quantity],
     *,
-    rounding: Rounding = Rounding.NONE,
+    rounding: FractionRounding = FractionRounding.NONE,
 ) -> tuple[ResourceList | None, tuple[str, ...]]:
     """Return the limits of CPU and memory that go with recommended requests, and what there is to say of them."""
     found: ResourceList = {}

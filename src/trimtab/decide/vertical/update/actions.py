@@ -10,7 +10,7 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 
-class Outcome(StrEnum):
+class ActionResult(StrEnum):
     """What became of an action."""
 
     DONE = "done"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     @property
     def is_charged(self) -> bool:
         """Return whether the pod counts as disturbed: budget, brakes and ledger count what may have been done."""
-        return self in (Outcome.DONE, Outcome.UNKNOWN, Outcome.WOULD)
+        return self in (ActionResult.DONE, ActionResult.UNKNOWN, ActionResult.WOULD)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class UpdateEvent(Wire):
     message: str
 
 
-class Verdict(Wire):
+class PodUpdateResult(Wire):
     """What the loop did with one pod, and why."""
 
     pod: str

@@ -7,7 +7,7 @@ the workload draw on the same counters, so two roles can never take down more th
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trimtab.decide.vertical.compat import Compat
+from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
 from trimtab.model.core.pod import Pod
 
@@ -19,7 +19,7 @@ _UNCOUNTED_KIND = "Job"
 
 
 @dataclass(frozen=True)
-class Group:
+class ReplicaGroup:
     """The pods of one creator: how many there should be, are, and have been disturbed in this loop."""
 
     configured: int
@@ -47,11 +47,11 @@ class Group:
         """Return how many pods are not up, those evicted in this loop included."""
         return max(self.configured - self.running, 0) + self.evicted
 
-    def after_eviction(self) -> "Group":
+    def after_eviction(self) -> "ReplicaGroup":
         """Return the group with one more pod evicted."""
         return replace(self, evicted=self.evicted + 1)
 
-    def after_resize(self) -> "Group":
+    def after_resize(self) -> "ReplicaGroup":
         """Return the group with one more resize asked for."""
         return replace(self, resized=self.resized + 1)
 
@@ -78,7 +78,7 @@ def is_boosted(pod: Pod) -> bool:
     return any(key.startswith(BOOST_PREFIX) for key in pod.metadata.annotations)
 
 
-def by_creator(pods: Iterable[Pod], compat: Compat) -> dict[ControllerKey, list[Pod]]:
+def by_creator(pods: Iterable[Pod], compat: VpaCompat) -> dict[ControllerKey, list[Pod]]:
     """Return the pods of each creator; a pod without one is in no group, for nothing would replace it."""
     grouped: dict[ControllerKey, list[Pod]] = {}
     for pod in pods:
@@ -95,9 +95,9 @@ def count_group(
     pods: Sequence[Pod],
     replicas: int | None,
     tolerance: float,
-    compat: Compat,
+    compat: VpaCompat,
     available: Collection[str] | None = None,
-) -> Group | None:
+) -> ReplicaGroup | None:
     """Count one creator's live pods; None if how many there should be cannot be told, so none may be disturbed.
 
     `available` names the pods that are up; without it every pod that is not Pending is, as upstream has it.
@@ -106,7 +106,7 @@ def count_group(
     if configured is None:
         return None
     pending = sum(pod.status.phase == "Pending" for pod in pods)
-    return Group(
+    return ReplicaGroup(
         configured=configured,
         tolerance=int(configured * tolerance),
         pending=pending,
@@ -117,7 +117,7 @@ def count_group(
     )
 
 
-def _configured(creator: ControllerKey, live: int, replicas: int | None, compat: Compat) -> int | None:
+def _configured(creator: ControllerKey, live: int, replicas: int | None, compat: VpaCompat) -> int | None:
     if creator.kind == _UNCOUNTED_KIND:
         return live
     if creator.kind in _COUNTED_KINDS:
@@ -133,7 +133,7 @@ def membership(
     *,
     minimum_is_waived: bool,
     known: Iterable[ControllerKey],
-    compat: Compat,
+    compat: VpaCompat,
 ) -> Membership:
     """Decide which of one VPA's pods may be disturbed at all, given how many live pods it must have.
 

@@ -100,7 +100,7 @@ class Eligibility:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class UpdateCandidate:
     """A pod that should be changed, with what it should get."""
 
     pod: Pod
@@ -218,6 +218,6 @@ def _milli(amounts: ResourceList, resource: str) -> int:
     return found.milli_value() if found is not None else 0
 
 
-def in_update_order(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def in_update_order(candidates: Iterable[UpdateCandidate]) -> tuple[UpdateCandidate, ...]:
     """Return the most urgent first; equals keep their order."""
     return tuple(sorted(candidates, key=lambda candidate: candidate.priority.rank))

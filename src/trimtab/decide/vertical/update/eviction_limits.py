@@ -53,7 +53,7 @@ class Refusal(Wire):
     count: int = 1
 
 
-class Trial(Wire):
+class EvictionTrial(Wire):
     """How evictions of one controller turned out."""
 
     fruitless: int = 0
@@ -64,18 +64,20 @@ class Trial(Wire):
     paused_until: datetime | None = None
 
 
-class BrakeState(Wire):
+class EvictionLimits(Wire):
     """What the brakes remember between loops."""
 
     evictions: tuple[datetime, ...] = ()
     """Moments of the last minute's evictions."""
-    trials: dict[str, Trial] = msgspec.field(default_factory=dict)
+    trials: dict[str, EvictionTrial] = msgspec.field(default_factory=dict)
     """By creator, `Kind/namespace/name`."""
     refusals: dict[str, Refusal] = msgspec.field(default_factory=dict)
     """By pod uid."""
 
 
-def evictions_left(state: BrakeState, live_pods: int, now: datetime, settings: BrakeSettings) -> int | None:
+def evictions_left(
+    state: EvictionLimits, live_pods: int, now: datetime, settings: BrakeSettings
+) -> int | None:
     """Return how many pods may still be evicted in this minute; None means any number."""
     recent = sum(now - moment < MINUTE for moment in state.evictions)
     limits = []
@@ -110,7 +112,9 @@ def _text(requests: Mapping[str, ResourceList]) -> str:
     )
 
 
-def judge_trial(trial: Trial, pods: Sequence[Pod], now: datetime, settings: BrakeSettings) -> Trial:
+def judge_trial(
+    trial: EvictionTrial, pods: Sequence[Pod], now: datetime, settings: BrakeSettings
+) -> EvictionTrial:
     """Look whether the replacement of an evicted pod came back changed, and count it if not."""
     if trial.evicted_at is None or settings.fruitless_limit is None:
         return trial
@@ -120,14 +124,14 @@ def judge_trial(trial: Trial, pods: Sequence[Pod], now: datetime, settings: Brak
     if not replacements:
         return trial
     if any(requests_text(pod) != trial.requests for pod in replacements):
-        return Trial()
+        return EvictionTrial()
     fruitless = trial.fruitless + 1
     is_paused = fruitless >= settings.fruitless_limit
     until = now + timedelta(seconds=settings.fruitless_pause_seconds) if is_paused else None
-    return Trial(fruitless=fruitless, paused_until=until)
+    return EvictionTrial(fruitless=fruitless, paused_until=until)
 
 
-def fruitless_message(creator: str, trial: Trial) -> str:
+def fruitless_message(creator: str, trial: EvictionTrial) -> str:
     """Return the text of the event that says why evictions of one controller are paused."""
     return (
         f"{trial.fruitless} pods of {creator} in a row came back from eviction with unchanged requests, so something "
@@ -136,16 +140,16 @@ def fruitless_message(creator: str, trial: Trial) -> str:
     )
 
 
-def after_eviction(state: BrakeState, creator: str, pod: Pod, now: datetime) -> BrakeState:
+def after_eviction(state: EvictionLimits, creator: str, pod: Pod, now: datetime) -> EvictionLimits:
     """Return the state with one more eviction to watch."""
-    trial = state.trials.get(creator, Trial())
-    watched = Trial(fruitless=trial.fruitless, evicted_at=now, requests=present_text(pod))
+    trial = state.trials.get(creator, EvictionTrial())
+    watched = EvictionTrial(fruitless=trial.fruitless, evicted_at=now, requests=present_text(pod))
     return msgspec.structs.replace(
         state, evictions=(*state.evictions, now), trials={**state.trials, creator: watched}
     )
 
 
-def after_refusal(state: BrakeState, uid: str, now: datetime, settings: BrakeSettings) -> BrakeState:
+def after_refusal(state: EvictionLimits, uid: str, now: datetime, settings: BrakeSettings) -> EvictionLimits:
     """Return the state with one more refusal of the API to wait out."""
     count = state.refusals[uid].count + 1 if uid in state.refusals else 1
     wait = min(
@@ -156,11 +160,11 @@ def after_refusal(state: BrakeState, uid: str, now: datetime, settings: BrakeSet
 
 
 def still_relevant(
-    state: BrakeState, uids: Iterable[str], creators: frozenset[str] | set[str], now: datetime
-) -> BrakeState:
+    state: EvictionLimits, uids: Iterable[str], creators: frozenset[str] | set[str], now: datetime
+) -> EvictionLimits:
     """Return the state without what is over: old evictions, pods and creators that are gone."""
     live = frozenset(uids)
-    return BrakeState(
+    return EvictionLimits(
         evictions=tuple(moment for moment in state.evictions if now - moment < MINUTE),
         trials={
             creator: trial

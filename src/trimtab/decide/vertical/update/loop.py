@@ -10,15 +10,20 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
-    Conflict,
+    ScopeConflict,
     controlling_vpa,
     new_conflicts,
 )
 from trimtab.decide.vertical.control.controllers import ControllerKey
-from trimtab.decide.vertical.update.actions import Action, Outcome, UpdateEvent, Verdict
+from trimtab.decide.vertical.update.actions import (
+    Action,
+    ActionResult,
+    PodUpdateResult,
+    UpdateEvent,
+)
 from trimtab.decide.vertical.update.disruption_budget import is_boosted
 from trimtab.decide.vertical.update.in_place.progress import tell_progress
 from trimtab.decide.vertical.update.in_place.resize_note import NOTE_ANNOTATION, read_note
@@ -32,7 +37,7 @@ from trimtab.decide.vertical.update.loop_state import (
     UpdaterSettings,
     UpdaterState,
 )
-from trimtab.decide.vertical.update.observation import NamespaceRanges, Observation
+from trimtab.decide.vertical.update.observation import NamespaceRanges, UpdateObservation
 from trimtab.decide.vertical.update.vpa_update import Step, VPAUpdate
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import Pod
@@ -48,7 +53,7 @@ class UpdateResult:
 
     state: UpdaterState
     events: tuple[UpdateEvent, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PodUpdateResult, ...]
     short_of_budget: frozenset[ControllerKey] = frozenset()
     """Creators of which a pod with a role waits until another pod is up again."""
     again_at: datetime | None = None
@@ -59,16 +64,16 @@ class UpdateResult:
     """Pods that stay because their replacement would break a rule of the API server, and which rule."""
 
 
-UpdateLoop = Generator[Action, Outcome, UpdateResult]
+UpdateLoop = Generator[Action, ActionResult, UpdateResult]
 
 
 def update_loop(
-    observation: Observation,
+    observation: UpdateObservation,
     state: UpdaterState,
     now: datetime,
     settings: UpdaterSettings = DEFAULT_SETTINGS,
     gates: FeatureGates = _DEFAULT_GATES,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
 ) -> UpdateLoop:
     """Decide about every live pod; yields actions, is sent their outcomes, returns what came of it."""
     live = tuple(
@@ -89,7 +94,7 @@ def update_loop(
     )
 
 
-def drive(loop: UpdateLoop, perform: Callable[[Action], Outcome]) -> UpdateResult:
+def drive(loop: UpdateLoop, perform: Callable[[Action], ActionResult]) -> UpdateResult:
     """Run a loop to its end with `perform` carrying out each action."""
     try:
         action = next(loop)
@@ -132,7 +137,7 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VPAUpdate]
     index = observation.index(context.gates, context.compat).for_updater()
     owners = observation.owners()
     updates: dict[str, VPAUpdate] = {}
-    conflicts: list[Conflict] = []
+    conflicts: list[ScopeConflict] = []
     loose: list[Pod] = []
     for pod in context.live:
         if pod.metadata.namespace in ignored:
@@ -151,7 +156,7 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VPAUpdate]
     return updates, loose
 
 
-def _warn(loop: LoopState, conflicts: Iterable[Conflict]) -> None:
+def _warn(loop: LoopState, conflicts: Iterable[ScopeConflict]) -> None:
     fresh, loop.conflicts_told = new_conflicts(conflicts, loop.conflicts_told)
     for conflict in fresh:
         for key in (conflict.winner, conflict.loser):

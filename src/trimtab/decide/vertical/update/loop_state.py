@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from trimtab.decide.vertical.compat import Compat
+from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.controllers import ControllerKey
-from trimtab.decide.vertical.update.actions import UpdateEvent, Verdict
+from trimtab.decide.vertical.update.actions import PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.disruption_budget import (
-    Group,
+    ReplicaGroup,
     by_creator,
     count_group,
     is_resizing,
@@ -32,15 +32,15 @@ from trimtab.decide.vertical.update.eviction_limits import (
     FRUITLESS_REASON,
     NO_BRAKES,
     BrakeSettings,
-    BrakeState,
-    Trial,
+    EvictionLimits,
+    EvictionTrial,
     after_eviction,
     evictions_left,
     fruitless_message,
     judge_trial,
     still_relevant,
 )
-from trimtab.decide.vertical.update.observation import NamespaceRanges, Observation
+from trimtab.decide.vertical.update.observation import NamespaceRanges, UpdateObservation
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json.wire import Wire
@@ -63,7 +63,7 @@ class UpdaterState(Wire):
     """By pod uid."""
     requested: dict[str, Requested] = msgspec.field(default_factory=dict)
     """Resizes and evictions that are not done, by pod uid."""
-    brake: BrakeState = BrakeState()
+    brake: EvictionLimits = EvictionLimits()
     conflicts_told: tuple[tuple[str, str, str], ...] = ()
     """Pairs of VPAs whose scopes overlap on a pod, for which both were warned already."""
 
@@ -109,11 +109,11 @@ BACKING_OFF = "the API refused its eviction a short while ago"
 class LoopContext:
     """What does not change during a loop."""
 
-    observation: Observation
+    observation: UpdateObservation
     now: datetime
     settings: UpdaterSettings
     gates: FeatureGates
-    compat: Compat
+    compat: VpaCompat
     live: tuple[Pod, ...] = ()
     ranges: NamespaceRanges = field(default_factory=lambda: NamespaceRanges(()))
 
@@ -125,9 +125,9 @@ class LoopState:
         self.context = context
         uids = {pod.metadata.uid for pod in context.live}
         creators = {str(creator) for creator in by_creator(context.live, context.compat)}
-        self.groups: dict[ControllerKey, Group] = {}
+        self.groups: dict[ControllerKey, ReplicaGroup] = {}
         self.events: list[UpdateEvent] = []
-        self.verdicts: dict[str, Verdict] = {}
+        self.verdicts: dict[str, PodUpdateResult] = {}
         self.resizes_seen = self._still_seen(before.resizes_seen)
         self.requested = still_open(
             before.requested, {pod.metadata.uid: pod for pod in context.live}, context.now
@@ -206,7 +206,7 @@ class LoopState:
         refusal = self.brake.refusals.get(pod.metadata.uid)
         if refusal is not None and now < refusal.until:
             return BACKING_OFF
-        paused_until = self.brake.trials.get(str(creator), Trial()).paused_until
+        paused_until = self.brake.trials.get(str(creator), EvictionTrial()).paused_until
         if paused_until is not None and now < paused_until:
             return f"evicting pods of {creator} changed nothing lately; next try at {paused_until:%H:%M:%S}"
         group, most = self.groups.get(creator), brakes.max_missing_per_controller
@@ -280,7 +280,9 @@ class LoopState:
 
     def note(self, pod: Pod, vpa: str | None, action: str, reason: str) -> None:
         """Say what was done with a pod, and why; the last word counts."""
-        self.verdicts[pod.metadata.key] = Verdict(pod=pod.metadata.key, vpa=vpa, action=action, reason=reason)
+        self.verdicts[pod.metadata.key] = PodUpdateResult(
+            pod=pod.metadata.key, vpa=vpa, action=action, reason=reason
+        )
 
     def tell(self, about: str, key: str, reason: str, message: str) -> None:
         """Record a Normal event."""

@@ -4,9 +4,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trimtab.decide.vertical.compat import Compat
+from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.control import VPAIndex, index_vpas
-from trimtab.decide.vertical.control.controllers import Controller, ControllerKey, Owners
+from trimtab.decide.vertical.control.controllers import (
+    Controller,
+    ControllerIndex,
+    ControllerKey,
+)
 from trimtab.decide.vertical.resources.limit_ranges import merge_limit_ranges
 from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.model.core.objects import LimitRange
@@ -33,7 +37,7 @@ class ObservedController(Wire):
     """For a DaemonSet, status.desiredNumberScheduled; None if not known."""
 
 
-class Observation(Wire):
+class UpdateObservation(Wire):
     """The cluster as one update loop sees it."""
 
     vpas: tuple[ObservedVPA, ...] = ()
@@ -47,7 +51,7 @@ class Observation(Wire):
     serves_resize: bool = True
     """Whether the API server has the pods/resize subresource."""
 
-    def index(self, gates: FeatureGates, compat: Compat) -> VPAIndex:
+    def index(self, gates: FeatureGates, compat: VpaCompat) -> VPAIndex:
         """Return the VPAs by target, scopes resolved."""
         return index_vpas(
             ((entry.vpa, read_selector(entry.selector)) for entry in self.vpas),
@@ -56,9 +60,9 @@ class Observation(Wire):
             compat=compat,
         )
 
-    def owners(self) -> Owners:
+    def owners(self) -> ControllerIndex:
         """Return the chains of controllers."""
-        return Owners(
+        return ControllerIndex(
             {
                 read_key(name): Controller(
                     read_key(found.parent) if found.parent else None, found.is_scalable

@@ -7,7 +7,7 @@ survives a restart of either.
 from collections.abc import Collection, Iterable, Mapping
 
 from trimtab.decide.vertical.control.control import VPAIndex, controlling_vpa
-from trimtab.decide.vertical.control.controllers import Owners, creator_of
+from trimtab.decide.vertical.control.controllers import ControllerIndex, creator_of
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.model.core.pod import Pod
 
@@ -39,7 +39,7 @@ def refusal_notes(
 
 
 def refusals_by_vpa(
-    pods: Iterable[Pod], index: VPAIndex, owners: Owners, nodes: NodeLabels
+    pods: Iterable[Pod], index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels
 ) -> dict[str, str]:
     """Return what to say about each VPA whose pods stay: the first note by the name of its pod, and how many follow."""
     notes: dict[str, list[tuple[str, str]]] = {}

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.admission.startup_boost import expired_boosts, without_boosts
 from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
-from trimtab.decide.vertical.control.control import DRIVING_MODES, Claim
+from trimtab.decide.vertical.control.control import DRIVING_MODES, VpaClaim
 from trimtab.decide.vertical.resources.limits_in_use import LIMIT_DUE, is_limit_due
 from trimtab.decide.vertical.resources.pod_resources import Sizing
-from trimtab.decide.vertical.update.actions import Action, Evict, Outcome
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
 from trimtab.decide.vertical.update.disruption_budget import (
     Membership,
     is_boosted,
@@ -17,7 +17,7 @@ from trimtab.decide.vertical.update.disruption_budget import (
 )
 from trimtab.decide.vertical.update.disruption_ledger import kubelet_message, phase_of
 from trimtab.decide.vertical.update.eligibility import (
-    Candidate,
+    UpdateCandidate,
     admits_eviction,
     has_quick_oom,
     in_update_order,
@@ -29,7 +29,7 @@ from trimtab.decide.vertical.update.eligibility import (
 from trimtab.decide.vertical.update.eviction_limits import after_refusal
 from trimtab.decide.vertical.update.in_place.group_status import (
     PATIENCE,
-    Standing,
+    GroupStatus,
     can_evict,
 )
 from trimtab.decide.vertical.update.in_place.resize import size_running_pod
@@ -48,16 +48,16 @@ from trimtab.decide.vertical.update.loop_state import (
 from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
-Step = Generator[Action, Outcome, None]
+Step = Generator[Action, ActionResult, None]
 _DEEDS = {
-    Outcome.DONE: "evicted",
-    Outcome.WOULD: "would evict",
-    Outcome.UNKNOWN: "eviction not answered",
+    ActionResult.DONE: "evicted",
+    ActionResult.WOULD: "would evict",
+    ActionResult.UNKNOWN: "eviction not answered",
 }
 _IN_PLACE_MODES = frozenset({UpdateMode.IN_PLACE, UpdateMode.IN_PLACE_OR_RECREATE})
 
 
-def effective_mode(claim: Claim, context: LoopContext) -> str:
+def effective_mode(claim: VpaClaim, context: LoopContext) -> str:
     """Return how the VPA's pods are changed; Auto with a scope is in place first, so that a leader keeps its lease."""
     is_scoped_auto = claim.mode == UpdateMode.AUTO and claim.vpa.spec.vpa_scope is not None
     if is_scoped_auto and context.compat.scoped_auto_is_in_place and context.observation.serves_resize:
@@ -69,7 +69,7 @@ def effective_mode(claim: Claim, context: LoopContext) -> str:
 class VPAUpdate:
     """One VPA and the live pods it controls, for the length of one loop."""
 
-    claim: Claim
+    claim: VpaClaim
     context: LoopContext
     state: LoopState
     pods: list[Pod] = field(default_factory=list)
@@ -132,7 +132,7 @@ class VPAUpdate:
             return "mode InPlace needs feature gate InPlace"
         return ""
 
-    def candidates(self, pods: Iterable[Pod]) -> tuple[Candidate, ...]:
+    def candidates(self, pods: Iterable[Pod]) -> tuple[UpdateCandidate, ...]:
         """Return the pods that should change, most urgent first."""
         chosen = [candidate for pod in pods if (candidate := self._candidate(pod)) is not None]
         policy = self.vpa.spec.update_policy
@@ -145,7 +145,7 @@ class VPAUpdate:
                 self.leave(candidate.pod, "the VPA's evictionRequirements are not met")
         return tuple(admitted)
 
-    def _candidate(self, pod: Pod) -> Candidate | None:
+    def _candidate(self, pod: Pod) -> UpdateCandidate | None:
         context = self.context
         thresholds = context.settings.thresholds
         threshold = oom_threshold(self.vpa, thresholds.evict_after_oom, context.gates)
@@ -170,9 +170,9 @@ class VPAUpdate:
         priority = update_priority(without_boosts(pod), capped)
         found = judge(pod, priority, is_quick_oom=is_quick_oom, now=context.now, thresholds=thresholds)
         if found.is_eligible:
-            return Candidate(pod, priority, capped, found.reason, is_urgent=is_quick_oom)
+            return UpdateCandidate(pod, priority, capped, found.reason, is_urgent=is_quick_oom)
         if context.compat.disruptions_last_until_ready and is_limit_due(pod, sizing, context.now):
-            return Candidate(pod, priority, capped, LIMIT_DUE)
+            return UpdateCandidate(pod, priority, capped, LIMIT_DUE)
         self.leave(pod, f"{found.reason}; {sizing.note}" if sizing.note else found.reason)
         return None
 
@@ -199,12 +199,12 @@ class VPAUpdate:
             return None
         return found
 
-    def standing(self, pod: Pod) -> Standing:
+    def standing(self, pod: Pod) -> GroupStatus:
         """Return a pod's place in its group."""
         creator = self.members.creators.get(pod.metadata.key)
         if creator is None:
-            return Standing(False, None)
-        return Standing(True, self.state.groups.get(creator), creator in self.members.below_minimum)
+            return GroupStatus(False, None)
+        return GroupStatus(True, self.state.groups.get(creator), creator in self.members.below_minimum)
 
     def remember_infeasible(self, pod: Pod) -> None:
         """Remember that the node cannot hold what is recommended."""
@@ -220,7 +220,7 @@ class VPAUpdate:
             self.state.tell(POD, pod.metadata.key, "InPlaceResizeSkipped", message)
         return False
 
-    def _evictable(self, returned: frozenset[str]) -> tuple[Candidate, ...]:
+    def _evictable(self, returned: frozenset[str]) -> tuple[UpdateCandidate, ...]:
         possible = []
         for pod in self.pods:
             if pod.metadata.key in returned:
@@ -259,7 +259,7 @@ class VPAUpdate:
             return ""
         return f"a resize is under way: {kubelet_message(pod) or phase}"
 
-    def evict_all(self, candidates: Iterable[Candidate]) -> Step:
+    def evict_all(self, candidates: Iterable[UpdateCandidate]) -> Step:
         """Evict pods as far as budget and brakes allow."""
         for candidate in candidates:
             pod = candidate.pod
@@ -272,23 +272,23 @@ class VPAUpdate:
                 outcome = yield Evict(pod, self.vpa, candidate.reason)
                 self._after_evicting(candidate, outcome)
 
-    def _why_not_evicted(self, candidate: Candidate) -> str:
+    def _why_not_evicted(self, candidate: UpdateCandidate) -> str:
         if not self.context.compat.disruptions_last_until_ready:
             return NO_BUDGET
         return self._eviction_hindrance(candidate.pod, is_urgent=candidate.is_urgent)
 
-    def _after_evicting(self, candidate: Candidate, outcome: Outcome) -> None:
+    def _after_evicting(self, candidate: UpdateCandidate, outcome: ActionResult) -> None:
         pod, state = candidate.pod, self.state
-        if outcome is Outcome.LATER:
+        if outcome is ActionResult.LATER:
             self.leave(pod, RATE_LIMITED)
             return
         if not outcome.is_charged:
             state.note(pod, self.claim.key, "eviction failed", candidate.reason)
-            if outcome in (Outcome.REFUSED, Outcome.UNREPLACEABLE):
+            if outcome in (ActionResult.REFUSED, ActionResult.UNREPLACEABLE):
                 brakes = self.context.settings.brake
                 state.brake = after_refusal(state.brake, pod.metadata.uid, self.context.now, brakes)
             return
-        if outcome is Outcome.DONE:
+        if outcome is ActionResult.DONE:
             message = "Pod was evicted by VPA Updater to apply resource recommendation."
             state.tell(POD, pod.metadata.key, "EvictedByVPA", message)
             message = f"VPA Updater evicted Pod {pod.name} to apply resource recommendation."

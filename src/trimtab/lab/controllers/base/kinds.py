@@ -22,7 +22,7 @@ class HeldMeta(ObjectMeta):
     finalizers: tuple[str, ...] = ()
 
 
-class Toleration(Wire):
+class RunToleration(Wire):
     """A taint that a pod puts up with; an empty key with Exists means every taint."""
 
     key: str = ""
@@ -43,7 +43,7 @@ class RunSpec(PodSpec):
     containers: tuple[RunContainer, ...] = ()
 
     node_selector: dict[str, str] = {}
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[RunToleration, ...] = ()
     restart_policy: str = "Always"
     scheduling_gates: tuple[dict[str, str], ...] = ()
 
@@ -71,7 +71,7 @@ class RunPod(Pod):
     status: RunStatus = RunStatus()
 
 
-class Taint(Wire):
+class RunTaint(Wire):
     """A node's refusal of pods that do not tolerate it."""
 
     key: str = ""
@@ -82,7 +82,7 @@ class Taint(Wire):
 class RunNodeSpec(Wire):
     """What keeps pods away from a node."""
 
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[RunTaint, ...] = ()
     unschedulable: bool = False
 
 
@@ -186,7 +186,7 @@ class OldPodSet(Wire):
         return Selector.from_labels(self.spec.selector)
 
 
-class JobSpec(Wire):
+class RunJobSpec(Wire):
     """A Job's spec."""
 
     parallelism: int = 1
@@ -219,7 +219,7 @@ class JobObject(Wire):
     """A Job."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: JobSpec = JobSpec()
+    spec: RunJobSpec = RunJobSpec()
     status: JobStatus = JobStatus()
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from trimtab.lab.controllers.base.kinds import RunNode, RunSpec, Taint, Toleration
+from trimtab.lab.controllers.base.kinds import RunNode, RunSpec, RunTaint, RunToleration
 from trimtab.model.core.pod import NodeSelectorRequirement, NodeSelectorTerm
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
@@ -62,14 +62,14 @@ def _compares(value: str | None, one: NodeSelectorRequirement) -> bool:
     return left > right if one.operator == "Gt" else left < right
 
 
-def taints_of(node: RunNode) -> Sequence[Taint]:
+def taints_of(node: RunNode) -> Sequence[RunTaint]:
     """Return the node's taints, with the one that cordoning stands for."""
     if not node.spec.unschedulable or any(one.key == UNSCHEDULABLE for one in node.spec.taints):
         return node.spec.taints
-    return (*node.spec.taints, Taint(key=UNSCHEDULABLE, effect="NoSchedule"))
+    return (*node.spec.taints, RunTaint(key=UNSCHEDULABLE, effect="NoSchedule"))
 
 
-def refusing_taint(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> Taint | None:
+def refusing_taint(tolerations: Sequence[RunToleration], taints: Sequence[RunTaint]) -> RunTaint | None:
     """Return the first taint that keeps the pod away."""
     for taint in taints:
         if taint.effect != "PreferNoSchedule" and not any(_tolerates(one, taint) for one in tolerations):
@@ -77,7 +77,7 @@ def refusing_taint(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -
     return None
 
 
-def _tolerates(one: Toleration, taint: Taint) -> bool:
+def _tolerates(one: RunToleration, taint: RunTaint) -> bool:
     if one.effect not in ("", taint.effect) or one.key not in ("", taint.key):
         return False
     return one.operator == "Exists" or (bool(one.key) and one.value == taint.value)

@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.cluster.resource import Json
 from trimtab.lab.controllers.base.kinds import RunPod
-from trimtab.lab.controllers.base.write_through_cache import Mirror, controller_uid
+from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache, controller_uid
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME
@@ -98,7 +98,9 @@ def _cost(pod: RunPod) -> int:
         return 0
 
 
-async def claim_pods(pods: Mirror[RunPod], namespace: str, owner: Json, selector: Selector) -> list[RunPod]:
+async def claim_pods(
+    pods: WriteThroughCache[RunPod], namespace: str, owner: Json, selector: Selector
+) -> list[RunPod]:
     """Return the owner's pods, after adopting matching orphans and releasing what no longer matches."""
     claimed: list[RunPod] = []
     for pod in pods.owned(owner["uid"]):

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.write_through_cache import Mirror, Seen
+from trimtab.lab.controllers.base.write_through_cache import Seen, WriteThroughCache
 from trimtab.model.core.meta import Condition
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
@@ -14,10 +14,10 @@ from trimtab.model.times import format_time
 T = TypeVar("T", bound=Seen)
 
 
-class StatusWriter(Generic[T]):
+class StatusPatcher(Generic[T]):
     """Patches the status subresource of one kind, once per change."""
 
-    def __init__(self, mirror: Mirror[T]) -> None:
+    def __init__(self, mirror: WriteThroughCache[T]) -> None:
         self._mirror = mirror
         self._written: dict[str, bytes] = {}
         mirror.subscribe(self._forget)
@@ -31,7 +31,7 @@ class StatusWriter(Generic[T]):
         self._written[uid] = text
 
     def _forget(self, delta: Delta[T]) -> None:
-        if delta.change is Change.DELETED:
+        if delta.change is CacheEvent.DELETED:
             self._written.pop(delta.object.metadata.uid, None)
 
 

@@ -47,7 +47,7 @@ class _Correction(Generic[T]):
     """For an object that we made: until the cache is this new, its absence means nothing."""
 
 
-class Mirror(Generic[T]):
+class WriteThroughCache(Generic[T]):
     """The objects of one resource as of the cache and our own writes, whichever is newer."""
 
     def __init__(self, client: Client, resource: Resource[T], pace: WatchPace | None = None) -> None:

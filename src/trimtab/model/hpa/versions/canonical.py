@@ -32,21 +32,21 @@ ALWAYS: writing.Always = {
     types.ContainerResourceMetricSource: _NAME_AND_CONTAINER,
     types.ContainerResourceMetricStatus: _NAME_AND_CONTAINER,
     types.HPAScalingPolicy: frozenset({"type", "value", "periodSeconds"}),
-    v1.HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
-    v1.HorizontalPodAutoscalerStatus: frozenset({"currentReplicas", "desiredReplicas"}),
-    v2beta.HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
-    v1.MetricSpec: _TYPE,
-    v1.MetricStatus: _TYPE,
-    v1.ObjectMetricSource: _METRIC_NAME | {"targetValue"},
-    v1.ObjectMetricStatus: _METRIC_NAME | {"currentValue"},
-    v1.PodsMetricSource: _METRIC_NAME | {"targetAverageValue"},
-    v1.PodsMetricStatus: _METRIC_NAME | {"currentAverageValue"},
-    v1.ResourceMetricSource: _NAME,
-    v1.ResourceMetricStatus: _NAME | {"currentAverageValue"},
-    v1.ContainerResourceMetricSource: _NAME_AND_CONTAINER,
-    v1.ContainerResourceMetricStatus: _NAME_AND_CONTAINER | {"currentAverageValue"},
-    v1.ExternalMetricSource: _METRIC_NAME,
-    v1.ExternalMetricStatus: _METRIC_NAME | {"currentValue"},
+    v1.V1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
+    v1.V1HorizontalPodAutoscalerStatus: frozenset({"currentReplicas", "desiredReplicas"}),
+    v2beta.V2beta1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
+    v1.V1MetricSpec: _TYPE,
+    v1.V1MetricStatus: _TYPE,
+    v1.V1ObjectMetricSource: _METRIC_NAME | {"targetValue"},
+    v1.V1ObjectMetricStatus: _METRIC_NAME | {"currentValue"},
+    v1.V1PodsMetricSource: _METRIC_NAME | {"targetAverageValue"},
+    v1.V1PodsMetricStatus: _METRIC_NAME | {"currentAverageValue"},
+    v1.V1ResourceMetricSource: _NAME,
+    v1.V1ResourceMetricStatus: _NAME | {"currentAverageValue"},
+    v1.V1ContainerResourceMetricSource: _NAME_AND_CONTAINER,
+    v1.V1ContainerResourceMetricStatus: _NAME_AND_CONTAINER | {"currentAverageValue"},
+    v1.V1ExternalMetricSource: _METRIC_NAME,
+    v1.V1ExternalMetricStatus: _METRIC_NAME | {"currentValue"},
 }
 """The fields that the API's declarations have without `omitempty`."""
 
@@ -68,7 +68,7 @@ def canonical_as(data: Mapping[str, Any], kind: type[Any]) -> Json:
 
 def _kind_of(data: Mapping[str, Any]) -> type[Any]:
     versions = {
-        "autoscaling/v1": v1.HorizontalPodAutoscaler,
-        "autoscaling/v2beta1": v2beta.HorizontalPodAutoscaler,
+        "autoscaling/v1": v1.V1HorizontalPodAutoscaler,
+        "autoscaling/v2beta1": v2beta.V2beta1HorizontalPodAutoscaler,
     }
     return versions.get(data.get("apiVersion", ""), types.HorizontalPodAutoscaler)

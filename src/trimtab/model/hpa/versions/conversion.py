@@ -51,7 +51,7 @@ def v2_to_v1(data: Mapping[str, Any], *, exact: bool = True) -> Json:
 
 def v1_to_v2(data: Mapping[str, Any]) -> Json:
     """Return a v1 object as v2, with what its annotations hold."""
-    out = selection_strategy.into_field(_canonical(data, v1.HorizontalPodAutoscaler))
+    out = selection_strategy.into_field(_canonical(data, v1.V1HorizontalPodAutoscaler))
     found: dict[str, str] = out["metadata"].get("annotations") or {}
     spec, status = out["spec"], out.get("status", {})
     spec |= {"metrics": _metrics_from(found, spec.pop(_CPU_TARGET, None))} | _behavior_from(found)
@@ -62,7 +62,7 @@ def v1_to_v2(data: Mapping[str, Any]) -> Json:
 
 def v2beta1_to_v2(data: Mapping[str, Any]) -> Json:
     """Return a v2beta1 object as v2; a behavior may stand in the annotation that v1 uses."""
-    out = _canonical(data, v2beta.HorizontalPodAutoscaler)
+    out = _canonical(data, v2beta.V2beta1HorizontalPodAutoscaler)
     if metrics := out["spec"].get("metrics"):
         out["spec"]["metrics"] = [nested_spec(metric) for metric in metrics]
     if current := out.get("status", {}).get("currentMetrics"):

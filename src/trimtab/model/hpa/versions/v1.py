@@ -36,7 +36,7 @@ ROUND_TRIP_ANNOTATIONS = frozenset(
 """What conversion writes into v1 and takes out again; none of them ever shows in v2."""
 
 
-class ObjectMetricSource(Wire, frozen=True):
+class V1ObjectMetricSource(Wire, frozen=True):
     """A metric of one object; v1 cannot say that the value is not set, so 0 stands for that."""
 
     target: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -46,7 +46,7 @@ class ObjectMetricSource(Wire, frozen=True):
     average_value: Quantity | None = None
 
 
-class PodsMetricSource(Wire, frozen=True):
+class V1PodsMetricSource(Wire, frozen=True):
     """A metric of each pod."""
 
     metric_name: str = ""
@@ -54,7 +54,7 @@ class PodsMetricSource(Wire, frozen=True):
     selector: LabelSelector | None = None
 
 
-class ResourceMetricSource(Wire, frozen=True):
+class V1ResourceMetricSource(Wire, frozen=True):
     """CPU or memory of each pod."""
 
     name: str = ""
@@ -62,7 +62,7 @@ class ResourceMetricSource(Wire, frozen=True):
     target_average_value: Quantity | None = None
 
 
-class ContainerResourceMetricSource(Wire, frozen=True):
+class V1ContainerResourceMetricSource(Wire, frozen=True):
     """CPU or memory of one container in each pod."""
 
     name: str = ""
@@ -71,7 +71,7 @@ class ContainerResourceMetricSource(Wire, frozen=True):
     container: str = ""
 
 
-class ExternalMetricSource(Wire, frozen=True):
+class V1ExternalMetricSource(Wire, frozen=True):
     """A metric that belongs to no Kubernetes object."""
 
     metric_name: str = ""
@@ -80,18 +80,18 @@ class ExternalMetricSource(Wire, frozen=True):
     target_average_value: Quantity | None = None
 
 
-class MetricSpec(Wire, frozen=True):
+class V1MetricSpec(Wire, frozen=True):
     """One metric to scale on."""
 
     type: str = ""
-    object: ObjectMetricSource | None = None
-    pods: PodsMetricSource | None = None
-    resource: ResourceMetricSource | None = None
-    container_resource: ContainerResourceMetricSource | None = None
-    external: ExternalMetricSource | None = None
+    object: V1ObjectMetricSource | None = None
+    pods: V1PodsMetricSource | None = None
+    resource: V1ResourceMetricSource | None = None
+    container_resource: V1ContainerResourceMetricSource | None = None
+    external: V1ExternalMetricSource | None = None
 
 
-class ObjectMetricStatus(Wire, frozen=True):
+class V1ObjectMetricStatus(Wire, frozen=True):
     """The current value of an Object metric."""
 
     target: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -101,7 +101,7 @@ class ObjectMetricStatus(Wire, frozen=True):
     average_value: Quantity | None = None
 
 
-class PodsMetricStatus(Wire, frozen=True):
+class V1PodsMetricStatus(Wire, frozen=True):
     """The current value of a Pods metric."""
 
     metric_name: str = ""
@@ -109,7 +109,7 @@ class PodsMetricStatus(Wire, frozen=True):
     selector: LabelSelector | None = None
 
 
-class ResourceMetricStatus(Wire, frozen=True):
+class V1ResourceMetricStatus(Wire, frozen=True):
     """The current value of a Resource metric."""
 
     name: str = ""
@@ -117,7 +117,7 @@ class ResourceMetricStatus(Wire, frozen=True):
     current_average_value: Quantity = Quantity.zero
 
 
-class ContainerResourceMetricStatus(Wire, frozen=True):
+class V1ContainerResourceMetricStatus(Wire, frozen=True):
     """The current value of a ContainerResource metric."""
 
     name: str = ""
@@ -126,7 +126,7 @@ class ContainerResourceMetricStatus(Wire, frozen=True):
     container: str = ""
 
 
-class ExternalMetricStatus(Wire, frozen=True):
+class V1ExternalMetricStatus(Wire, frozen=True):
     """The current value of an External metric."""
 
     metric_name: str = ""
@@ -135,18 +135,18 @@ class ExternalMetricStatus(Wire, frozen=True):
     current_average_value: Quantity | None = None
 
 
-class MetricStatus(Wire, frozen=True):
+class V1MetricStatus(Wire, frozen=True):
     """The last reading of one metric."""
 
     type: str = ""
-    object: ObjectMetricStatus | None = None
-    pods: PodsMetricStatus | None = None
-    resource: ResourceMetricStatus | None = None
-    container_resource: ContainerResourceMetricStatus | None = None
-    external: ExternalMetricStatus | None = None
+    object: V1ObjectMetricStatus | None = None
+    pods: V1PodsMetricStatus | None = None
+    resource: V1ResourceMetricStatus | None = None
+    container_resource: V1ContainerResourceMetricStatus | None = None
+    external: V1ExternalMetricStatus | None = None
 
 
-class HorizontalPodAutoscalerSpec(Wire, frozen=True):
+class V1HorizontalPodAutoscalerSpec(Wire, frozen=True):
     """What the user asks for; everything but CPU utilization is in annotations."""
 
     scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -157,7 +157,7 @@ class HorizontalPodAutoscalerSpec(Wire, frozen=True):
     )
 
 
-class HorizontalPodAutoscalerStatus(Wire, frozen=True):
+class V1HorizontalPodAutoscalerStatus(Wire, frozen=True):
     """What the autoscaler last saw and did."""
 
     observed_generation: int | None = None
@@ -169,19 +169,19 @@ class HorizontalPodAutoscalerStatus(Wire, frozen=True):
     )
 
 
-class HorizontalPodAutoscaler(Wire, frozen=True):
+class V1HorizontalPodAutoscaler(Wire, frozen=True):
     """An autoscaling/v1 HorizontalPodAutoscaler."""
 
     api_version: str = "autoscaling/v1"
     kind: str = "HorizontalPodAutoscaler"
     metadata: ObjectMeta = ObjectMeta()
-    spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
-    status: HorizontalPodAutoscalerStatus = HorizontalPodAutoscalerStatus()
+    spec: V1HorizontalPodAutoscalerSpec = V1HorizontalPodAutoscalerSpec()
+    status: V1HorizontalPodAutoscalerStatus = V1HorizontalPodAutoscalerStatus()
 
 
 class AnnotatedLists(Wire, frozen=True):
     """The content of the annotations that hold lists, by its name in v2."""
 
-    metrics: tuple[MetricSpec, ...] = ()
-    current_metrics: tuple[MetricStatus, ...] = ()
+    metrics: tuple[V1MetricSpec, ...] = ()
+    current_metrics: tuple[V1MetricStatus, ...] = ()
     conditions: tuple[Condition, ...] = ()

@@ -10,7 +10,7 @@ import msgspec
 from trimtab.cluster.cache.store import is_older
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Resource
-from trimtab.decide.horizontal import Failed, Memory, Record
+from trimtab.decide.horizontal import FetchFailure, Memory, Record
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.records.unchanged import Steady
 from trimtab.decide.horizontal.records.usage_bands import Band
@@ -29,12 +29,12 @@ from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_memory import HpaMemory
 from trimtab.operator.horizontal.inputs.hpa_state import (
     MEMORY_ANNOTATION,
-    RecordRing,
-    metadata_after,
-    status_after,
+    RecordHistory,
+    reuse_unchanged_metadata,
+    reuse_unchanged_status,
 )
-from trimtab.operator.horizontal.inputs.kinds import HandedHpa
-from trimtab.operator.horizontal.inputs.metric_queries import Plan
+from trimtab.operator.horizontal.inputs.kinds import HpaCacheEntry
+from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries
 from trimtab.operator.horizontal.inputs.turn import Turn
 
 _FIELDS = tuple(
@@ -50,7 +50,7 @@ _FIELDS = tuple(
 
 
 @dataclass(slots=True, eq=False)
-class Autoscaler:
+class HpaState:
     """One HPA as the loop knows it."""
 
     resource: Resource[HorizontalPodAutoscaler]
@@ -66,10 +66,10 @@ class Autoscaler:
     """The annotation of unknown value that was logged last."""
     problem: str = ""
     """Why the stored spec cannot be decided on; empty when it can."""
-    questions: tuple[Query | Failed, ...] = ()
+    questions: tuple[Query | FetchFailure, ...] = ()
     questions_for: tuple[HorizontalPodAutoscalerSpec, str] | None = None
     """The spec and the pod selector that `questions` were made for."""
-    plan: Plan | None = None
+    plan: MetricQueries | None = None
     """What to ask for, as long as neither the object nor its target changed."""
     steady: Steady | None = None
     """The last decision, if it holds until something changes; `memory.own` is then what it left."""
@@ -80,7 +80,7 @@ class Autoscaler:
     bands: tuple[Band, ...] = ()
     """Between which usage nothing has to be done, by the record `bands_for`; empty if that takes a decision."""
     bands_for: Record | None = None
-    records: RecordRing = field(default_factory=lambda: RecordRing(20))
+    records: RecordHistory = field(default_factory=lambda: RecordHistory(20))
 
     @property
     def uid(self) -> str:
@@ -108,41 +108,41 @@ class Autoscaler:
         return is_dry_run(self.hpa)
 
 
-class Autoscalers:
+class HpaCache:
     """The book of HPAs, kept by the watches and by our own writes."""
 
     def __init__(
         self,
         *,
         records: int,
-        on_change: Callable[[Autoscaler], None],
-        on_delete: Callable[[Autoscaler], None],
+        on_change: Callable[[HpaState], None],
+        on_delete: Callable[[HpaState], None],
     ) -> None:
-        self._book: dict[str, Autoscaler] = {}
+        self._book: dict[str, HpaState] = {}
         self._records = records
         self._on_change = on_change
         self._on_delete = on_delete
 
-    def __iter__(self) -> Iterator[Autoscaler]:
+    def __iter__(self) -> Iterator[HpaState]:
         yield from self._book.values()
 
     def __len__(self) -> int:
         return len(self._book)
 
-    def get(self, uid: str) -> Autoscaler | None:
+    def get(self, uid: str) -> HpaState | None:
         """Return an autoscaler by uid."""
         return self._book.get(uid)
 
-    def named(self, namespace: str, name: str) -> Autoscaler | None:
+    def named(self, namespace: str, name: str) -> HpaState | None:
         """Return an autoscaler by name; of an own and a native one of the same name, the own."""
         key = f"{namespace}/{name}"
         found = [one for one in self._book.values() if one.key == key]
         return min(found, key=lambda one: one.is_native, default=None)
 
-    def follow(self, resource: Resource[HorizontalPodAutoscaler]) -> Callable[[Delta[HandedHpa]], None]:
+    def follow(self, resource: Resource[HorizontalPodAutoscaler]) -> Callable[[Delta[HpaCacheEntry]], None]:
         """Return the subscriber that keeps the book for one kind of HPA."""
 
-        def take(delta: Delta[HandedHpa]) -> None:
+        def take(delta: Delta[HpaCacheEntry]) -> None:
             if delta.new is not None:
                 self._put(resource, delta.new.take())
             elif delta.old is not None:
@@ -150,22 +150,22 @@ class Autoscalers:
 
         return take
 
-    def note_written(self, autoscaler: Autoscaler, written: HorizontalPodAutoscaler) -> None:
+    def note_written(self, autoscaler: HpaState, written: HorizontalPodAutoscaler) -> None:
         """Take in the object as our own write left it, before the watch tells us."""
         if is_older(autoscaler.hpa.metadata.resource_version, written.metadata.resource_version):
             autoscaler.memory.stored = stored_memory(written)
             autoscaler.hpa = self._known(autoscaler, written)
 
-    def note_told(self, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> None:
+    def note_told(self, autoscaler: HpaState, status: HorizontalPodAutoscalerStatus) -> None:
         """Take in the status that a dry run would have written, until the object changes."""
         autoscaler.hpa = msgspec.structs.replace(
-            autoscaler.hpa, status=status_after(autoscaler.hpa.status, status)
+            autoscaler.hpa, status=reuse_unchanged_status(autoscaler.hpa.status, status)
         )
 
     def _put(self, resource: Resource[HorizontalPodAutoscaler], seen: HorizontalPodAutoscaler) -> None:
         known = self._book.get(seen.metadata.uid)
         if known is None:
-            fresh = Autoscaler(resource, seen, records=RecordRing(self._records))
+            fresh = HpaState(resource, seen, records=RecordHistory(self._records))
             fresh.hpa = self._known(fresh, seen, is_new=True)
             fresh.memory.stored = stored_memory(seen)
             self._book[seen.metadata.uid] = fresh
@@ -189,7 +189,7 @@ class Autoscalers:
             self._on_delete(gone)
 
     def _known(
-        self, autoscaler: Autoscaler, seen: HorizontalPodAutoscaler, *, is_new: bool = False
+        self, autoscaler: HpaState, seen: HorizontalPodAutoscaler, *, is_new: bool = False
     ) -> HorizontalPodAutoscaler:
         """Return the object with defaults and without memory; an unchanged spec is not defaulted again."""
         before = autoscaler.hpa
@@ -205,14 +205,12 @@ class Autoscalers:
             spec = before.spec
         return msgspec.structs.replace(
             seen,
-            metadata=metadata_after(before.metadata, seen.metadata),
+            metadata=reuse_unchanged_metadata(before.metadata, seen.metadata),
             spec=spec,
-            status=status_after(before.status, seen.status),
+            status=reuse_unchanged_status(before.status, seen.status),
         )
 
-    def _defaulted(
-        self, autoscaler: Autoscaler, seen: HorizontalPodAutoscaler
-    ) -> HorizontalPodAutoscalerSpec:
+    def _defaulted(self, autoscaler: HpaState, seen: HorizontalPodAutoscaler) -> HorizontalPodAutoscalerSpec:
         """Fill in what an API server would; a spec that breaks the rules is kept as it is, with its problem."""
         spec = selection_strategy.with_annotation(seen.spec, seen.metadata.annotations)
         plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=spec)
@@ -257,9 +255,7 @@ def stored_memory(seen: HorizontalPodAutoscaler) -> str:
     return seen.status.memory or seen.metadata.annotations.get(MEMORY_ANNOTATION, "")
 
 
-def status_patch(
-    autoscaler: Autoscaler, new: HorizontalPodAutoscalerStatus, memory: Memory
-) -> dict[str, Any]:
+def status_patch(autoscaler: HpaState, new: HorizontalPodAutoscalerStatus, memory: Memory) -> dict[str, Any]:
     """Return the merge patch that turns the known status into `new`, with the memory beside it."""
     old = autoscaler.hpa.status
     status: dict[str, Any] = {

@@ -11,7 +11,13 @@ import msgspec
 from trimtab.cluster.leases.epoch import SET_SECONDS, Epoch
 from trimtab.decide.horizontal import Memory
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.memory import EMPTY, caught_up, resumed, retimed, taken_over
+from trimtab.decide.horizontal.memory import (
+    EMPTY,
+    caught_up,
+    restore_memory,
+    retimed,
+    taken_over,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +86,7 @@ class HpaMemory:
     def preview(self, current: int | None, now: float) -> Memory:
         """Return the memory that whoever decides now would start from, for those who only show it."""
         stored = loads(self.stored)
-        return stored if current is None else resumed(stored, current, now)
+        return stored if current is None else restore_memory(stored, current, now)
 
     def doubt(self, memory: Memory, at: float) -> None:
         """Keep a memory whose scale may have been written at that moment: the next look at the replicas tells."""

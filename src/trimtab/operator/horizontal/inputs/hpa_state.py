@@ -20,7 +20,7 @@ MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
 """Where a native HPA carries its memory: its status has no field for it."""
 
 
-def metadata_after(before: ObjectMeta, new: ObjectMeta) -> ObjectMeta:
+def reuse_unchanged_metadata(before: ObjectMeta, new: ObjectMeta) -> ObjectMeta:
     """Return the new metadata, with the very values of the old where they are equal."""
     annotations = new.annotations
     if MEMORY_ANNOTATION in annotations:
@@ -36,7 +36,7 @@ def metadata_after(before: ObjectMeta, new: ObjectMeta) -> ObjectMeta:
     )
 
 
-def status_after(
+def reuse_unchanged_status(
     before: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus
 ) -> HorizontalPodAutoscalerStatus:
     """Return the new status, with the very conditions of the old where they are equal."""
@@ -60,7 +60,7 @@ def _same(before: V, new: V) -> V:
     return before if before == new else new
 
 
-class RecordRing(Sequence[Record]):
+class RecordHistory(Sequence[Record]):
     """Records, oldest first; when there are `most`, a new one takes the place of the oldest."""
 
     def __init__(self, most: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import (
     DEPLOYMENTS,
     REPLICA_SETS,
@@ -51,7 +51,7 @@ class SlimMeta(Wire):
         return f"{self.namespace}/{self.name}"
 
 
-class HandedHpa(msgspec.Struct, gc=False):
+class HpaCacheEntry(msgspec.Struct, gc=False):
     """An HPA in the cache, which hands the object on and keeps what tells its versions apart.
 
     The book of autoscalers has the object already, as the last write left it: 5 KB with its conditions and metrics.
@@ -67,7 +67,7 @@ class HandedHpa(msgspec.Struct, gc=False):
         return whole
 
 
-def handed(hpa: HorizontalPodAutoscaler) -> HandedHpa:
+def to_cache_entry(hpa: HorizontalPodAutoscaler) -> HpaCacheEntry:
     """Return an HPA for the cache."""
     meta = hpa.metadata
     slim = SlimMeta(
@@ -77,7 +77,7 @@ def handed(hpa: HorizontalPodAutoscaler) -> HandedHpa:
         resource_version=meta.resource_version,
         owner_references=meta.owner_references,
     )
-    return HandedHpa(slim, hpa)
+    return HpaCacheEntry(slim, hpa)
 
 
 class SlimSpec(Wire):
@@ -134,13 +134,13 @@ class RivalControllerError(Exception):
     """The cluster's own HPA controller acts on the same objects; the message says what to do."""
 
 
-async def refuse_rival_controller(client: Client, namespaces: Sequence[str], now: datetime) -> None:
+async def ensure_hpa_controller_is_off(client: Client, namespaces: Sequence[str], now: datetime) -> None:
     """Raise if kube-controller-manager wrote to an HPA of these namespaces lately; none means all.
 
     A list that fails raises its ClusterError: without it nothing is known about a rival.
     """
     for namespace in namespaces or ("",):
-        listed = await client.list(NATIVE_HPAS.untyped(), Selection(namespace or None))
+        listed = await client.list(NATIVE_HPAS.untyped(), ListOptions(namespace or None))
         for hpa in listed.items:
             _refuse(hpa.get("metadata", {}), now)
 

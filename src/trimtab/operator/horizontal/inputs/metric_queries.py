@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
-from trimtab.decide.horizontal import Failed, PodFacts, Reading
+from trimtab.decide.horizontal import FetchFailure, MetricSamples, PodSnapshot
 from trimtab.decide.horizontal.observation.samples import (
     Asked,
     read_external_metric,
@@ -24,26 +24,26 @@ from trimtab.model.hpa.types import (
 )
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.operator.horizontal.inputs.pod_usage import (
-    EVERYWHERE,
+    ALL_NAMESPACES,
     ClusterUsage,
+    ListAllPolicy,
     NamespaceUsage,
-    WholeList,
     namespace_usage,
 )
-from trimtab.operator.horizontal.inputs.targets import Aim
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 
 Wanted = frozenset[Query]
 
-_ONLY_USAGE: Wanted = frozenset({EVERYWHERE})
+_ONLY_USAGE: Wanted = frozenset({ALL_NAMESPACES})
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MetricQueries:
     """The answers that one decision waits for."""
 
     spec: HorizontalPodAutoscalerSpec
     conditions: tuple[Condition, ...]
-    aim: Aim
+    aim: ResolvedTarget
     wanted: Wanted
     """The questions, with the usage of the pods of its namespace."""
     wanted_whole: Wanted
@@ -51,7 +51,7 @@ class Plan:
     usage: PodUsage | None
     """The question for the usage of the pods of its namespace; None if it is not wanted."""
 
-    def is_for(self, hpa: HorizontalPodAutoscaler, aim: Aim) -> bool:
+    def is_for(self, hpa: HorizontalPodAutoscaler, aim: ResolvedTarget) -> bool:
         """Return whether it would be made again just so: no more of an object than this goes into it."""
         return self.aim is aim and self.spec is hpa.spec and self.conditions is hpa.status.conditions
 
@@ -61,18 +61,20 @@ class Plan:
         return self.wanted_whole is _ONLY_USAGE
 
 
-def plan_of(hpa: HorizontalPodAutoscaler, aim: Aim, questions: Iterable[Query | Failed]) -> Plan:
+def queries_for_hpa(
+    hpa: HorizontalPodAutoscaler, aim: ResolvedTarget, questions: Iterable[Query | FetchFailure]
+) -> MetricQueries:
     """Return the plan for an object and its target."""
-    wanted = frozenset(one for one in questions if not isinstance(one, Failed))
+    wanted = frozenset(one for one in questions if not isinstance(one, FetchFailure))
     usage = next((one for one in wanted if isinstance(one, PodUsage)), None)
     whole = wanted
     if usage is not None:
         # Nearly all plans are this one set; sharing it makes them quick to compare.
         whole = _ONLY_USAGE if len(wanted) == 1 else wanted - {usage} | _ONLY_USAGE
-    return Plan(hpa.spec, hpa.status.conditions, aim, wanted, whole, usage)
+    return MetricQueries(hpa.spec, hpa.status.conditions, aim, wanted, whole, usage)
 
 
-def namespaces_of(plans: Iterable[Plan]) -> set[str]:
+def namespaces_of(plans: Iterable[MetricQueries]) -> set[str]:
     """Return the namespaces whose pods' usage is wanted."""
     return {plan.usage.namespace for plan in plans if plan.usage is not None and plan.usage.namespace}
 
@@ -85,42 +87,42 @@ _FAILURES = {
 }
 
 
-Answer = ClusterUsage | NamespaceUsage | Reading
+Answer = ClusterUsage | NamespaceUsage | MetricSamples
 
-_NOT_SET = Failed(message="the metric source is not set")
+_NOT_SET = FetchFailure(message="the metric source is not set")
 
 
-class Questions:
+class MetricFetcher:
     """Turns metric specs into questions, and questions into answers.
 
     A strict one refuses answers about something else than was asked; upstream believes them.
     """
 
     def __init__(
-        self, reader: MetricsReader, discovery: Discovery, whole: WholeList, *, is_strict: bool
+        self, reader: MetricsReader, discovery: Discovery, whole: ListAllPolicy, *, is_strict: bool
     ) -> None:
         self.whole = whole
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
 
-    async def of_metric(self, spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed:
+    async def of_metric(self, spec: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure:
         """Return the question that a metric spec asks."""
-        known = question_of(spec, namespace, pod_selector)
+        known = query_for(spec, namespace, pod_selector)
         if known is not None or spec.object is None:
             return known or _NOT_SET
         try:
             return await self._of_object(spec.object, namespace)
         except SelectorError as error:
-            return Failed(message=str(error))
+            return FetchFailure(message=str(error))
 
-    async def _of_object(self, source: ObjectMetricSource, namespace: str) -> Query | Failed:
+    async def _of_object(self, source: ObjectMetricSource, namespace: str) -> Query | FetchFailure:
         described = source.described_object
         selector = _text(source.metric.selector)
         try:
             served = await self._discovery.find_kind(described.api_version or "v1", described.kind)
         except errors.ClusterError as error:
-            return Failed(message=str(error))
+            return FetchFailure(message=str(error))
         resource = f"{served.plural}.{served.group}" if served.group else served.plural
         return ObjectMetric(namespace, resource, described.name, source.metric.name, selector)
 
@@ -129,7 +131,7 @@ class Questions:
         try:
             if isinstance(query, PodUsage):
                 usage = await self._reader.pod_usage(query)
-                return ClusterUsage(usage) if query == EVERYWHERE else namespace_usage(usage)
+                return ClusterUsage(usage) if query == ALL_NAMESPACES else namespace_usage(usage)
             asked = _asked(query) if self._is_strict else None
             if isinstance(query, ExternalMetric):
                 return read_external_metric(await self._reader.external(query), asked)
@@ -138,10 +140,10 @@ class Questions:
             return read(answer, asked)
         except (MetricsError, ValueError, OverflowError) as error:
             is_forbidden = isinstance(error.__cause__, errors.Forbidden)
-            return Failed(message=f"{_FAILURES[type(query)]}{error}", is_forbidden=is_forbidden)
+            return FetchFailure(message=f"{_FAILURES[type(query)]}{error}", is_forbidden=is_forbidden)
 
 
-def question_of(spec: MetricSpec, namespace: str, pod_selector: str) -> Query | Failed | None:
+def query_for(spec: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure | None:
     """Return the question of a metric spec; None if something has to be looked up first."""
     try:
         if spec.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
@@ -153,14 +155,14 @@ def question_of(spec: MetricSpec, namespace: str, pod_selector: str) -> Query | 
             metric = spec.external.metric
             return ExternalMetric(namespace, metric.name, _text(metric.selector))
     except SelectorError as error:
-        return Failed(message=str(error))
+        return FetchFailure(message=str(error))
     is_object = spec.type == MetricSourceType.OBJECT and spec.object is not None
     return None if is_object else _NOT_SET
 
 
-def reading_of(
-    spec: MetricSpec, question: Query, answers: Mapping[Query, Answer], pods: tuple[PodFacts, ...]
-) -> Reading:
+def samples_for(
+    spec: MetricSpec, question: Query, answers: Mapping[Query, Answer], pods: tuple[PodSnapshot, ...]
+) -> MetricSamples:
     """Return what the answers say to one metric of one autoscaler."""
     answer = usage_in(question, answers) if isinstance(question, PodUsage) else answers[question]
     if not isinstance(answer, NamespaceUsage):
@@ -178,7 +180,7 @@ def measured_by(spec: MetricSpec) -> tuple[str, str]:
 
 def usage_in(question: PodUsage, answers: Mapping[Query, Answer]) -> Answer | None:
     """Return the answer about one namespace, out of the answer about all of them if only that was asked for."""
-    whole = answers.get(EVERYWHERE)
+    whole = answers.get(ALL_NAMESPACES)
     return whole.within(question.namespace) if isinstance(whole, ClusterUsage) else answers.get(question)
 
 

@@ -12,17 +12,17 @@ from typing import Any
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import PartialObject
-from trimtab.cluster.cache.informers import Caches
-from trimtab.cluster.cache.namespaced_informer import KindCache
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, Served, UnknownKindError
 from trimtab.cluster.resource import DAEMON_SETS, JOBS, Resource
 from trimtab.decide.horizontal import (
-    Gone,
     Owner,
-    PodFacts,
+    OwnerNotFound,
+    OwnerUnavailable,
+    PodSnapshot,
     Target,
-    Unread,
     found_owner,
     owner_key,
     owners_to_find,
@@ -34,7 +34,7 @@ from trimtab.operator.horizontal.inputs.kinds import (
     SlimWorkload,
 )
 
-Found = Owner | Gone | Unread
+Found = Owner | OwnerNotFound | OwnerUnavailable
 
 WATCHED: dict[tuple[str, str], Resource[Any]] = {
     **CACHED_TARGETS,
@@ -53,7 +53,7 @@ class _Entry:
     plural: str
 
 
-class Owners:
+class OwnerCache:
     """Looks owners up, at most once per owner and lifetime."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Owners:
         clock: Clock,
         client: Client,
         discovery: Discovery,
-        caches: Caches,
+        caches: SharedInformers,
         *,
         ttl: float,
         gone_ttl: float,
@@ -78,7 +78,7 @@ class Owners:
         self._swept_at = clock.monotonic()
 
     async def of(
-        self, pods: Iterable[PodFacts], targets: Iterable[Target], namespace: str
+        self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
     ) -> dict[str, Found]:
         """Return every owner that deciding between these pods and targets needs, by `owner_key`."""
         self._sweep()
@@ -90,7 +90,7 @@ class Owners:
         return found
 
     def known(
-        self, pods: Iterable[PodFacts], targets: Iterable[Target], namespace: str
+        self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
     ) -> dict[str, Found] | None:
         """Return the same without asking anybody; None if an owner is in no cache."""
         pods = tuple(pods)
@@ -110,7 +110,7 @@ class Owners:
         found = self._watched(reference, namespace) or self._remembered(reference, namespace)
         return found or await self._look_up(reference, namespace)
 
-    def _watched(self, reference: OwnerReference, namespace: str) -> Owner | Gone | None:
+    def _watched(self, reference: OwnerReference, namespace: str) -> Owner | OwnerNotFound | None:
         cache = self._caches.running(reference.group, reference.kind)
         thing = cache.get(reference.name, namespace) if cache is not None else None
         if not isinstance(thing, SlimWorkload | SlimController):
@@ -130,23 +130,23 @@ class Owners:
             served = await self._discovery.find_kind(reference.api_version, reference.kind)
         except UnknownKindError as error:
             return self._kept(
-                reference, namespace, Gone(why=str(error))
+                reference, namespace, OwnerNotFound(why=str(error))
             )  # the kind was removed: a broken chain
         except errors.ClusterError as error:
-            return self._kept(reference, namespace, Unread(error=str(error)))
+            return self._kept(reference, namespace, OwnerUnavailable(error=str(error)))
         self._count(served.plural, False)
         return await self._ask(served, reference, namespace)
 
     async def _ask(self, served: Served, reference: OwnerReference, namespace: str) -> Found:
         if not served.namespaced:
-            outside = Gone(why="it is an object of the cluster, no workload of this namespace")
+            outside = OwnerNotFound(why="it is an object of the cluster, no workload of this namespace")
             return self._kept(reference, namespace, outside)
         found = await self._get(served, reference, namespace)
         return self._kept(reference, namespace, found, served.plural)
 
     def _kept(self, reference: OwnerReference, namespace: str, found: Found, plural: str = "") -> Found:
         """Remember what was found, as the resource that was read, if one was."""
-        ttl = min(self._ttl, self._gone_ttl) if isinstance(found, Gone) else self._ttl
+        ttl = min(self._ttl, self._gone_ttl) if isinstance(found, OwnerNotFound) else self._ttl
         until = self._clock.monotonic() + ttl
         self._entries[namespace, owner_key(reference)] = _Entry(found, until, plural)
         return found
@@ -158,9 +158,9 @@ class Owners:
         except errors.NotFound:
             return found_owner(reference, None)
         except errors.Forbidden as error:
-            return Unread(error=str(error), right=f"get {_full_name(served)}")
+            return OwnerUnavailable(error=str(error), right=f"get {_full_name(served)}")
         except (errors.ClusterError, ValueError) as error:
-            return Unread(error=str(error))
+            return OwnerUnavailable(error=str(error))
         return found_owner(reference, _owner(reference.kind, owner))
 
     def _sweep(self) -> None:
@@ -171,7 +171,7 @@ class Owners:
 
 
 def _needed(
-    pods: tuple[PodFacts, ...], targets: Iterable[Target], found: dict[str, Found]
+    pods: tuple[PodSnapshot, ...], targets: Iterable[Target], found: dict[str, Found]
 ) -> dict[str, OwnerReference]:
     """Return the owners to find next, for any of the targets."""
     needed: dict[str, OwnerReference] = {}
@@ -180,7 +180,7 @@ def _needed(
     return needed
 
 
-async def _is_listed(cache: KindCache[Any]) -> bool:
+async def _is_listed(cache: NamespacedInformer[Any]) -> bool:
     """Wait for a first list that is under way; one that fails is tried again beside, nobody waits for it."""
     if not cache.has_synced and cache.last_error() is None:
         try:

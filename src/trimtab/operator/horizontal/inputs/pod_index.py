@@ -3,20 +3,20 @@
 from collections.abc import Iterable
 
 from trimtab.cluster.cache.subscriptions import Delta
-from trimtab.decide.horizontal import PodFacts
+from trimtab.decide.horizontal import PodSnapshot
 from trimtab.model.labels.index import SelectorIndex
 from trimtab.model.labels.selector import Selector, SelectorError
-from trimtab.operator.pods.hpa_pods import KnownPod
+from trimtab.operator.pods.hpa_pods import CachedPod
 
 
-class PodBook:
+class PodIndex:
     """Facts of every pod, and which autoscaler's label query finds which pods.
 
     Uids are the keys: a pod recreated under the same name is another pod.
     """
 
     def __init__(self) -> None:
-        self._facts: dict[str, PodFacts] = {}
+        self._facts: dict[str, PodSnapshot] = {}
         self._index: SelectorIndex[str, str] = SelectorIndex()
         self._selectors: dict[str, str] = {}
         self._homes: dict[str, str] = {}
@@ -25,7 +25,7 @@ class PodBook:
     def __len__(self) -> int:
         return len(self._facts)
 
-    def take(self, delta: Delta[KnownPod]) -> None:
+    def take(self, delta: Delta[CachedPod]) -> None:
         """Follow a change of the pod cache."""
         if delta.new is not None:
             facts = delta.new.facts
@@ -67,7 +67,7 @@ class PodBook:
             self._index.remove_selector(autoscaler)
             self._changed(self._homes.pop(autoscaler))
 
-    def of(self, autoscaler: str) -> tuple[PodFacts, ...]:
+    def of(self, autoscaler: str) -> tuple[PodSnapshot, ...]:
         """Return the pods that an autoscaler's label query finds, sorted by name."""
         if autoscaler not in self._selectors:
             return ()
@@ -75,7 +75,7 @@ class PodBook:
         found.sort(key=_name)
         return tuple(found)
 
-    def rivals(self, autoscaler: str, pods: Iterable[PodFacts]) -> set[str]:
+    def rivals(self, autoscaler: str, pods: Iterable[PodSnapshot]) -> set[str]:
         """Return the other autoscalers whose label queries find any of these pods."""
         found: set[str] = set()
         for pod in pods:
@@ -88,5 +88,5 @@ class PodBook:
         return self._selectors[autoscaler]
 
 
-def _name(pod: PodFacts) -> str:
+def _name(pod: PodSnapshot) -> str:
     return pod.name

@@ -9,16 +9,16 @@ import logging
 from collections.abc import Collection
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.informers import Caches
+from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.resource import PODS
-from trimtab.decide.horizontal import PodFacts, Reading
+from trimtab.decide.horizontal import MetricSamples, PodSnapshot
 from trimtab.decide.horizontal.observation.samples import each_usage, read_usage, span_of
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 
 log = logging.getLogger(__name__)
 
-EVERYWHERE = PodUsage()
+ALL_NAMESPACES = PodUsage()
 """The question for the usage of all pods of the cluster."""
 
 PODS_PER_REQUEST = 300
@@ -42,14 +42,14 @@ class NamespaceUsage:
         self.span = span
         """Within which time all of it was measured, and maybe that of other namespaces."""
 
-    def of(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> Reading:
+    def of(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> MetricSamples:
         """Return the reading of one resource for these pods."""
         known = self._items
         return read_usage(
             [known[pod.name] for pod in pods if pod.name in known], resource, container, wraps=False
         )
 
-    def values(self, pods: tuple[PodFacts, ...], resource: str, container: str) -> list[int] | None:
+    def values(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> list[int] | None:
         """Return what each of these pods uses; None if it is not known of all."""
         known = self._items
         try:
@@ -85,10 +85,10 @@ def namespace_usage(answer: PodMetricsList) -> NamespaceUsage:
     return NamespaceUsage({item.metadata.name: item for item in answer.items}, span_of(answer.items))
 
 
-class WholeList:
+class ListAllPolicy:
     """Knows whether to ask for the usage of all pods at once."""
 
-    def __init__(self, clock: Clock, caches: Caches, *, is_allowed: bool) -> None:
+    def __init__(self, clock: Clock, caches: SharedInformers, *, is_allowed: bool) -> None:
         self._clock = clock
         self._caches = caches
         self._is_allowed = is_allowed

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import Caches
+from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.cache.store import is_older
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.resource import Resource
@@ -40,7 +40,7 @@ class TargetBusyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class ResolvedTarget:
     """A target as it was found: its scale and where to write it, or why there is none."""
 
     served: Served | None = None
@@ -50,14 +50,14 @@ class Aim:
     """Whether the server was asked for it, instead of a watch's copy."""
 
 
-class Targets:
+class TargetCache:
     """Finds and writes the scales of targets."""
 
-    def __init__(self, client: Client, discovery: Discovery, caches: Caches) -> None:
+    def __init__(self, client: Client, discovery: Discovery, caches: SharedInformers) -> None:
         self._client = client
         self._discovery = discovery
         self._caches = caches
-        self._made: dict[str, tuple[SlimWorkload | SlimController, Aim]] = {}
+        self._made: dict[str, tuple[SlimWorkload | SlimController, ResolvedTarget]] = {}
         self._newest: dict[str, str] = {}
         """The version of a target as we last wrote or read it, by uid, until the watch has got there."""
         self._doubted: set[str] = set()
@@ -74,7 +74,7 @@ class Targets:
             self._followed.add(resource.kind)
             cache.subscribe(self._take)
 
-    def cached(self, reference: CrossVersionObjectReference, namespace: str) -> Aim | None:
+    def cached(self, reference: CrossVersionObjectReference, namespace: str) -> ResolvedTarget | None:
         """Return the target from a watch; None means that it must be asked for."""
         cache = self._caches.running(reference.group, reference.kind)
         if cache is None:
@@ -87,7 +87,10 @@ class Targets:
             return None
         made = self._made.get(uid)
         if made is None or made[0] is not thing:
-            made = self._made[uid] = thing, Aim(served=_served(cache.resource), scale=scale_of(thing))
+            made = self._made[uid] = (
+                thing,
+                ResolvedTarget(served=_served(cache.resource), scale=scale_of(thing)),
+            )
         return made[1]
 
     def _is_news(self, uid: str, version: str) -> bool:
@@ -102,19 +105,19 @@ class Targets:
         del self._newest[uid]
         return True
 
-    def doubt(self, aim: Aim) -> None:
+    def doubt(self, aim: ResolvedTarget) -> None:
         """Believe no cached copy of a target whose write may or may not have arrived, until it was read."""
         if aim.scale is not None and self._is_cached(aim):
             self._doubted.add(aim.scale.metadata.uid)
 
     def _take(self, delta: Delta[SlimWorkload | SlimController]) -> None:
         """Drop what was made of a target that is gone."""
-        if delta.change is Change.DELETED and delta.old is not None:
+        if delta.change is CacheEvent.DELETED and delta.old is not None:
             self._made.pop(delta.old.metadata.uid, None)
             self._newest.pop(delta.old.metadata.uid, None)
             self._doubted.discard(delta.old.metadata.uid)
 
-    async def read(self, reference: CrossVersionObjectReference, namespace: str) -> Aim:
+    async def read(self, reference: CrossVersionObjectReference, namespace: str) -> ResolvedTarget:
         """Ask the API server for the target's scale."""
         group, _, version = reference.api_version.rpartition("/")
         if reference.api_version and (not version or "/" in group):
@@ -128,11 +131,11 @@ class Targets:
         except (errors.ClusterError, ValueError) as error:
             said = error.message if isinstance(error, errors.ApiError) else ""
             return _failed(said or str(error), "query")
-        aim = Aim(served=served, scale=scale, is_read=True)
+        aim = ResolvedTarget(served=served, scale=scale, is_read=True)
         self._note(aim, scale)
         return aim
 
-    async def write(self, client: Client, aim: Aim, namespace: str, replicas: int) -> Scale:
+    async def write(self, client: Client, aim: ResolvedTarget, namespace: str, replicas: int) -> Scale:
         """Write the replicas, on the condition that the target is still what was decided on: its uid and its size."""
         assert aim.served is not None
         assert aim.scale is not None
@@ -153,7 +156,7 @@ class Targets:
             f"{aim.served.kind} {meta.key} changed {MOST_CONFLICTS} times while it was being scaled"
         )
 
-    async def _version_now(self, aim: Aim, conflict: errors.Conflict) -> str:
+    async def _version_now(self, aim: ResolvedTarget, conflict: errors.Conflict) -> str:
         """Return the target's version, if the conflict was about something that nothing was decided on."""
         assert aim.served is not None
         assert aim.scale is not None
@@ -168,7 +171,7 @@ class Targets:
             raise TargetChangedError(str(conflict)) from conflict
         return found.metadata.resource_version
 
-    def _note(self, aim: Aim, scale: Scale) -> None:
+    def _note(self, aim: ResolvedTarget, scale: Scale) -> None:
         """Believe no cached copy of a target that is older than this one."""
         meta = scale.metadata
         cache = None if aim.served is None else self._caches.running(aim.served.group, aim.served.kind)
@@ -177,13 +180,13 @@ class Targets:
             self._newest[meta.uid] = meta.resource_version
             self._doubted.discard(meta.uid)
 
-    def _is_cached(self, aim: Aim) -> bool:
+    def _is_cached(self, aim: ResolvedTarget) -> bool:
         served = aim.served
         return served is not None and self._caches.running(served.group, served.kind) is not None
 
 
-def _failed(message: str, step: Literal["parse", "map", "query"]) -> Aim:
-    return Aim(failure=ScaleFailure(message=message, step=step))
+def _failed(message: str, step: Literal["parse", "map", "query"]) -> ResolvedTarget:
+    return ResolvedTarget(failure=ScaleFailure(message=message, step=step))
 
 
 def _served(resource: Resource[object]) -> Served:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trimtab.operator.horizontal.inputs.hpa_cache import Autoscaler
+    from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 
 
 @dataclass(slots=True, eq=False)
@@ -14,7 +14,7 @@ class Turn:
     The work that holds a turn ends it, however that work ends. Handing it on makes another piece of work its holder.
     """
 
-    autoscaler: "Autoscaler"
+    autoscaler: "HpaState"
     started: float
     """When it began, on the monotonic clock."""
     holder: object
@@ -27,7 +27,7 @@ class Turn:
             self.autoscaler.turn = None
 
 
-def begin_turn(autoscaler: "Autoscaler", started: float, holder: object) -> Turn:
+def begin_turn(autoscaler: "HpaState", started: float, holder: object) -> Turn:
     """Begin the turn of an HPA that has none."""
     turn = autoscaler.turn = Turn(autoscaler, started, holder)
     return turn

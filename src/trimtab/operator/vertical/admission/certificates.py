@@ -15,7 +15,7 @@ from cryptography import x509
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, decide_again
+from trimtab.cluster.client import Client, retry_on_conflict
 from trimtab.cluster.resource import Json, Resource
 from trimtab.serving import certificates
 from trimtab.serving.certificates import CLOCK_SKEW
@@ -177,7 +177,7 @@ class SecretCertificates:
 
     async def current(self) -> Serving:
         """Return the pair that all copies use."""
-        material = await decide_again(self._read_and_renew)
+        material = await retry_on_conflict(self._read_and_renew)
         return Serving(material.leaf, material.bundle)
 
     async def _read_and_renew(self) -> Material:

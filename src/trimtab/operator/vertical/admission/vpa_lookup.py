@@ -16,7 +16,7 @@ from trimtab.operator.vertical.cluster_view import ClusterView, Targeted
 from trimtab.operator.vertical.kinds import SCOPES
 
 
-class Knowledge:
+class VpaLookup:
     """The view of the cluster, arranged for one pod at a time."""
 
     def __init__(self, client: Client, view: ClusterView, max_boost_cpu: Quantity = Quantity.zero) -> None:

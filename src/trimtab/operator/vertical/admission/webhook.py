@@ -24,7 +24,7 @@ from trimtab.operator.vertical.admission.registration import Registration
 from trimtab.operator.vertical.admission.reviews import Reviewer
 from trimtab.operator.vertical.admission.serving import TlsServer
 from trimtab.operator.vertical.admission.tls import tls_context
-from trimtab.operator.vertical.admission.vpa_lookup import Knowledge
+from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.estimation import quantity_of
 from trimtab.operator.vertical.metrics import AdmissionMetrics
@@ -35,7 +35,7 @@ REFRESH_SECONDS = 10.0
 _LEASE_SECONDS = 60
 
 
-class Admission:
+class AdmissionWebhook:
     """The component; `app` alone answers reviews, `refresh` alone keeps the rest in order."""
 
     name = "admission"
@@ -68,7 +68,7 @@ class Admission:
         boost = settings.max_allowed_cpu_boost
         most = quantity_of("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
         self.app = AdmissionApp(
-            Reviewer(clock, Knowledge(client, view, most), metrics, is_dry_run=client.is_dry_run),
+            Reviewer(clock, VpaLookup(client, view, most), metrics, is_dry_run=client.is_dry_run),
             lambda: view.has_synced,
         )
         self.port: int | None = None

@@ -13,27 +13,27 @@ from datetime import datetime
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
 from trimtab.decide.vertical.cluster_state.garbage import expire_loaded
-from trimtab.decide.vertical.control.control import Claim
+from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.histogram.histogram import from_wire_time
 from trimtab.decide.vertical.input.checkpoints import knows_history, load_checkpoint
 from trimtab.decide.vertical.input.history import (
+    HistoryContext,
     Replayed,
-    Retrospect,
     add_history,
     covers,
     first_samples,
 )
-from trimtab.decide.vertical.input.history_pods import PastPods
+from trimtab.decide.vertical.input.history_pods import HistoricalPods
 from trimtab.model import times
 from trimtab.model.core.pod import Pod
 from trimtab.model.usage_history import UsageHistory
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
-from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
-from trimtab.operator.vertical.recommender.cluster_states import Models
-from trimtab.operator.vertical.recommender.history_loader import Failed, HistoryLoader
+from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
+from trimtab.operator.vertical.recommender.history_loader import HistoryFailure, HistoryLoader
 from trimtab.operator.vertical.recommender.usage import Bounds
 
 log = logging.getLogger(__name__)
@@ -56,11 +56,11 @@ class _Replay:
     """A namespace's history, how it is judged, and where it begins."""
 
     history: UsageHistory
-    retrospect: Retrospect
+    retrospect: HistoryContext
     first: Mapping[tuple[str, str], int]
 
 
-class Past:
+class HistoryBootstrap:
     """Brings the past into the models; one per recommender."""
 
     def __init__(
@@ -99,7 +99,12 @@ class Past:
         return self._saved_until.get(vpa, 0)
 
     async def load(
-        self, models: Models, standings: Standings, new: Iterable[str], bounds: Bounds, now: datetime
+        self,
+        models: ShardedClusterStates,
+        standings: ControlSnapshot,
+        new: Iterable[str],
+        bounds: Bounds,
+        now: datetime,
     ) -> Loaded:
         """Load the past of VPAs that are new; raises, and is tried again, if checkpoints cannot be read."""
         self._missing.update(new)
@@ -121,7 +126,7 @@ class Past:
 
     def _load_checkpoints(
         self,
-        models: Models,
+        models: ShardedClusterStates,
         vpas: list[str],
         stored: Mapping[str, list[Checkpoint]],
         replays: list[_Replay],
@@ -155,7 +160,9 @@ class Past:
             expire_loaded(model, model.vpas[vpa], now_ns)
         return saved
 
-    def _read_histories(self, models: Models, standings: Standings) -> tuple[set[str], dict[str, str]]:
+    def _read_histories(
+        self, models: ShardedClusterStates, standings: ControlSnapshot
+    ) -> tuple[set[str], dict[str, str]]:
         """Take over the histories that arrived; return which namespaces wait for theirs, and which have none."""
         waiting: set[str] = set()
         failed: dict[str, str] = {}
@@ -169,7 +176,7 @@ class Past:
             found = self._loader.take(namespace)
             if found is None:
                 waiting.add(namespace)
-            elif isinstance(found, Failed):
+            elif isinstance(found, HistoryFailure):
                 failed[namespace] = found.why
                 for share in untold:
                     self._told[share][1].add(namespace)
@@ -179,7 +186,7 @@ class Past:
             self._metrics.history.labels(outcome).set(count)
         return waiting, failed
 
-    def _untold(self, models: Models, namespace: str) -> list[int]:
+    def _untold(self, models: ShardedClusterStates, namespace: str) -> list[int]:
         """Return the shares with VPAs that lack their past, and whose models were not told this namespace's yet."""
         told = {
             share: self._told[share][1]
@@ -191,9 +198,9 @@ class Past:
         shares = {models.share(vpa) for vpa in self._missing if _namespace(vpa) == namespace}
         return sorted(share for share in shares if namespace not in told[share])
 
-    def _replay_of(self, history: UsageHistory, standings: Standings, bounds: Bounds) -> _Replay:
+    def _replay_of(self, history: UsageHistory, standings: ControlSnapshot, bounds: Bounds) -> _Replay:
         namespace = history.namespace
-        pods = PastPods(
+        pods = HistoricalPods(
             namespace,
             standings.index,
             standings.owners,
@@ -201,11 +208,11 @@ class Past:
             live={pod.metadata.name: pod for pod in self._pods_of(namespace)},
             told=history.label_keys,
         )
-        retrospect = Retrospect(pods.attribute, lambda pod: bounds.of(PodId(namespace, pod)))
+        retrospect = HistoryContext(pods.attribute, lambda pod: bounds.of(PodId(namespace, pod)))
         return _Replay(history, retrospect, first_samples(history, retrospect))
 
     def _replay(
-        self, models: Models, replay: _Replay, saved: Mapping[tuple[str, str], int], now_ns: int
+        self, models: ShardedClusterStates, replay: _Replay, saved: Mapping[tuple[str, str], int], now_ns: int
     ) -> None:
         """Lead the models through a namespace's past, from where the checkpoints end."""
         namespace = replay.history.namespace
@@ -225,7 +232,7 @@ class Past:
     def _pods_of(self, namespace: str) -> Iterable[Pod]:
         return (pod for pod in self._view.pods if pod.metadata.namespace == namespace)
 
-    def _label_keys(self, namespace: str, standings: Standings) -> set[str]:
+    def _label_keys(self, namespace: str, standings: ControlSnapshot) -> set[str]:
         """Return the label keys that count in a namespace, as Kubernetes spells them."""
         keys = {key for pod in self._pods_of(namespace) for key in pod.metadata.labels}
         for claim in standings.claims.values():
@@ -234,7 +241,7 @@ class Past:
         return keys
 
 
-def _keys_of(claim: Claim) -> set[str]:
+def _keys_of(claim: VpaClaim) -> set[str]:
     selectors = [claim.selector, claim.scope.pods if isinstance(claim.scope, Scope) else None]
     return {requirement.key for one in selectors if one is not None for requirement in one.requirements}
 

@@ -16,9 +16,15 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions, Selection
+from trimtab.cluster.client import (
+    Client,
+    DeleteOptions,
+    ListOptions,
+    PatchType,
+    Preconditions,
+)
 from trimtab.cluster.resource import Resource
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
@@ -104,7 +110,7 @@ class CheckpointStore:
         namespaces: Sequence[str] = (),
         workers: int = 10,
         *,
-        compat: Compat = DEFAULT,
+        compat: VpaCompat = DEFAULT,
         ignored: frozenset[str] = frozenset(),
     ) -> None:
         self._ignored = ignored
@@ -143,7 +149,7 @@ class CheckpointStore:
     async def _list(self, resource: Resource[T]) -> list[T]:
         """List the checkpoints of the watched namespaces."""
         listings = [
-            await self._client.list(resource, Selection(namespace or None))
+            await self._client.list(resource, ListOptions(namespace or None))
             for namespace in self._namespaces or ("",)
         ]
         return [item for listing in listings for item in listing.items]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import KindCache
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.input.checkpoints import save_checkpoints
@@ -24,7 +24,7 @@ from trimtab.operator.vertical.recommender.checkpoint_store import (
     OwnedCheckpoint,
     Schedule,
 )
-from trimtab.operator.vertical.recommender.cluster_states import Models
+from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 log = logging.getLogger(__name__)
 LAST_SAVE_SECONDS = 10.0
@@ -34,11 +34,17 @@ Warn = Callable[[str, str], None]
 """Tells the owner of a VPA, by `namespace/name`, that its history cannot be saved."""
 
 
-class Saver:
+class CheckpointWriter:
     """Saves the histories of the models; one per recommender."""
 
     def __init__(
-        self, clock: Clock, models: Models, store: CheckpointStore, every: float, timeout: float, warn: Warn
+        self,
+        clock: Clock,
+        models: ShardedClusterStates,
+        store: CheckpointStore,
+        every: float,
+        timeout: float,
+        warn: Warn,
     ) -> None:
         self._clock = clock
         self._models = models
@@ -79,7 +85,7 @@ class Saver:
         await asyncio.gather(*self._parting.values())
         await self._save_last(self._whole)
 
-    async def collect_orphans(self, vpas: KindCache[VerticalPodAutoscaler], interval: float) -> None:
+    async def collect_orphans(self, vpas: NamespacedInformer[VerticalPodAutoscaler], interval: float) -> None:
         """Remove checkpoints whose VPA is gone, once per interval."""
         now = self._clock.monotonic()
         is_due = self._orphans_at is None or now - self._orphans_at >= interval

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.operator.ownership import Ownership, Shared
+from trimtab.operator.ownership import Ownership, ShardedOwner
 
 
-class Models:
+class ShardedClusterStates:
     """A model per share; a VPA is in the one of its share."""
 
     def __init__(self, make: Callable[[], ClusterState], ownership: Ownership) -> None:
         self._make = make
         self._ownership = ownership
-        self.is_whole = not isinstance(ownership, Shared)
+        self.is_whole = not isinstance(ownership, ShardedOwner)
         """Whether one model has all VPAs; then it also learns about pods that no VPA matches yet."""
         self._models: dict[int, ClusterState] = {}
         self._lost: set[int] = set()

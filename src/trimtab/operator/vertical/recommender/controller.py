@@ -25,12 +25,16 @@ from trimtab.decide.vertical.cluster_state.cluster import (
     PodId,
     TrackedContainer,
 )
-from trimtab.decide.vertical.cluster_state.containers import Usage
+from trimtab.decide.vertical.cluster_state.containers import UsageRows
 from trimtab.decide.vertical.cluster_state.garbage import Collector
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.control.control import CONFLICT_REASON, Conflict, new_conflicts
+from trimtab.decide.vertical.control.control import (
+    CONFLICT_REASON,
+    ScopeConflict,
+    new_conflicts,
+)
 from trimtab.decide.vertical.input.oom import OOM
-from trimtab.decide.vertical.input.usage import Intake, record_oom
+from trimtab.decide.vertical.input.usage import IntakeReport, record_oom
 from trimtab.decide.vertical.recommend.quality import Expectations, expectations_of
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import (
@@ -43,18 +47,26 @@ from trimtab.decide.vertical.update.replacement_refusals import refusals_by_vpa
 from trimtab.model import times
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.vpa.types import UpdateMode
-from trimtab.operator.ownership import Ownership, Shared
+from trimtab.operator.ownership import Ownership, ShardedOwner
 from trimtab.operator.settings.vertical import VerticalSettings
-from trimtab.operator.vertical.cluster_view import ClusterView, Standings
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.kinds import vpa_reference
 from trimtab.operator.vertical.metrics import RecommenderMetrics
-from trimtab.operator.vertical.recommender.bootstrap import UNAVAILABLE_REASON, Loaded, Past
+from trimtab.operator.vertical.recommender.bootstrap import (
+    UNAVAILABLE_REASON,
+    HistoryBootstrap,
+    Loaded,
+)
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
-from trimtab.operator.vertical.recommender.checkpoint_writer import Saver
-from trimtab.operator.vertical.recommender.cluster_states import Models
-from trimtab.operator.vertical.recommender.feeder import Followed, Follower, Unusable
+from trimtab.operator.vertical.recommender.checkpoint_writer import CheckpointWriter
+from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
+from trimtab.operator.vertical.recommender.feeder import (
+    ClusterStateFeeder,
+    LoadResult,
+    UnsupportedConfig,
+)
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
-from trimtab.operator.vertical.recommender.oom_watcher import OOMWatch
+from trimtab.operator.vertical.recommender.oom_watcher import OomObserver
 from trimtab.operator.vertical.recommender.status_writer import (
     StatusChange,
     StatusWriter,
@@ -75,7 +87,7 @@ STAND_BY_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Tools:
+class RecommenderDeps:
     """What the recommender works with."""
 
     clock: Clock
@@ -104,7 +116,7 @@ class Recommender:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: RecommenderDeps,
         settings: VerticalSettings,
         *,
         recommending: RecommenderSettings | None = None,
@@ -123,10 +135,10 @@ class Recommender:
         self._recommending = recommending or RecommenderSettings()
         self._aggregation = aggregation
         self._post = post or PostProcessing()
-        self._ooms = OOMWatch(tools.client, tools.view.pods, tools.view.namespaces, tools.view.compat)
-        self._models = Models(self._new_model, tools.ownership)
+        self._ooms = OomObserver(tools.client, tools.view.pods, tools.view.namespaces, tools.view.compat)
+        self._models = ShardedClusterStates(self._new_model, tools.ownership)
         ignored = frozenset(settings.ignored_namespaces)
-        self._follower = Follower(
+        self._follower = ClusterStateFeeder(
             self._models, settings.recommender_name, ignored, matched_only=settings.memory_saver
         )
         workers = settings.update_worker_count
@@ -147,8 +159,8 @@ class Recommender:
             compat=tools.view.compat,
             ignored=ignored,
         )
-        self._past = Past(tools.view, store, tools.metrics, history)
-        self._saver = Saver(
+        self._past = HistoryBootstrap(tools.view, store, tools.metrics, history)
+        self._saver = CheckpointWriter(
             tools.clock,
             self._models,
             store,
@@ -189,7 +201,7 @@ class Recommender:
     def is_shard_busy(self, shard: int) -> bool:
         """Return whether a status or a history of the share is still on its way."""
         owner = self._ownership
-        return self._saver.is_parting(shard) or (isinstance(owner, Shared) and owner.is_busy(shard))
+        return self._saver.is_parting(shard) or (isinstance(owner, ShardedOwner) and owner.is_busy(shard))
 
     async def run(self) -> None:
         """Recommend until cancelled."""
@@ -289,7 +301,7 @@ class Recommender:
         }
         return LoopReport(len(followed.usable), samples, written, saved)
 
-    def _tell_failures(self, loaded: Loaded, followed: Followed) -> None:
+    def _tell_failures(self, loaded: Loaded, followed: LoadResult) -> None:
         for vpa in followed.usable:
             why = loaded.failed.get(vpa.partition("/")[0])
             if why is not None:
@@ -298,7 +310,7 @@ class Recommender:
 
     async def _take_usage(
         self,
-        followed: Followed,
+        followed: LoadResult,
         waiting: frozenset[str],
         expected: Mapping[int, Expectations],
         bounds: Bounds,
@@ -316,7 +328,7 @@ class Recommender:
                 samples += intake.accepted
         return samples
 
-    def _count_refused(self, resource: str, intake: Intake) -> None:
+    def _count_refused(self, resource: str, intake: IntakeReport) -> None:
         self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)
         self._metrics.refused.labels(resource, "from the future").inc(intake.from_the_future)
 
@@ -366,12 +378,12 @@ class Recommender:
         container = ContainerId(PodId(oom.namespace, oom.pod), oom.container)
         tracked = model.find_container(container)
         if isinstance(tracked, TrackedContainer):
-            needed = Usage(
+            needed = UsageRows(
                 np.array([tracked.history.row]), np.array([tracked.history.oom_peak]), np.array([0])
             )
             self._metrics.quality.judge(model, expected, MEMORY, needed, is_oom=True)
 
-    def _recommend(self, standings: Standings, followed: Followed, now_ns: int) -> list[StatusChange]:
+    def _recommend(self, standings: ControlSnapshot, followed: LoadResult, now_ns: int) -> list[StatusChange]:
         found: dict[str, VPARecommendation] = {}
         changes: list[StatusChange] = []
         rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
@@ -392,7 +404,7 @@ class Recommender:
                 changes.append(change)
         return changes
 
-    def _refused_replacements(self, standings: Standings) -> dict[str, str]:
+    def _refused_replacements(self, standings: ControlSnapshot) -> dict[str, str]:
         """Return why pods of VPAs stay, by VPA, as the updater noted on the pods; upstream has no such condition."""
         if not self._view.compat.sizes_are_admissible:
             return {}
@@ -406,14 +418,14 @@ class Recommender:
             self._metrics.latency.observe(max((now_ns - times.to_ns(created)) / times.SECOND_NS, 0.0))
         return change
 
-    def _unchanging(self, state: VPAState) -> Unusable | None:
+    def _unchanging(self, state: VPAState) -> UnsupportedConfig | None:
         """Return why a VPA that wants to change pods only recommends."""
         namespace = state.vpa.metadata.namespace
         if state.update_mode == UpdateMode.OFF or namespace not in self._unchanged:
             return None
         return excluded_namespace(state.vpa, self._settings.namespace)
 
-    def _tell_conflicts(self, conflicts: tuple[Conflict, ...]) -> None:
+    def _tell_conflicts(self, conflicts: tuple[ScopeConflict, ...]) -> None:
         fresh, self._told = new_conflicts(conflicts, self._told)
         for conflict in fresh:
             for key in filter(self._models.holds, (conflict.winner, conflict.loser)):
@@ -425,13 +437,13 @@ class Recommender:
         if vpa is not None:
             self._events.event(vpa_reference(vpa), "Warning", reason, message)
 
-    def _collect(self, standings: Standings, now_ns: int) -> None:
+    def _collect(self, standings: ControlSnapshot, now_ns: int) -> None:
         known = {one.vpa.key for one in standings.vpas if one.selector is not None}
         self._collectors = {share: self._collectors.get(share) or Collector(_GC_NS) for share in self._models}
         for share, collector in self._collectors.items():
             collector.collect(self._models[share], now_ns, lambda vpa: vpa.key in known)
 
-    def _count(self, standings: Standings, followed: Followed) -> None:
+    def _count(self, standings: ControlSnapshot, followed: LoadResult) -> None:
         self._metrics.count_objects(self._models.vpas(), frozenset(followed.unusable))
         self._metrics.count_levels(standings.claims.values())
         self._metrics.resources_read.labels("Pod.Spec.Containers").inc(

@@ -11,15 +11,15 @@ from trimtab.decide.vertical.cluster_state.cluster import (
 )
 from trimtab.decide.vertical.cluster_state.vpa import selector_hash
 from trimtab.decide.vertical.control.attribution import attribute
-from trimtab.decide.vertical.control.control import Conflict, controlling_vpa
+from trimtab.decide.vertical.control.control import ScopeConflict, controlling_vpa
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.labels.requirement import Requirement
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.operator.vertical.cluster_view import ClusterView, Standings, Targeted
-from trimtab.operator.vertical.recommender.cluster_states import Models
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, Targeted
+from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 from trimtab.operator.vertical.targets import Unsupported
 
 DEFAULT_RECOMMENDER = "default"
@@ -27,7 +27,7 @@ FEW_NUMBERS = 1024
 
 
 @dataclass(frozen=True)
-class Unusable:
+class UnsupportedConfig:
     """Why a VPA can do nothing, for its condition ConfigUnsupported."""
 
     reason: str
@@ -35,16 +35,16 @@ class Unusable:
 
 
 @dataclass(frozen=True)
-class Followed:
+class LoadResult:
     """What came of following the cluster once."""
 
     usable: tuple[str, ...]
     """VPAs of ours that can be recommended for."""
-    unusable: dict[str, Unusable]
+    unusable: dict[str, UnsupportedConfig]
     """VPAs of ours that cannot, each with the reason."""
     new: tuple[str, ...]
     """VPAs that the model did not know before: their history has to be loaded."""
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[ScopeConflict, ...] = ()
     waiting: frozenset[str] = frozenset()
     """VPAs whose history is on its way; they are not usable yet."""
 
@@ -53,7 +53,7 @@ class Followed:
         """Return the namespaces that have VPAs of ours."""
         return frozenset(vpa.partition("/")[0] for vpa in (*self.usable, *self.unusable, *self.waiting))
 
-    def without(self, namespaces: frozenset[str]) -> "Followed":
+    def without(self, namespaces: frozenset[str]) -> "LoadResult":
         """Return the same with the usable VPAs of some namespaces waiting."""
         if not namespaces:
             return self
@@ -82,15 +82,15 @@ class _Attributed:
 
     attribution: Attribution
     shares: tuple[int, ...]
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[ScopeConflict, ...] = ()
 
 
-class Follower:
+class ClusterStateFeeder:
     """Brings the models up to date, once per loop."""
 
     def __init__(
         self,
-        models: Models,
+        models: ShardedClusterStates,
         recommender_name: str = DEFAULT_RECOMMENDER,
         ignored_namespaces: frozenset[str] = frozenset(),
         *,
@@ -110,8 +110,8 @@ class Follower:
         self._loop = 0
 
     def follow(
-        self, view: ClusterView, standings: Standings, now_ns: int, victims: Iterable[Pod] = ()
-    ) -> Followed:
+        self, view: ClusterView, standings: ControlSnapshot, now_ns: int, victims: Iterable[Pod] = ()
+    ) -> LoadResult:
         """Take over everything that changed; pods that are gone stay until `forget_gone`.
 
         `victims` are pods that ran out of memory. One that came and went since the last loop is in no cache any more.
@@ -128,20 +128,20 @@ class Follower:
         conflicts = self._follow_pods(view.pods, standings, now_ns)
         gone = [pod for pod in victims if view.pods.get(pod.metadata.name, pod.metadata.namespace) is None]
         self._follow_pods_gone(gone, standings, now_ns)
-        return Followed(tuple(usable), unusable, tuple(new), conflicts)
+        return LoadResult(tuple(usable), unusable, tuple(new), conflicts)
 
     def _follow_vpas(
-        self, ours: list[Targeted], standings: Standings
-    ) -> tuple[list[str], dict[str, Unusable], list[str]]:
+        self, ours: list[Targeted], standings: ControlSnapshot
+    ) -> tuple[list[str], dict[str, UnsupportedConfig], list[str]]:
         usable: list[str] = []
-        unusable: dict[str, Unusable] = {}
+        unusable: dict[str, UnsupportedConfig] = {}
         new: list[str] = []
         for one in ours:
             key = one.vpa.key
             found = usable_selector(one, standings)
             model = self._models[self._models.share(key)]
             known = model.vpas.get(key)
-            if isinstance(found, Unusable):
+            if isinstance(found, UnsupportedConfig):
                 unusable[key] = found
                 if known is not None:
                     # Its history stays linked to the selector it was made under, and waits.
@@ -169,10 +169,12 @@ class Follower:
         kept = self._pods.get(pod)
         return kept.shares if kept else ()
 
-    def _follow_pods(self, pods: Iterable[Pod], standings: Standings, now_ns: int) -> tuple[Conflict, ...]:
+    def _follow_pods(
+        self, pods: Iterable[Pod], standings: ControlSnapshot, now_ns: int
+    ) -> tuple[ScopeConflict, ...]:
         self._attributed = {}
         self._loop += 1
-        conflicts: list[Conflict] = []
+        conflicts: list[ScopeConflict] = []
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
         self._look_at_nodes(standings)
         fresh = frozenset(
@@ -190,7 +192,7 @@ class Follower:
         self._known = {share: self._models[share] for share in self._models}
         return tuple(conflicts)
 
-    def _follow_pods_gone(self, pods: Iterable[Pod], standings: Standings, now_ns: int) -> None:
+    def _follow_pods_gone(self, pods: Iterable[Pod], standings: ControlSnapshot, now_ns: int) -> None:
         namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
         for pod in pods:
             key = PodId(pod.metadata.namespace, pod.metadata.name)
@@ -237,7 +239,7 @@ class Follower:
             if share in self._models:
                 self._models[share].delete_pod(key)
 
-    def _look_at_nodes(self, standings: Standings) -> None:
+    def _look_at_nodes(self, standings: ControlSnapshot) -> None:
         """Find out where the node of a pod counts: almost nowhere, and there pods on all nodes are alike."""
         namespaces = frozenset(
             claim.vpa.metadata.namespace
@@ -265,7 +267,7 @@ class Follower:
         )
         return self._numbers.setdefault(alike, len(self._numbers))
 
-    def _attribute(self, pod: Pod, alike: int, standings: Standings) -> _Attributed:
+    def _attribute(self, pod: Pod, alike: int, standings: ControlSnapshot) -> _Attributed:
         """Return who learns from a pod; pods that differ in nothing that counts get one answer."""
         found = self._attributed.get(alike)
         if found is not None and not found.conflicts:
@@ -280,7 +282,7 @@ class Follower:
         found = self._attributed[alike] = _Attributed(attribution, shares, conflicts)
         return found
 
-    def _is_wanted(self, pod: Pod, attribution: Attribution, standings: Standings) -> bool:
+    def _is_wanted(self, pod: Pod, attribution: Attribution, standings: ControlSnapshot) -> bool:
         """Return whether history of a pod is kept: of every pod, or with --memory-saver of those that a VPA matches."""
         if not self._matched_only or attribution.matched:
             return True
@@ -316,21 +318,21 @@ def _follow_pod(model: ClusterState, key: PodId, pod: Pod, attribution: Attribut
         )
 
 
-def usable_selector(one: Targeted, standings: Standings) -> Selector | Unusable:
+def usable_selector(one: Targeted, standings: ControlSnapshot) -> Selector | UnsupportedConfig:
     """Return the selector under which a VPA's history is kept, or why the VPA can do nothing."""
     recommenders = one.vpa.spec.recommenders
     if len(recommenders) > 1:
         message = f"VPA {one.vpa.key} names {len(recommenders)} recommenders; name one"
-        return Unusable("TooManyRecommenders", message)
+        return UnsupportedConfig("TooManyRecommenders", message)
     if isinstance(one.target, Unsupported):
-        return Unusable("TargetUnsupported", one.target.message)
+        return UnsupportedConfig("TargetUnsupported", one.target.message)
     error = standings.index.errors.get(one.vpa.key)
     if error is not None:
-        return Unusable(error.reason, error.message)
+        return UnsupportedConfig(error.reason, error.message)
     return _with_scope(one, standings)
 
 
-def _with_scope(one: Targeted, standings: Standings) -> Selector:
+def _with_scope(one: Targeted, standings: ControlSnapshot) -> Selector:
     """Join the target's selector and the scope's, so that a scope that is edited counts as another selector."""
     assert isinstance(one.target, Selector)
     claim = standings.claims.get(one.vpa.key)

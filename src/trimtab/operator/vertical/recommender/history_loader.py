@@ -37,7 +37,7 @@ REPORT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Failed:
+class HistoryFailure:
     """Why a namespace's history could not be read."""
 
     why: str
@@ -57,7 +57,7 @@ class HistoryLoader:
 
     clock: Clock
     reader: UsageHistoryReader
-    _tasks: dict[str, asyncio.Task[UsageHistory | Failed]] = field(default_factory=dict)
+    _tasks: dict[str, asyncio.Task[UsageHistory | HistoryFailure]] = field(default_factory=dict)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     _progress: _Progress = field(default_factory=_Progress)
 
@@ -67,7 +67,7 @@ class HistoryLoader:
             self._progress.wanted += 1
             self._tasks[namespace] = asyncio.ensure_future(self._read(namespace, frozenset(known_keys)))
 
-    def take(self, namespace: str) -> UsageHistory | Failed | None:
+    def take(self, namespace: str) -> UsageHistory | HistoryFailure | None:
         """Return what was read of a namespace, once; None if there is nothing (any more)."""
         task = self._tasks.get(namespace)
         if task is None or not task.done():
@@ -99,14 +99,14 @@ class HistoryLoader:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.reader.client.close()
 
-    async def _read(self, namespace: str, known_keys: frozenset[str]) -> UsageHistory | Failed:
-        found: UsageHistory | Failed
+    async def _read(self, namespace: str, known_keys: frozenset[str]) -> UsageHistory | HistoryFailure:
+        found: UsageHistory | HistoryFailure
         async with self._slots:
             try:
                 found = await self._try(namespace, known_keys)
                 self._progress.read += 1
             except PrometheusError as error:
-                found = Failed(str(error))
+                found = HistoryFailure(str(error))
                 self._progress.failed += 1
                 log.warning(
                     "history of namespace %s cannot be read, its checkpoints are used: %s", namespace, error

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.namespaced_informer import KindCache
-from trimtab.cluster.cache.subscriptions import Change, Delta
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import CORE_EVENTS
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
@@ -26,16 +26,20 @@ class Kill(NamedTuple):
     pod: Pod | None = None
 
 
-class OOMWatch:
+class OomObserver:
     """Collects kills; `take` hands them over once."""
 
     def __init__(
-        self, client: Client, pods: KindCache[Pod], namespaces: Sequence[str] = (), compat: Compat = DEFAULT
+        self,
+        client: Client,
+        pods: NamespacedInformer[Pod],
+        namespaces: Sequence[str] = (),
+        compat: VpaCompat = DEFAULT,
     ) -> None:
         self._waiting: deque[Kill] = deque(maxlen=MOST_WAITING)
         self._compat = compat
         self._events = [
-            Informer(client, CORE_EVENTS.into(Event), Selection(namespace or None, fields="reason=Evicted"))
+            Informer(client, CORE_EVENTS.into(Event), ListOptions(namespace or None, fields="reason=Evicted"))
             for namespace in namespaces or ("",)
         ]
         for informer in self._events:
@@ -68,7 +72,7 @@ class OOMWatch:
         self._waiting.extendleft(reversed(kills))
 
     def _take_pod(self, delta: Delta[Pod]) -> None:
-        if delta.change is Change.UPDATED and delta.old is not None and delta.new is not None:
+        if delta.change is CacheEvent.UPDATED and delta.old is not None and delta.new is not None:
             found = ooms_of_update(delta.old, delta.new, self._compat)
             self._waiting.extend(Kill(oom, delta.new) for oom in found)
 

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.cluster_state.containers import Usage
+from trimtab.decide.vertical.cluster_state.containers import UsageRows
 from trimtab.decide.vertical.histogram.go_math import Floats
 from trimtab.decide.vertical.recommend.quality import Expectations, Judged
 from trimtab.model.core.pod import CPU, MEMORY
@@ -144,7 +144,7 @@ class QualityMetrics:
         state: ClusterState,
         expected: Expectations,
         resource: str,
-        usage: Usage,
+        usage: UsageRows,
         *,
         is_oom: bool = False,
     ) -> None:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import KindCache
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import PatchType, Preconditions
-from trimtab.decide.vertical.cluster_state.vpa import VPAState, is_small_move
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.cluster_state.vpa import VPAState, is_minor_change
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.recommender.feeder import Unusable
+from trimtab.operator.vertical.recommender.feeder import UnsupportedConfig
 
 log = logging.getLogger(__name__)
 UNSUPPORTED = VPAConditionType.CONFIG_UNSUPPORTED
@@ -34,8 +34,8 @@ class StatusChange:
 
 def change_of(
     state: VPAState,
-    compat: Compat = DEFAULT,
-    unchanging: Unusable | None = None,
+    compat: VpaCompat = DEFAULT,
+    unchanging: UnsupportedConfig | None = None,
     now_ns: int = 0,
     *,
     refused: str = "",
@@ -56,22 +56,22 @@ def change_of(
             state.conditions[UNSUPPORTED] = stored_condition
         state.set_condition(UNSUPPORTED, True, unchanging.reason, unchanging.message, now_ns)
     status, stored = state.status(), state.vpa.status
-    if status == stored or (compat.small_moves_wait and is_small_move(stored, status)):
+    if status == stored or (compat.small_moves_wait and is_minor_change(stored, status)):
         return None
     return StatusChange(state.vpa, status)
 
 
-def excluded_namespace(vpa: VerticalPodAutoscaler, own_namespace: str) -> Unusable:
+def excluded_namespace(vpa: VerticalPodAutoscaler, own_namespace: str) -> UnsupportedConfig:
     """Return why a VPA in kube-system, or in our own namespace, changes no pod."""
     namespace = vpa.metadata.namespace
     hint = "" if namespace == own_namespace else "; start Trimtab with --include-kube-system to change them"
-    return Unusable(
+    return UnsupportedConfig(
         "NamespaceExcluded",
         f"VPA {vpa.key} recommends only: Trimtab changes no pods in namespace {namespace}{hint}",
     )
 
 
-def inert_change(vpa: VerticalPodAutoscaler, why: Unusable, now_ns: int) -> StatusChange | None:
+def inert_change(vpa: VerticalPodAutoscaler, why: UnsupportedConfig, now_ns: int) -> StatusChange | None:
     """Return the status of a VPA that can do nothing: it says why, and keeps the last recommendation."""
     state = VPAState(vpa, NOTHING)
     state.update(vpa, per_vpa=False)
@@ -106,7 +106,7 @@ class StatusWriter:
     def __init__(
         self,
         ownership: Ownership,
-        cache: KindCache[VerticalPodAutoscaler],
+        cache: NamespacedInformer[VerticalPodAutoscaler],
         workers: int = 10,
         *,
         is_ours: Callable[[str], bool] = lambda _vpa: True,

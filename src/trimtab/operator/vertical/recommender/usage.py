@@ -10,15 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
-from trimtab.decide.vertical.cluster_state.containers import Usage
-from trimtab.decide.vertical.input.usage import Capacity, Intake, add_rows
+from trimtab.decide.vertical.cluster_state.containers import UsageRows
+from trimtab.decide.vertical.input.usage import Capacity, IntakeReport, add_rows
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model import times
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.operator.horizontal.inputs.pod_usage import EVERYWHERE, WholeList
+from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ListAllPolicy
 
 log = logging.getLogger(__name__)
 MOST_INT64 = 2**63 - 1
@@ -40,11 +40,11 @@ class _Rows:
         self.times_ns.append(time_ns)
         self.most.append(most)
 
-    def add_to(self, state: ClusterState, resource: str, now_ns: int) -> Intake:
+    def add_to(self, state: ClusterState, resource: str, now_ns: int) -> IntakeReport:
         rows, amounts, moments, most = (
             np.array(values, dtype=np.int64) for values in (self.rows, self.amounts, self.times_ns, self.most)
         )
-        return add_rows(state, resource, Usage(rows, amounts, moments), most, now_ns)
+        return add_rows(state, resource, UsageRows(rows, amounts, moments), most, now_ns)
 
 
 class Bounds:
@@ -69,7 +69,7 @@ class UsageFeed:
     def __init__(
         self,
         reader: MetricsReader,
-        whole: WholeList,
+        whole: ListAllPolicy,
         count: Callable[[bool], None] = lambda _is_error: None,
     ) -> None:
         self._reader = reader
@@ -91,7 +91,7 @@ class UsageFeed:
 
     async def _read_all(self) -> PodMetricsList | None:
         try:
-            answer = await self._reader.pod_usage(EVERYWHERE)
+            answer = await self._reader.pod_usage(ALL_NAMESPACES)
         except (MetricsError, ValueError) as error:
             self._count(True)
             self._whole.failed(str(error))
@@ -119,7 +119,7 @@ def take_usage(
     now: datetime,
     *,
     waiting: frozenset[str] = frozenset(),
-) -> dict[str, Intake]:
+) -> dict[str, IntakeReport]:
     """Add the samples to the model, except those of namespaces that wait; return what became of them, per resource."""
     cpu, memory = _Rows(), _Rows()
     for answer in answers:

@@ -13,7 +13,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import PODS
-from trimtab.decide.vertical.update.actions import Action, Evict, Outcome, Resize
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
 from trimtab.model.core.pod import Pod
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, ReplacementCheck
 
@@ -22,11 +22,11 @@ _NODE_CAPACITY = "NodeCapacity"
 _METHOD_NOT_ALLOWED = 405
 _UNSURE = (errors.TransportError, errors.ServerError)
 """A write that ends so may have been stored all the same."""
-Proof = Callable[[], Awaitable[str | None]]
+WebhookCheck = Callable[[], Awaitable[str | None]]
 """Says why admission is not proved to work; None if it is."""
 
 
-class RateLimit:
+class ActionRateLimiter:
     """At most so many actions per second, with a burst; what exceeds it waits its turn."""
 
     def __init__(self, clock: Clock, per_second: float, burst: int) -> None:
@@ -56,18 +56,18 @@ class Performed:
     """One action with what became of it, for metrics."""
 
     action: Action
-    outcome: Outcome
+    outcome: ActionResult
     reason: str = ""
 
 
 @dataclass
-class Performer:
+class UpdateActuator:
     """Performs the actions of one loop."""
 
     client: Client
-    evictions: RateLimit
-    resizes: RateLimit
-    proof: Proof
+    evictions: ActionRateLimiter
+    resizes: ActionRateLimiter
+    proof: WebhookCheck
     until: float
     """When the loop should end, on the monotonic clock; what waits for longer is left to the next one."""
     replacement: ReplacementCheck | None = None
@@ -84,7 +84,7 @@ class Performer:
     _is_asked: bool = False
     _unsure: set[str] = field(default_factory=set)
 
-    async def perform(self, action: Action) -> Outcome:
+    async def perform(self, action: Action) -> ActionResult:
         """Carry out one action; a lost lease ends the loop by raising."""
         try:
             if self.client.is_dry_run:
@@ -97,29 +97,29 @@ class Performer:
             raise
         except errors.ClusterError as error:
             self._unsure.add(action.pod.metadata.uid)
-            outcome, reason = Outcome.FAILED, str(error)
+            outcome, reason = ActionResult.FAILED, str(error)
         if self.client.is_dry_run:  # what was not tried did not fail
-            return self._note(action, outcome, reason) if outcome is Outcome.WOULD else outcome
+            return self._note(action, outcome, reason) if outcome is ActionResult.WOULD else outcome
         is_eviction = isinstance(action, Evict)
         # What the API server accepted is not done: the kubelet says later what became of it.
-        told = "requested" if outcome is Outcome.DONE and not is_eviction else outcome.value
+        told = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
         log.info(
             "evict" if is_eviction else "resize",
             extra={"facts": {**_facts(action), "outcome": told, "why": reason}},
         )
         return self._note(action, outcome, reason)
 
-    def _note(self, action: Action, outcome: Outcome, reason: str) -> Outcome:
+    def _note(self, action: Action, outcome: ActionResult, reason: str) -> ActionResult:
         self.done.append(Performed(action, outcome, reason))
         return outcome
 
-    async def _would(self, action: Action) -> tuple[Outcome, str]:
+    async def _would(self, action: Action) -> tuple[ActionResult, str]:
         """Say what a live process would do: it evicts no pod that would not come back."""
         if isinstance(action, Evict) and (found := await self._obstacle(action)) is not None:
-            return Outcome.UNREPLACEABLE, found.message
+            return ActionResult.UNREPLACEABLE, found.message
         what = "evict" if isinstance(action, Evict) else "resize"
         log.info("dry run: would %s", what, extra={"facts": _facts(action)})
-        return Outcome.WOULD, "dry run"
+        return ActionResult.WOULD, "dry run"
 
     async def _obstacle(self, action: Evict) -> Obstacle | None:
         """Return why a pod would not come back, and take note of it."""
@@ -132,9 +132,9 @@ class Performer:
         self.replacements[action.pod.metadata.key] = found.message if found and is_refused else ""
         return found
 
-    async def _resize(self, action: Resize) -> tuple[Outcome, str]:
+    async def _resize(self, action: Resize) -> tuple[ActionResult, str]:
         if not await self.resizes.take(self.until):
-            return Outcome.LATER, "the rate limit of resizes is reached"
+            return ActionResult.LATER, "the rate limit of resizes is reached"
         meta = action.pod.metadata
         same = Preconditions(uid=meta.uid)
         # First what the user wrote: without it the next resize could not keep the ratio of limits to requests.
@@ -152,22 +152,22 @@ class Performer:
                 )
         except (errors.Invalid, errors.Forbidden) as error:
             if any(cause.reason == _NODE_CAPACITY for cause in error.details.causes):
-                return Outcome.INFEASIBLE, str(error)
+                return ActionResult.INFEASIBLE, str(error)
             if isinstance(error, errors.Forbidden):
                 raise  # a quota or a missing right: the replacement of an evicted pod would meet it too
-            return Outcome.INVALID, str(error)
+            return ActionResult.INVALID, str(error)
         except _UNSURE as error:
             return self._unanswered(action, error)
         except errors.ApiError as error:
             if isinstance(error, errors.NotFound) or error.code == _METHOD_NOT_ALLOWED:
-                return Outcome.FAILED, str(error)  # this server cannot resize
+                return ActionResult.FAILED, str(error)  # this server cannot resize
             raise
         try:
             await self._annotate(action, action.plan.annotations, same)
         except errors.ClusterError as error:
             # Only a note for people: the resize itself is done.
             log.warning("pod %s is resized but not annotated: %s", meta.key, error)
-        return Outcome.DONE, ""
+        return ActionResult.DONE, ""
 
     async def _annotate(
         self, action: Resize, annotations: Mapping[str, str | None], same: Preconditions
@@ -178,32 +178,32 @@ class Performer:
             body = {"metadata": {"annotations": dict(annotations)}}
             await self.client.patch(PODS, meta.name, meta.namespace, body, preconditions=same)
 
-    async def _evict(self, action: Evict) -> tuple[Outcome, str]:
+    async def _evict(self, action: Evict) -> tuple[ActionResult, str]:
         meta = action.pod.metadata
         if meta.uid in self._unsure:
-            return Outcome.FAILED, "whether its resize succeeded is not known"
+            return ActionResult.FAILED, "whether its resize succeeded is not known"
         if not self._is_asked:
             self._is_asked = True
             self.unproved = await self.proof()
         if self.unproved is not None:
-            return Outcome.FAILED, self.unproved
+            return ActionResult.FAILED, self.unproved
         if (found := await self._obstacle(action)) is not None:
-            return Outcome.UNREPLACEABLE, found.message
+            return ActionResult.UNREPLACEABLE, found.message
         if not await self.evictions.take(self.until):
-            return Outcome.LATER, "the eviction rate limit is reached"
+            return ActionResult.LATER, "the eviction rate limit is reached"
         try:
             await self.client.evict(meta.name, meta.namespace, preconditions=Preconditions(uid=meta.uid))
         except errors.TooManyRequests as error:
-            return Outcome.REFUSED, str(error)
+            return ActionResult.REFUSED, str(error)
         except _UNSURE as error:
             return self._unanswered(action, error)
-        return Outcome.DONE, ""
+        return ActionResult.DONE, ""
 
-    def _unanswered(self, action: Action, error: errors.ClusterError) -> tuple[Outcome, str]:
+    def _unanswered(self, action: Action, error: errors.ClusterError) -> tuple[ActionResult, str]:
         """Return the outcome of a write that was sent, and of which nobody knows what became of it."""
         self._unsure.add(action.pod.metadata.uid)
         self.lost[action.pod.metadata.uid] = self.client.clock.now()
-        return Outcome.UNKNOWN, str(error)
+        return ActionResult.UNKNOWN, str(error)
 
 
 async def read_live(client: Client, pod: Pod) -> Pod | None:

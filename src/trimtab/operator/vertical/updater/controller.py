@@ -16,7 +16,7 @@ from datetime import datetime
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import Change, Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.leases.fence import Fence
@@ -25,13 +25,13 @@ from trimtab.decide.vertical.control.controllers import ControllerKey, creator_o
 from trimtab.decide.vertical.records import RecordedResult, UpdateRecord, recorded_loop
 from trimtab.decide.vertical.update.actions import (
     Action,
+    ActionResult,
     Evict,
-    Outcome,
+    PodUpdateResult,
     UpdateEvent,
-    Verdict,
 )
 from trimtab.decide.vertical.update.disruption_ledger import is_available
-from trimtab.decide.vertical.update.eviction_limits import BrakeSettings, BrakeState
+from trimtab.decide.vertical.update.eviction_limits import BrakeSettings, EvictionLimits
 from trimtab.decide.vertical.update.in_place.group_status import Resizing, resizing
 from trimtab.decide.vertical.update.in_place.lost_answers import (
     judge_lost,
@@ -51,9 +51,9 @@ from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import pod_reference, vpa_reference
 from trimtab.operator.vertical.metrics import StepTimer, UpdaterMetrics
 from trimtab.operator.vertical.updater.actuator import (
-    Performer,
-    Proof,
-    RateLimit,
+    ActionRateLimiter,
+    UpdateActuator,
+    WebhookCheck,
     read_live,
 )
 from trimtab.operator.vertical.updater.refusal_notes import write_refusal_notes
@@ -99,14 +99,14 @@ def brakes_of(settings: BrakeFlags) -> BrakeSettings:
 
 
 @dataclass(frozen=True)
-class Tools:
+class UpdaterDeps:
     """What the updater works with."""
 
     clock: Clock
     client: Client
     fence: Fence
     view: ClusterView
-    proof: Proof
+    proof: WebhookCheck
     events: EventRecorder
     metrics: UpdaterMetrics
     replacement: Callable[[], ReplacementCheck | None] = lambda: None
@@ -118,7 +118,7 @@ class Updater:
 
     name = "updater"
 
-    def __init__(self, tools: Tools, settings: VerticalSettings) -> None:
+    def __init__(self, tools: UpdaterDeps, settings: VerticalSettings) -> None:
         self._clock = tools.clock
         self._client = tools.client
         self._fence = tools.fence
@@ -130,12 +130,12 @@ class Updater:
         self._settings = settings
         self._updating = updater_settings(settings)
         self._evictions, self._resizes = (
-            RateLimit(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
+            ActionRateLimiter(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
             for _ in range(2)
         )
         self._state = UpdaterState(brake=cautious(tools.clock.now(), self._updating.brake))
-        self._verdicts: Mapping[str, Verdict] = {}
-        self._kept: dict[str, Verdict] = {}
+        self._verdicts: Mapping[str, PodUpdateResult] = {}
+        self._kept: dict[str, PodUpdateResult] = {}
         """Pods that would not come back, and why."""
         self._problems: dict[str, str] = {"updater": "no loop is complete yet"}
         self._wake = asyncio.Event()
@@ -151,7 +151,7 @@ class Updater:
         """Return the last loop with everything it depended on, for replay."""
         return self._record
 
-    def verdict(self, pod: str) -> Verdict | None:
+    def verdict(self, pod: str) -> PodUpdateResult | None:
         """Return what the last loop did with a pod and why, by `namespace/name`."""
         return self._verdicts.get(pod)
 
@@ -230,7 +230,7 @@ class Updater:
         observation = await self._view.observation(serves_resize=serves_resize)
         timer.step("ListPods")
         until = self._clock.monotonic() + self._settings.updater_interval.total_seconds()
-        performer = Performer(
+        performer = UpdateActuator(
             self._client, self._evictions, self._resizes, self._proof, until, self._replacement()
         )
         loop = recorded_loop(
@@ -258,7 +258,7 @@ class Updater:
                 log.warning("pod %s, whose answer was lost, cannot be read: %s", pod.metadata.key, error)
         self._state = judge_lost(self._state, read, now)
 
-    def _take(self, found: RecordedResult, performer: Performer) -> None:
+    def _take(self, found: RecordedResult, performer: UpdateActuator) -> None:
         if not self._client.is_dry_run:  # what was not done must not be remembered as done
             self._state = mark_lost(found.result.state, performer.lost)
         self._record = found.record
@@ -282,7 +282,7 @@ class Updater:
         sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
         count_loop(self._metrics, sizes, performer.done, self._mode)
 
-    async def _note_refusals(self, found: RecordedResult, performer: Performer) -> None:
+    async def _note_refusals(self, found: RecordedResult, performer: UpdateActuator) -> None:
         """Leave on pods why they stay, for the recommender, which writes the conditions of VPAs."""
         check = performer.replacement
         to_evict = found.result.to_evict if check is not None and check.creates else frozenset()
@@ -292,7 +292,7 @@ class Updater:
 
     def _keep(self, action: Evict, obstacle: Obstacle) -> None:
         """Say on the VPA, and in the pod's verdict, why a pod is not evicted."""
-        verdict = Verdict(
+        verdict = PodUpdateResult(
             pod=action.pod.metadata.key, vpa=action.vpa.key, action="none", reason=obstacle.message
         )
         self._kept[verdict.pod] = verdict
@@ -315,7 +315,7 @@ class Updater:
             log.info("resize", extra={"facts": facts})
 
     def _on_pod(self, delta: Delta[Pod]) -> None:
-        if delta.change is not Change.UPDATED or delta.old is None or delta.new is None:
+        if delta.change is not CacheEvent.UPDATED or delta.old is None or delta.new is None:
             return
         if self._frees_budget(delta.old, delta.new):
             self._wake.set()
@@ -357,10 +357,10 @@ class Updater:
 
 
 async def _carry_out(
-    loop: Generator[Action, Outcome, RecordedResult], performer: Performer, timer: StepTimer
+    loop: Generator[Action, ActionResult, RecordedResult], performer: UpdateActuator, timer: StepTimer
 ) -> RecordedResult:
     """Perform what a loop asks for, one action after the other, and return what came of it."""
-    outcome: Outcome | None = None
+    outcome: ActionResult | None = None
     try:
         while True:
             action = next(loop) if outcome is None else loop.send(outcome)
@@ -378,12 +378,12 @@ async def _carry_out(
         loop.close()
 
 
-def cautious(now: datetime, brake: BrakeSettings) -> BrakeState:
+def cautious(now: datetime, brake: BrakeSettings) -> EvictionLimits:
     """Return what a fresh process assumes: that its predecessor used up this minute's evictions.
 
     It cannot know, and a process that crashes after every eviction would otherwise have no limit at all.
     """
-    return BrakeState(evictions=(now,) * (brake.max_evictions_per_minute or 0))
+    return EvictionLimits(evictions=(now,) * (brake.max_evictions_per_minute or 0))
 
 
 def _tells_apart(selector: LabelSelector | None, old: dict[str, str], new: dict[str, str]) -> bool:

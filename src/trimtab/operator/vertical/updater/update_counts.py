@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from trimtab.decide.vertical.control.control import DRIVING_MODES
 from trimtab.decide.vertical.recommend.quality import size_log2
-from trimtab.decide.vertical.update.actions import Evict, Outcome
+from trimtab.decide.vertical.update.actions import ActionResult, Evict
 from trimtab.operator.vertical.metrics import UpdaterMetrics
 from trimtab.operator.vertical.updater.actuator import Performed
 
-_NOTHING_TRIED = (Outcome.WOULD, Outcome.LATER)
+_NOTHING_TRIED = (ActionResult.WOULD, ActionResult.LATER)
 
 
 def count_loop(
@@ -28,7 +28,7 @@ def count_loop(
             _count_outcome(metrics, performed, size_log2(0), "")
             continue
         (evictable if is_eviction else resizable)[vpa] += 1
-        if performed.outcome is Outcome.DONE:
+        if performed.outcome is ActionResult.DONE:
             (evicted if is_eviction else resized).add(vpa)
         _count_outcome(metrics, performed, size_log2(sizes.get(vpa, 0)), modes.get(vpa) or mode_of(vpa))
     for vpa in {*evictable, *resizable}:
@@ -71,15 +71,15 @@ def _count_outcome(metrics: UpdaterMetrics, performed: Performed, size: str, mod
         return
     if isinstance(performed.action, Evict):
         where = (size, mode, meta.name, meta.namespace)
-        if outcome is Outcome.DONE:
+        if outcome is ActionResult.DONE:
             metrics.evicted.labels(*where).inc()
         else:
             metrics.failed.labels(*where, outcome.value).inc()
         return
     place = (size, meta.name, meta.namespace)
-    if outcome is Outcome.DONE:
+    if outcome is ActionResult.DONE:
         metrics.resized.labels(*place).inc()
-    elif outcome is Outcome.INFEASIBLE:
+    elif outcome is ActionResult.INFEASIBLE:
         metrics.infeasible.labels(*place).inc()
     else:
         metrics.resize_failed.labels(*place, outcome.value).inc()

@@ -10,7 +10,7 @@ from enum import StrEnum
 from trimtab.decide.vertical.update.disruption_budget import (
     RESIZE_IN_PROGRESS,
     RESIZE_PENDING,
-    Group,
+    ReplicaGroup,
     is_resizing,
 )
 from trimtab.decide.vertical.update.eligibility import is_lower_anywhere
@@ -47,16 +47,16 @@ class InPlaceDecision(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class GroupStatus:
     """A pod's place in its group: None of both means that it must not be disturbed."""
 
     is_member: bool
-    group: Group | None
+    group: ReplicaGroup | None
     is_below_minimum: bool = False
 
 
 @dataclass(frozen=True)
-class Answer:
+class InPlaceResult:
     """A decision about one pod, the moment its resize was first seen, and why."""
 
     decision: InPlaceDecision
@@ -70,7 +70,7 @@ class InPlaceRequest:
 
     pod: Pod
     mode: str
-    standing: Standing
+    standing: GroupStatus
     recommendation: RecommendedPodResources | None
     infeasible: RecommendedPodResources | None = None
     """The recommendation that was found infeasible for this pod, if any."""
@@ -105,13 +105,13 @@ def restarts_containers(pod: Pod) -> bool:
     )
 
 
-def decide_in_place(request: InPlaceRequest, now: datetime) -> Answer:
+def decide_in_place(request: InPlaceRequest, now: datetime) -> InPlaceResult:
     """Decide about one pod that should be resized in place."""
     if blocked := _blocked(request):
-        return Answer(InPlaceDecision.DEFERRED, request.first_seen, blocked)
+        return InPlaceResult(InPlaceDecision.DEFERRED, request.first_seen, blocked)
     is_known_infeasible = request.mode == UpdateMode.IN_PLACE and request.infeasible is not None
     if is_known_infeasible and not is_lower_anywhere(request.infeasible, request.recommendation):
-        return Answer(
+        return InPlaceResult(
             InPlaceDecision.INFEASIBLE_CACHED,
             request.first_seen,
             "an earlier resize was infeasible and nothing recommended is lower now",
@@ -133,30 +133,34 @@ def _blocked(request: InPlaceRequest) -> str:
     return "" if request.recommendation is not None else "there is no recommendation yet"
 
 
-def _while_resizing(request: InPlaceRequest, now: datetime) -> Answer:
+def _while_resizing(request: InPlaceRequest, now: datetime) -> InPlaceResult:
     state = resizing(request.pod)
     if request.mode == UpdateMode.IN_PLACE:
         decision = InPlaceDecision.INFEASIBLE if state is Resizing.INFEASIBLE else InPlaceDecision.DEFERRED
-        return Answer(decision, request.first_seen, f"an earlier resize is not finished: {state}")
+        return InPlaceResult(decision, request.first_seen, f"an earlier resize is not finished: {state}")
     can_go, first_seen = can_evict_resizing(request.pod, request.standing.group, request.first_seen, now)
     if can_go:
-        return Answer(InPlaceDecision.EVICT, first_seen, f"its resize failed or takes too long: {state}")
-    return Answer(InPlaceDecision.DEFERRED, first_seen, f"an earlier resize is not finished: {state}")
+        return InPlaceResult(
+            InPlaceDecision.EVICT, first_seen, f"its resize failed or takes too long: {state}"
+        )
+    return InPlaceResult(InPlaceDecision.DEFERRED, first_seen, f"an earlier resize is not finished: {state}")
 
 
-def _by_budget(request: InPlaceRequest) -> Answer:
+def _by_budget(request: InPlaceRequest) -> InPlaceResult:
     if request.skips_budget and not restarts_containers(request.pod):
-        return Answer(
+        return InPlaceResult(
             InPlaceDecision.APPROVED, request.first_seen, "a resize without restart needs no budget"
         )
     group = request.standing.group
     if group is not None and group.is_disruptable:
-        return Answer(InPlaceDecision.APPROVED, request.first_seen, "its group can spare a pod")
-    return Answer(InPlaceDecision.DEFERRED, request.first_seen, "its group cannot spare another pod now")
+        return InPlaceResult(InPlaceDecision.APPROVED, request.first_seen, "its group can spare a pod")
+    return InPlaceResult(
+        InPlaceDecision.DEFERRED, request.first_seen, "its group cannot spare another pod now"
+    )
 
 
 def can_evict(
-    pod: Pod, standing: Standing, first_seen: datetime | None, now: datetime
+    pod: Pod, standing: GroupStatus, first_seen: datetime | None, now: datetime
 ) -> tuple[bool, datetime | None]:
     """Return whether the pod may be evicted, and when its resize was first seen; Pending pods need no budget."""
     if not standing.is_member:
@@ -171,7 +175,7 @@ def can_evict(
 
 
 def can_evict_resizing(
-    pod: Pod, group: Group | None, first_seen: datetime | None, now: datetime
+    pod: Pod, group: ReplicaGroup | None, first_seen: datetime | None, now: datetime
 ) -> tuple[bool, datetime | None]:
     """Return whether a resize has failed or waited long enough to evict instead; the wait begins when first seen."""
     if not is_resizing(pod):

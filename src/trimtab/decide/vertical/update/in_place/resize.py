@@ -16,7 +16,7 @@ from trimtab.decide.vertical.admission.startup_boost import (
     expired_boosts,
     resources_before_boost,
 )
-from trimtab.decide.vertical.compat import DEFAULT, Compat
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.resources.fitting import given
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
@@ -49,7 +49,7 @@ def size_running_pod(
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges = NO_LIMIT_RANGES,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
 ) -> Sizing:
     """Return what the VPA gives to a pod that runs, by the ratios that its user wrote."""
     if not compat.ratio_is_the_users:
@@ -62,7 +62,7 @@ def plan_resize(
     vpa: VerticalPodAutoscaler,
     resources: Sequence[ContainerResources],
     now: datetime,
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
 ) -> ResizePlan:
     """Return the patch and the notes of a resize; the CPU of containers that are boosted right now is left alone."""
     return plan_sizes(pod, _wanted(pod, vpa, resources, now, compat), expired_boosts(pod, vpa, now), compat)
@@ -72,7 +72,7 @@ def plan_sizes(
     pod: Pod,
     wanted: Sequence[ContainerResources | None],
     unboosted: Iterable[str] = (),
-    compat: Compat = DEFAULT,
+    compat: VpaCompat = DEFAULT,
 ) -> ResizePlan:
     """Return the patch and the notes that give each container what is wanted, None for those left alone.
 
@@ -116,7 +116,7 @@ def _wanted(
     vpa: VerticalPodAutoscaler,
     resources: Sequence[ContainerResources],
     now: datetime,
-    compat: Compat,
+    compat: VpaCompat,
 ) -> list[ContainerResources | None]:
     """Return what each container should have; None for those that are left alone."""
     mode = vpa.spec.update_policy.update_mode if vpa.spec.update_policy else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from trimtab.decide.vertical.resources.limits_in_use import present_sizes
-from trimtab.decide.vertical.update.actions import Action, Outcome, Resize
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
 from trimtab.decide.vertical.update.disruption_ledger import (
     Kind,
     Requested,
@@ -22,9 +22,9 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler
 REQUESTED_REASON = "InPlaceResizeRequested"
 _SECOND = timedelta(seconds=1)
 NOT_ANSWERED = "resize not answered"
-DEEDS = {Outcome.DONE: "resized", Outcome.WOULD: "would resize", Outcome.UNKNOWN: NOT_ANSWERED}
+DEEDS = {ActionResult.DONE: "resized", ActionResult.WOULD: "would resize", ActionResult.UNKNOWN: NOT_ANSWERED}
 """The verdict about a pod whose resize is charged."""
-Asking = Generator[Action, Outcome, Outcome]
+Asking = Generator[Action, ActionResult, ActionResult]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def request_resize(wish: Wish, state: LoopState) -> Asking:
     )
     noted = replace(plan, originals={**plan.originals, NOTE_ANNOTATION: wire.encode(note).decode()})
     outcome = yield Resize(pod, wish.vpa, noted, wish.reason)
-    if outcome is Outcome.DONE:
+    if outcome is ActionResult.DONE:
         text = "Resize of the pod was requested by VPA Updater"
         if wish.kind is Kind.RETURN:
             text = "A resize of the pod that waited was taken back by VPA Updater"
@@ -77,7 +77,7 @@ def _noted_at(pod: Pod, now: datetime) -> datetime:
 
 def take_back(
     pod: Pod, vpa: VerticalPodAutoscaler, reason: str, state: LoopState
-) -> Generator[Action, Outcome, None]:
+) -> Generator[Action, ActionResult, None]:
     """Ask a pod whose resize waits for the size that it has, so that nothing waits any more."""
     plan = plan_resize(pod, vpa, present_sizes(pod), state.context.now, state.context.compat)
     words = f"its resize waits ({kubelet_message(pod)}), and {reason}"
@@ -89,7 +89,7 @@ def take_back(
     if outcome.is_charged:
         state.requested[pod.metadata.uid] = requested_by(wish, state)
         state.resizes_seen.pop(pod.metadata.key, None)
-        action = NOT_ANSWERED if outcome is Outcome.UNKNOWN else "resize taken back"
+        action = NOT_ANSWERED if outcome is ActionResult.UNKNOWN else "resize taken back"
         state.note(pod, vpa.key, action, words)
     else:
         state.note(pod, vpa.key, "resize failed", words)

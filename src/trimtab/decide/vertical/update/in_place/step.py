@@ -17,7 +17,7 @@ from trimtab.decide.vertical.resources.limits_in_use import (
     keep_memory,
     lowers_memory_limit,
 )
-from trimtab.decide.vertical.update.actions import Action, Outcome
+from trimtab.decide.vertical.update.actions import Action, ActionResult
 from trimtab.decide.vertical.update.disruption_budget import is_boosted
 from trimtab.decide.vertical.update.disruption_ledger import (
     WAITING,
@@ -25,7 +25,11 @@ from trimtab.decide.vertical.update.disruption_ledger import (
     kubelet_message,
     phase_of,
 )
-from trimtab.decide.vertical.update.eligibility import Candidate, is_lower_anywhere, update_priority
+from trimtab.decide.vertical.update.eligibility import (
+    UpdateCandidate,
+    is_lower_anywhere,
+    update_priority,
+)
 from trimtab.decide.vertical.update.in_place.group_status import (
     DEFERRED_TIMEOUT,
     PATIENCE,
@@ -76,7 +80,7 @@ class InPlaceStep:
     def _state(self) -> LoopState:
         return self.update.state
 
-    def run(self) -> Generator[Action, Outcome, None]:
+    def run(self) -> Generator[Action, ActionResult, None]:
         """Take back what is not wanted any more, request what is, and evict where that fails."""
         possible = [pod for pod in self.update.pods if self._is_possible(pod)]
         candidates = self.update.candidates(possible)
@@ -84,7 +88,7 @@ class InPlaceStep:
         for pod in possible:
             if pod.metadata.key not in wanted:
                 yield from self._take_back_unwanted(pod)
-        failed: list[Candidate] = []
+        failed: list[UpdateCandidate] = []
         for candidate in candidates:
             evicted = yield from self._change(candidate)
             if evicted is not None and self._may_be_evicted(evicted):
@@ -112,7 +116,7 @@ class InPlaceStep:
             return "it is Pending"
         return "" if self.update.vpa.status.recommendation is not None else "there is no recommendation yet"
 
-    def _may_be_evicted(self, candidate: Candidate) -> bool:
+    def _may_be_evicted(self, candidate: UpdateCandidate) -> bool:
         if self.update.mode != UpdateMode.IN_PLACE_OR_RECREATE:
             return False
         if candidate.priority.is_scale_up:
@@ -120,7 +124,7 @@ class InPlaceStep:
         self.update.leave(candidate.pod, f"{candidate.reason}; it is not evicted only to shrink")
         return False
 
-    def _change(self, candidate: Candidate) -> Generator[Action, Outcome, Candidate | None]:
+    def _change(self, candidate: UpdateCandidate) -> Generator[Action, ActionResult, UpdateCandidate | None]:
         """Request what is wanted; returns the candidate if it should be evicted instead."""
         pod = candidate.pod
         phase = phase_of(pod, self._context.now)
@@ -135,14 +139,14 @@ class InPlaceStep:
             return (yield from self._while_waiting(candidate, phase))
         return (yield from self._send(candidate, plan))
 
-    def _differs(self, candidate: Candidate) -> bool:
+    def _differs(self, candidate: UpdateCandidate) -> bool:
         """Return whether what the spec asks for is too far from what is wanted now to go on waiting for it."""
         rank = update_priority(as_requested(candidate.pod), candidate.recommendation)
         return rank.is_outside_range or rank.resource_diff >= self._context.settings.min_change
 
     def _while_waiting(
-        self, candidate: Candidate, phase: Resizing
-    ) -> Generator[Action, Outcome, Candidate | None]:
+        self, candidate: UpdateCandidate, phase: Resizing
+    ) -> Generator[Action, ActionResult, UpdateCandidate | None]:
         pod, mode = candidate.pod, self.update.mode
         waits = f"its resize waits: {_words(pod, phase)}"
         if mode == UpdateMode.IN_PLACE:
@@ -159,14 +163,16 @@ class InPlaceStep:
         patience = DEFERRED_TIMEOUT if lowers_memory_limit(pod) else PATIENCE.get(phase)
         return self._wait(candidate, patience, waits)
 
-    def _wait(self, candidate: Candidate, patience: timedelta | None, words: str) -> Candidate | None:
+    def _wait(
+        self, candidate: UpdateCandidate, patience: timedelta | None, words: str
+    ) -> UpdateCandidate | None:
         waited = self._state.waited(candidate.pod)
         if patience is not None and waited <= patience:
             self.update.leave(candidate.pod, words)
             return None
         return replace(candidate, reason=f"{candidate.reason}, and {words}")
 
-    def _take_back_unwanted(self, pod: Pod) -> Generator[Action, Outcome, None]:
+    def _take_back_unwanted(self, pod: Pod) -> Generator[Action, ActionResult, None]:
         """Take back a request that waits, if the pod's present size is right for its present role."""
         phase = phase_of(pod, self._context.now)
         if phase not in WAITING or is_boosted(pod):
@@ -176,12 +182,12 @@ class InPlaceStep:
             return
         yield from self._take_back(pod, UNWANTED)
 
-    def _take_back(self, pod: Pod, reason: str) -> Generator[Action, Outcome, None]:
+    def _take_back(self, pod: Pod, reason: str) -> Generator[Action, ActionResult, None]:
         yield from take_back(pod, self.update.vpa, reason, self._state)
 
     def _send(
-        self, candidate: Candidate, plan: ResizePlan, *, is_refused: bool = False
-    ) -> Generator[Action, Outcome, Candidate | None]:
+        self, candidate: UpdateCandidate, plan: ResizePlan, *, is_refused: bool = False
+    ) -> Generator[Action, ActionResult, UpdateCandidate | None]:
         pod, update = candidate.pod, self.update
         creator = update.members.creators[pod.metadata.key]
         if plan.refusal:
@@ -221,17 +227,17 @@ class InPlaceStep:
         )
         return note.refusals if note.refused_at is not None and is_tried_again else 0
 
-    def _after(self, candidate: Candidate, wish: Wish, outcome: Outcome) -> Candidate | None:
+    def _after(self, candidate: UpdateCandidate, wish: Wish, outcome: ActionResult) -> UpdateCandidate | None:
         pod, update, state = candidate.pod, self.update, self._state
         creator = update.members.creators[pod.metadata.key]
         if outcome.is_charged:
             state.resized(pod, creator, requested_by(wish, state))
             state.note(pod, update.claim.key, DEEDS[outcome], candidate.reason)
             return None
-        if outcome is Outcome.LATER:
+        if outcome is ActionResult.LATER:
             update.leave(pod, RATE_LIMITED)
             return None
-        if outcome in (Outcome.INFEASIBLE, Outcome.INVALID) and update.mode == UpdateMode.IN_PLACE:
+        if outcome in (ActionResult.INFEASIBLE, ActionResult.INVALID) and update.mode == UpdateMode.IN_PLACE:
             update.remember_infeasible(pod)
         state.note(pod, update.claim.key, "resize failed", candidate.reason)
         return replace(candidate, reason=f"{candidate.reason}, and its resize in place failed")

@@ -19,15 +19,15 @@ from trimtab.decide.vertical.admission.startup_boost import (
     resources_before_boost,
 )
 from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
-from trimtab.decide.vertical.control.control import Claim, VPAIndex, boosting_vpa
+from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, boosting_vpa
 from trimtab.decide.vertical.control.controllers import (
-    Owners,
+    ControllerIndex,
     creator_of,
     owner_of,
     topmost_controller,
 )
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
-from trimtab.decide.vertical.update.actions import Action, Outcome, Resize
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
 from trimtab.decide.vertical.update.disruption_budget import is_boosted, is_resizing
 from trimtab.decide.vertical.update.disruption_ledger import phase_of
 from trimtab.decide.vertical.update.in_place.group_status import Resizing, restarts_containers
@@ -58,7 +58,7 @@ class Boost:
     """A boosted pod, and the VPA that ends its boost; None if no VPA has to do with the pod any more."""
 
     pod: Pod
-    claim: Claim | None
+    claim: VpaClaim | None
 
     @property
     def vpa(self) -> VerticalPodAutoscaler:
@@ -78,7 +78,7 @@ class Boost:
         return OVER if self.claim else LEFT_OVER
 
 
-def is_spared(claim: Claim, context: LoopContext) -> bool:
+def is_spared(claim: VpaClaim, context: LoopContext) -> bool:
     """Return whether the VPA's boosted pods are left out of all other updates.
 
     Upstream spares them while VPA and gate say so; here a boost that was given is always taken back first.
@@ -88,7 +88,7 @@ def is_spared(claim: Claim, context: LoopContext) -> bool:
     return context.gates.cpu_startup_boost and claim.has_boost
 
 
-def unboost(context: LoopContext, loop: LoopState) -> Generator[Action, Outcome, None]:
+def unboost(context: LoopContext, loop: LoopState) -> Generator[Action, ActionResult, None]:
     """Resize each pod whose startup boost is over."""
     if not (context.gates.cpu_startup_boost or context.compat.disruptions_last_until_ready):
         return
@@ -112,7 +112,9 @@ def unboost(context: LoopContext, loop: LoopState) -> Generator[Action, Outcome,
             yield from _take_back(boost, context, loop)
 
 
-def _may_end(pod: Pod, claim: Claim | None, context: LoopContext, index: VPAIndex, owners: Owners) -> bool:
+def _may_end(
+    pod: Pod, claim: VpaClaim | None, context: LoopContext, index: VPAIndex, owners: ControllerIndex
+) -> bool:
     """Return whether the boost is for us to end; not while its VPA may be there and is only not found."""
     if claim is not None:
         return is_spared(claim, context)
@@ -139,7 +141,7 @@ def _waits_for(boost: Boost, context: LoopContext, loop: LoopState) -> str:
     return loop.hindrance(pod, creator_of(pod), restarts=True, is_urgent=False)
 
 
-def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator[Action, Outcome, None]:
+def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator[Action, ActionResult, None]:
     pod, plan = boost.pod, _plan(boost, context)
     # A pod that has its size already may still carry the note, if that could not be taken away.
     is_due = plan.operations or (plan.annotations and context.compat.disruptions_last_until_ready)
@@ -150,7 +152,7 @@ def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator
         outcome = yield from _request(boost, plan, loop)
     else:
         outcome = yield Resize(pod, boost.vpa, plan, boost.reason)
-        if outcome is Outcome.DONE:
+        if outcome is ActionResult.DONE:
             loop.tell(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
     # If it failed the next loop tries again: a boost is no reason to evict.
     if plan.operations or not outcome.is_charged:
@@ -159,7 +161,9 @@ def _take_back(boost: Boost, context: LoopContext, loop: LoopState) -> Generator
         loop.leave(pod, boost.key, f"{boost.reason}; its size stays as it is")
 
 
-def _request(boost: Boost, plan: ResizePlan, loop: LoopState) -> Generator[Action, Outcome, Outcome]:
+def _request(
+    boost: Boost, plan: ResizePlan, loop: LoopState
+) -> Generator[Action, ActionResult, ActionResult]:
     if not plan.operations:
         return (yield Resize(boost.pod, boost.vpa, plan, boost.reason))
     wish = Wish(boost.pod, boost.vpa, plan, boost.reason, ends_boost=True)

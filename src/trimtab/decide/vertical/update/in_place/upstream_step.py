@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trimtab.decide.vertical.admission.startup_boost import BoostError
-from trimtab.decide.vertical.update.actions import Action, Outcome, Resize
-from trimtab.decide.vertical.update.eligibility import Candidate
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
+from trimtab.decide.vertical.update.eligibility import UpdateCandidate
 from trimtab.decide.vertical.update.in_place.group_status import (
-    Answer,
     InPlaceDecision,
     InPlaceRequest,
+    InPlaceResult,
     decide_in_place,
 )
 from trimtab.decide.vertical.update.in_place.progress import DONE_MESSAGE, DONE_REASON
@@ -31,10 +31,10 @@ class UpstreamInPlaceStep:
 
     update: "VPAUpdate"
 
-    def run(self) -> Generator[Action, Outcome, None]:
+    def run(self) -> Generator[Action, ActionResult, None]:
         """Resize what may be, and evict where that failed."""
         possible = [pod for pod in self.update.pods if self._is_possible(pod)]
-        failed: list[Candidate] = []
+        failed: list[UpdateCandidate] = []
         for candidate in self.update.candidates(possible):
             answer = self._decide(candidate.pod)
             if answer.decision is InPlaceDecision.EVICT:
@@ -58,7 +58,7 @@ class UpstreamInPlaceStep:
             return self.update.mode == UpdateMode.IN_PLACE_OR_RECREATE
         return self.update.mode == UpdateMode.IN_PLACE
 
-    def _decide(self, pod: Pod) -> Answer:
+    def _decide(self, pod: Pod) -> InPlaceResult:
         key, earlier = pod.metadata.key, self.update.infeasible_for(pod)
         request = InPlaceRequest(
             pod=pod,
@@ -75,7 +75,7 @@ class UpstreamInPlaceStep:
             self.update.state.resizes_seen[key] = answer.first_seen
         return answer
 
-    def _goes_on(self, pod: Pod, answer: Answer) -> bool:
+    def _goes_on(self, pod: Pod, answer: InPlaceResult) -> bool:
         if answer.decision is InPlaceDecision.INFEASIBLE:
             self.update.remember_infeasible(pod)
             return True
@@ -85,7 +85,9 @@ class UpstreamInPlaceStep:
             return self.update.mode == UpdateMode.IN_PLACE and not self.update.context.compat.in_place_waits
         return answer.decision is InPlaceDecision.APPROVED
 
-    def _resize(self, candidate: Candidate, answer: Answer) -> Generator[Action, Outcome, bool]:
+    def _resize(
+        self, candidate: UpdateCandidate, answer: InPlaceResult
+    ) -> Generator[Action, ActionResult, bool]:
         """Resize one pod; False if it failed, so that the pod may be evicted instead."""
         pod = candidate.pod
         creator = self.update.members.creators.get(pod.metadata.key)
@@ -99,7 +101,7 @@ class UpstreamInPlaceStep:
             # Nothing to send is a failure upstream, which then evicts; to us there is nothing to do.
             return self.update.context.compat.resizes_only_changes
         outcome = yield Resize(pod, self.update.vpa, plan, candidate.reason)
-        if outcome is Outcome.DONE:
+        if outcome is ActionResult.DONE:
             self.update.state.tell(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
             self.update.state.resized(pod, creator)
             self.update.state.note(pod, self.update.claim.key, "resized", candidate.reason)
@@ -108,10 +110,13 @@ class UpstreamInPlaceStep:
             self.update.state.resized(pod, creator)
             self.update.state.note(pod, self.update.claim.key, DEEDS[outcome], candidate.reason)
             return True
-        if outcome is Outcome.LATER:
+        if outcome is ActionResult.LATER:
             self.update.leave(pod, RATE_LIMITED)
             return True
-        if outcome in (Outcome.INFEASIBLE, Outcome.INVALID) and self.update.mode == UpdateMode.IN_PLACE:
+        if (
+            outcome in (ActionResult.INFEASIBLE, ActionResult.INVALID)
+            and self.update.mode == UpdateMode.IN_PLACE
+        ):
             self.update.remember_infeasible(pod)
         self.update.state.note(pod, self.update.claim.key, "resize failed", candidate.reason)
         return False

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from trimtab.decide.vertical.resources.limits_in_use import as_requested
-from trimtab.decide.vertical.update.actions import Action, Outcome
+from trimtab.decide.vertical.update.actions import Action, ActionResult
 from trimtab.decide.vertical.update.disruption_budget import is_boosted, is_resizing
 from trimtab.decide.vertical.update.disruption_ledger import WAITING, phase_of
 from trimtab.decide.vertical.update.eligibility import update_priority
@@ -30,14 +30,14 @@ def is_unwanted(pod: Pod, update: "VPAUpdate") -> bool:
     return rank.is_outside_range or rank.resource_diff >= update.context.settings.min_change
 
 
-def take_back_all(update: "VPAUpdate", reason: str) -> Generator[Action, Outcome, None]:
+def take_back_all(update: "VPAUpdate", reason: str) -> Generator[Action, ActionResult, None]:
     """Take back every request of ours that waits on the VPA's pods."""
     for pod in update.pods:
         if _waits(pod, update):
             yield from take_back(pod, update.vpa, reason, update.state)
 
 
-def take_back_unwanted(update: "VPAUpdate") -> Generator[Action, Outcome, frozenset[str]]:
+def take_back_unwanted(update: "VPAUpdate") -> Generator[Action, ActionResult, frozenset[str]]:
     """Take back what the VPA does not recommend; returns the keys of those pods, whose turn is over."""
     returned = set()
     if update.vpa.status.recommendation is None:
