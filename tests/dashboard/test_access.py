@@ -6,7 +6,7 @@ from typing import cast
 from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask
 from tests.unit.lab.api import running
-from tests.unit.lab.test_server_access import grant
+from tests.unit.lab.apiserver.test_access import grant
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError

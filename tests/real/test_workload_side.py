@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.nodes import passing_nodes
-from tests.unit.lab_workloads.builders import workload
+from tests.unit.lab.controllers.builders import workload
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
