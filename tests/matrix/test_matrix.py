@@ -131,7 +131,7 @@ def test_each_program_reads_the_settings_of_its_cells(
 def test_settings_of_the_process_itself_are_read_by_the_command() -> None:
     names = {flag.name: field.name for field, flag in declared()}
     wanted = {names[name] for row in FLAGS if row.run == "process" for name in row.settings}
-    tree = ast.parse((SOURCE / "cli" / "run.py").read_text())
+    tree = ast.parse((SOURCE / "cli" / "commands" / "run.py").read_text())
     read = {
         node.attr
         for node in ast.walk(tree)

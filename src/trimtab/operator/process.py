@@ -1,7 +1,6 @@
 """One process: its components, the lease that allows it to write, its port, and its orderly end."""
 
 import asyncio
-import gc
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -109,17 +108,3 @@ async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-THRESHOLDS = (50_000, 20, 20)
-"""New objects between two looks at the young ones (about a round of 1,000 HPAs), and how many of those make a longer look."""
-
-
-def look_less_often() -> None:
-    """Set the pace of the collector; call it first, because loading a program makes many objects and no garbage."""
-    gc.set_threshold(*THRESHOLDS)
-
-
-def freeze_startup_objects() -> None:
-    """Leave out of every later look what exists now: the program itself and its first lists, which are here to stay."""
-    gc.freeze()

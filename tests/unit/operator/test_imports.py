@@ -75,8 +75,8 @@ def test_every_vertical_component_can_be_made():
 
 def test_loading_the_program_hardly_looks_for_garbage():
     code = (
-        "import gc; from trimtab.operator import garbage; garbage.look_less_often(); "
-        "before = gc.get_stats()[0]['collections']; import trimtab.cluster.http, trimtab.operator.assembly; "
+        "import gc; from trimtab.operator import gc_tuning; gc_tuning.collect_less_often(); "
+        "before = gc.get_stats()[0]['collections']; import trimtab.cluster.http, trimtab.operator.operator; "
         "print(gc.get_stats()[0]['collections'] - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from trimtab.adapter.auth.access_reviews import ReviewCache, review
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust, Trust
 from trimtab.adapter.errors import Unauthorized
 from trimtab.clock import Clock
-from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
 from trimtab.model.json.wire import Wire
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from trimtab.adapter.api.requests import Attributes
+from trimtab.adapter.auth.access_reviews import ReviewCache, review
 from trimtab.adapter.auth.authentication import UserInfo
 from trimtab.adapter.errors import Forbidden
 from trimtab.clock import Clock
-from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
 from trimtab.model.json.wire import Wire
 

@@ -15,7 +15,7 @@ from trimtab.cli.errors import CommandError
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.booleans import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
-from trimtab.operator import process
+from trimtab.operator import gc_tuning
 from trimtab.operator.settings.bounds import refuse_absurd_values
 from trimtab.operator.settings.flags import Flag
 from trimtab.operator.settings.settings import Settings, declared, with_values
@@ -190,7 +190,7 @@ def run_settings(settings: Settings) -> None:
 
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
-    process.look_less_often()
+    gc_tuning.collect_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.config import load_connection  # noqa: PLC0415
     from trimtab.cluster.errors import ConfigError  # noqa: PLC0415

@@ -11,11 +11,11 @@ import hmac
 from collections.abc import Awaitable, Iterable
 from typing import Any, Final, Protocol, TypeVar
 
+from trimtab.adapter.auth.access_reviews import ReviewCache, review
 from trimtab.adapter.auth.authentication import TOKEN_REVIEWS, UserInfo
 from trimtab.adapter.auth.authorization import ACCESS_REVIEWS
 from trimtab.adapter.errors import Unavailable
 from trimtab.clock import Clock
-from trimtab.cluster.access_reviews import ReviewCache, review
 from trimtab.cluster.client import Client
 from trimtab.dashboard.web.http import RefusedError
 from trimtab.model.json.wire import Wire

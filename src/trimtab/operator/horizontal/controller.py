@@ -25,7 +25,7 @@ from trimtab.decide.horizontal.decision import as_dry_run
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.operator import process
+from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
 from trimtab.operator.horizontal.inputs.kinds import (
@@ -210,7 +210,7 @@ class HpaController:
         writing_events = tasks.keep_running("the recorder of events", self._recorder.run)
         try:
             await self.start()
-            process.freeze_startup_objects()
+            gc_tuning.freeze_startup_objects()
             await self._loop.run(self._may_decide, self._seek)
         finally:
             writing_events.cancel()

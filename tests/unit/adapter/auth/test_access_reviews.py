@@ -10,10 +10,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from trimtab.adapter.api.health import RuleHealth, State
+from trimtab.adapter.auth.access_reviews import ReviewCache
 from trimtab.adapter.auth.front_proxy import Trust, read_trust
 from trimtab.adapter.errors import Unavailable
 from trimtab.clock import VirtualClock
-from trimtab.cluster.access_reviews import ReviewCache
 
 
 def test_an_answer_is_believed_for_ten_seconds_at_most_whatever_is_configured():
