@@ -26,15 +26,16 @@ CLEAN: tuple[str, ...] = ()
 
 
 def docstrings(path: Path) -> list[tuple[int, str]]:
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            found.append((node.lineno, node.value.value))
-    return found
+    strings = (
+        node.value
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr)
+    )
+    return [
+        (node.lineno, node.value)
+        for node in strings
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
 def problems(package: str) -> list[str]:
