@@ -75,7 +75,7 @@ clean: ## remove what make made here
 # uv leaves compiling to the first start; where Python may not keep what it compiled, that is half a second of every start.
 KEEPING = env -u PYTHONDONTWRITEBYTECODE
 COMPILED = $(KEEPING) $(BIN)/python -m compileall -q src
-LOADED = uvloop, trimtab.cli.up, trimtab.cluster.http, trimtab.operator.assembly, trimtab.operator.vertical.assembly, trimtab.dashboard.component
+LOADED = uvloop, trimtab.cli.commands.up, trimtab.cluster.http, trimtab.operator.operator, trimtab.operator.vertical.wiring, trimtab.dashboard.dashboard
 
 OFFLINE = echo "trimtab: the packages it needs could not be downloaded (see above). Is this machine online? Behind a proxy set \
 	HTTPS_PROXY, for a mirror PIP_INDEX_URL and UV_DEFAULT_INDEX; then type the same again: make $(MAKECMDGOALS)" >&2; exit 1

@@ -18,12 +18,12 @@ from yarl import URL
 
 from bench import Rows
 from tests.adapter.fake_cluster import FakeCluster
+from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.adapter.program import serve
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 
 RATE = 200
 SECONDS = 10

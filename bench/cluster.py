@@ -13,13 +13,13 @@ from time import process_time
 
 from bench import Row, Rows
 from trimtab.clock import SystemClock
+from trimtab.cluster.cache.codec import decode_page, event_decoder
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.store import KeyIndex, by_owner
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec import decode_page, event_decoder
-from trimtab.cluster.indexes import KeyIndex, by_owner
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.resources import PODS
-from trimtab.cluster.transport import Request, Response
-from trimtab.model.pod import Pod
+from trimtab.cluster.resource import PODS
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.model.core.pod import Pod
 
 PODS_CACHED = 20_000
 PODS_BY_OFFICIAL_CLIENT = 500

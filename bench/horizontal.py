@@ -19,9 +19,17 @@ from typing import Any
 import msgspec
 
 from bench import Rows, best_seconds
-from trimtab.decide.horizontal import Observation, PodFacts, PodSamples, Sample, decide
-from trimtab.decide.horizontal.requests import ContainerRequests
-from trimtab.model.gates import FeatureGates
+from trimtab.decide.horizontal import (
+    Observation,
+    PodSamples,
+    PodSnapshot,
+    Sample,
+    decide,
+)
+from trimtab.decide.horizontal.observation.requests import ContainerRequests
+from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta, OwnerReference
+from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -29,8 +37,6 @@ from trimtab.model.hpa.types import (
     MetricTarget,
     ResourceMetricSource,
 )
-from trimtab.model.meta import CrossVersionObjectReference, ObjectMeta, OwnerReference
-from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
 
 SIZES = (1, 10, 100)
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
@@ -44,7 +50,7 @@ def observed(count: int, strategy: str | None = None) -> Observation:
     moment = NOW.timestamp()
     cpu = {"cpu": 100}
     pods = tuple(
-        PodFacts(
+        PodSnapshot(
             name=f"web-{number:05}",
             labels={"app": "web"},
             phase="Running",

@@ -11,12 +11,12 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
+from trimtab.lab.controllers.base.kinds import PODS
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.serving import Address, write_kubeconfig
-from trimtab.lab.workload_side import Setting
-from trimtab.lab.workloads.kinds import PODS
+from trimtab.lab.serve import ListenAddress, write_kubeconfig
 from trimtab.model.quantity import Quantity
 
 WORKLOADS, PODS_EACH, HOURS = 10, 10, 24
@@ -61,7 +61,9 @@ def _day() -> Rows:
     spent = [0.0]
 
     async def main() -> int:
-        async with EmbeddedCluster(clock, seed=1, setting=Setting(plan=plan), tracks_fields=False) as cluster:
+        async with EmbeddedCluster(
+            clock, seed=1, setting=DataPlaneConfig(plan=plan), tracks_fields=False
+        ) as cluster:
             await cluster.apply(*(_deployment(name, PODS_EACH) for name in names))
             await cluster.settle()
             started = time.perf_counter()
@@ -119,7 +121,7 @@ def _requests_over_tls() -> Rows:
     async def main() -> Rows:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "kubeconfig"
-            async with EmbeddedCluster(clock, address=Address()) as cluster:
+            async with EmbeddedCluster(clock, address=ListenAddress()) as cluster:
                 assert cluster.served is not None
                 write_kubeconfig(path, cluster.served.kubeconfig())
                 await cluster.apply(_deployment("web", PODS_EACH))

@@ -23,7 +23,7 @@ from bench import Row, Rows
 from tools.peers.cluster import free_port
 from trimtab.clock import SystemClock
 from trimtab.model.times import format_time
-from trimtab.serving import served
+from trimtab.serving.server import served
 
 Json = dict[str, Any]
 Send = Callable[[Json], Awaitable[None]]

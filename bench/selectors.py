@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 
 from bench import Rows, best_seconds
-from trimtab.model.selector import Selector
-from trimtab.model.selector_index import SelectorIndex
-from trimtab.model.selector_parser import parse_requirements
+from trimtab.model.labels.index import SelectorIndex
+from trimtab.model.labels.parser import parse_requirements
+from trimtab.model.labels.selector import Selector
 
 NAMESPACES = 100
 SELECTORS = 10_000

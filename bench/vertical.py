@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 
 from bench import Rows, best_seconds
-from trimtab.decide.vertical.aggregate import AggregateTable
-from trimtab.decide.vertical.intake import UsageBatch, add_usage
-from trimtab.decide.vertical.recommend import RecommenderSettings, Wanted, recommend_rows
-from trimtab.decide.vertical.samples import ContainerTable, Usage
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.containers import ContainerTable, UsageRows
+from trimtab.decide.vertical.input.usage import UsageBatch, add_usage
+from trimtab.decide.vertical.recommend.recommendation import (
+    ContainerToRecommend,
+    RecommenderSettings,
+    recommend_rows,
+)
 from trimtab.model.times import SECOND_NS, parse_ns
 
 SIZES = (1_000, 100_000)
@@ -47,12 +51,12 @@ def core(count: int) -> dict[str, float]:
         number = next(scrapes)
         times = np.full(count, START_NS + number * 60 * SECOND_NS)
         millicores, memory = usage(count, number)
-        containers.add_cpu(Usage(rows, millicores, times))
-        containers.add_memory(Usage(rows, memory, times))
+        containers.add_cpu(UsageRows(rows, millicores, times))
+        containers.add_memory(UsageRows(rows, memory, times))
 
     sample = best_seconds(scrape, ROUNDS.get(count, 1))
     held = resident_bytes() - before
-    wanted = [Wanted(int(row), "app", (25, 262_144_000)) for row in containers.aggregate[rows]]
+    wanted = [ContainerToRecommend(int(row), "app", (25, 262_144_000)) for row in containers.aggregate[rows]]
     settings = RecommenderSettings()
 
     def recommend() -> None:

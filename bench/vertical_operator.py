@@ -10,17 +10,16 @@ from prometheus_client import CollectorRegistry
 from bench import Rows
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import NODES, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Request, Response
-from trimtab.lab.server import Server
-from trimtab.model import wire
+from trimtab.cluster.resource import NODES, PODS, STATEFUL_SETS, Json, Resource
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
+from trimtab.model.json import wire
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 
 VPAS_COUNT, PODS_EACH, NAMESPACES_COUNT = 1_000, 10, 20
 LOOPS = 4
@@ -151,7 +150,9 @@ def run() -> Rows:
             client = Client(clock, transport, seed=1)
             await fill(client)
             before = _mebibytes()
-            site = Site(clock, client, Settings(max_evictions_per_minute=0), registry=CollectorRegistry())
+            site = VerticalRuntime(
+                clock, client, Settings(max_evictions_per_minute=0), registry=CollectorRegistry()
+            )
             await site.view.wait_synced()
             recommender, updater = make_recommender(site), make_updater(site, _proved)
             rows = []

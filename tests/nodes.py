@@ -3,21 +3,20 @@
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, suppress
 
-from trimtab.cluster.client import Client
+from trimtab.cluster.client import Client, DeleteOptions
 from trimtab.cluster.errors import NotFound
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.lab.nodes.pool import NodePool
-from trimtab.lab.workload_side import Setting, WorkloadSide
-from trimtab.lab.workloads.kinds import NODES, PODS
+from trimtab.lab.controllers.base.kinds import NODES, PODS
+from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab.lab.nodes.node_pool import NodePool
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
 
 
 @asynccontextmanager
-async def passing_nodes(client: Client, setting: Setting) -> AsyncIterator[WorkloadSide]:
+async def passing_nodes(client: Client, setting: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     """Run the workload side, and take its nodes away at the end."""
     try:
-        async with WorkloadSide(client, setting) as side:
+        async with DataPlane(client, setting) as side:
             yield side
     finally:
         await remove_nodes(client, setting.pools)

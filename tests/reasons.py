@@ -10,47 +10,47 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trimtab.dashboard.stories import story_of
+from trimtab.dashboard.pages.decision import decision_view
 from trimtab.decide.horizontal import (
-    Failed,
-    Gone,
+    DecisionReason,
+    FetchFailure,
+    OwnerNotFound,
     PodSamples,
     Record,
     Sample,
     Series,
-    Verdict,
     after_scale,
     decide,
     explain,
-    verdict_of,
+    reason_for,
 )
-from trimtab.decide.horizontal.advice import Act, Direction
-from trimtab.decide.horizontal.compat import DEFAULT
-from trimtab.decide.horizontal.dryrun import is_only_told
-from trimtab.decide.horizontal.proposals.proposal import Outcome, Proposal
-from trimtab.decide.horizontal.units import edges_of, is_percent
-from trimtab.decide.horizontal.verdict import GROWING, SHRINKING
-from trimtab.decide.horizontal.wording import change_reason
+from trimtab.decide.horizontal.config import DEFAULT
+from trimtab.decide.horizontal.decision import is_only_told
+from trimtab.decide.horizontal.explain.advice import Act, Direction
+from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
+from trimtab.decide.horizontal.explain.units import edges_of, is_percent
+from trimtab.decide.horizontal.explain.wording import change_reason
+from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
-from trimtab.model.scale import Scale
 
 replace = msgspec.structs.replace
 ASKING = GROWING | SHRINKING
 CONDITIONS = {
-    Verdict.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
-    Verdict.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
-    Verdict.AT_MAXIMUM: ("ScalingLimited", "TooManyReplicas"),
-    Verdict.SURGE: ("ScalingLimited", "TooManyReplicas"),
-    Verdict.AT_MINIMUM: ("ScalingLimited", "TooFewReplicas"),
-    Verdict.UP_RATE: ("ScalingLimited", "ScaleUpLimit"),
-    Verdict.UP_DISABLED: ("ScalingLimited", "ScaleUpLimit"),
-    Verdict.DOWN_RATE: ("ScalingLimited", "ScaleDownLimit"),
-    Verdict.DOWN_DISABLED: ("ScalingLimited", "ScaleDownLimit"),
-    Verdict.PAUSED: ("ScalingActive", "ScalingDisabled"),
-    Verdict.SCALE_UNREADABLE: ("AbleToScale", "FailedGetScale"),
-    Verdict.AMBIGUOUS: ("ScalingActive", "AmbiguousSelector"),
-    Verdict.SELECTOR_INVALID: ("ScalingActive", "InvalidSelector"),
-    Verdict.SELECTOR_MISSING: ("ScalingActive", "InvalidSelector"),
+    DecisionReason.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
+    DecisionReason.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
+    DecisionReason.AT_MAXIMUM: ("ScalingLimited", "TooManyReplicas"),
+    DecisionReason.SURGE: ("ScalingLimited", "TooManyReplicas"),
+    DecisionReason.AT_MINIMUM: ("ScalingLimited", "TooFewReplicas"),
+    DecisionReason.UP_RATE: ("ScalingLimited", "ScaleUpLimit"),
+    DecisionReason.UP_DISABLED: ("ScalingLimited", "ScaleUpLimit"),
+    DecisionReason.DOWN_RATE: ("ScalingLimited", "ScaleDownLimit"),
+    DecisionReason.DOWN_DISABLED: ("ScalingLimited", "ScaleDownLimit"),
+    DecisionReason.PAUSED: ("ScalingActive", "ScalingDisabled"),
+    DecisionReason.SCALE_UNREADABLE: ("AbleToScale", "FailedGetScale"),
+    DecisionReason.AMBIGUOUS: ("ScalingActive", "AmbiguousSelector"),
+    DecisionReason.SELECTOR_INVALID: ("ScalingActive", "InvalidSelector"),
+    DecisionReason.SELECTOR_MISSING: ("ScalingActive", "InvalidSelector"),
 }
 """The condition of the status that names the same reason as the verdict."""
 
@@ -89,20 +89,20 @@ def check_direction(decision, verdict):
         assert towards > 0, verdict
     elif verdict in SHRINKING:
         assert towards < 0, verdict
-    elif asked is not None and verdict not in {Verdict.LOSS_POLICY, Verdict.SCALE_NOT_WRITTEN}:
+    elif asked is not None and verdict not in {DecisionReason.LOSS_POLICY, DecisionReason.SCALE_NOT_WRITTEN}:
         assert decision.trail.stop or not towards, verdict
 
 
 def check_one_reason(record, story):
     """Check that status, events, log and page say what the explanation says."""
     seen, decision = record.observation, record.decision
-    page = story_of(record)
+    page = decision_view(record)
     assert (page.verdict, page.summary, page.next_step) == (story.verdict, story.summary, story.next_step)
     if story.verdict in CONDITIONS and decision.desired == decision.current:
         kind, reason = CONDITIONS[story.verdict]
         found = decision.status.condition(kind)
         assert (found.reason if found else None) == reason, story.verdict
-    if decision.desired == decision.current or story.verdict == Verdict.SCALE_NOT_WRITTEN:
+    if decision.desired == decision.current or story.verdict == DecisionReason.SCALE_NOT_WRITTEN:
         return
     said = change_reason(seen, decision)
     assert story.summary.endswith(f": {said}")
@@ -142,7 +142,10 @@ def check_edges(decision, story):
     if trail.normalized is None:
         return
     for one, told in zip(trail.proposals, story.metrics, strict=True):
-        if not isinstance(one, Proposal) or one.outcome in {Outcome.NO_READY_PODS, Outcome.DIRECTION_UNSURE}:
+        if not isinstance(one, Proposal) or one.outcome in {
+            ProposalOutcome.NO_READY_PODS,
+            ProposalOutcome.DIRECTION_UNSURE,
+        }:
             continue
         if one.counts is None and one.total is None and not one.pods:
             continue  # a value without ready pods names no edges
@@ -175,7 +178,7 @@ def _lies_in(value, ends, slack):
 def check_afterwards(seen, decision, story):
     """Check that nothing is said to follow a change that is not made, nor from pods that are gone."""
     follows = story.next_step.split("; or ")[0]
-    is_scaled = decision.desired != decision.current and story.verdict != Verdict.SCALE_NOT_WRITTEN
+    is_scaled = decision.desired != decision.current and story.verdict != DecisionReason.SCALE_NOT_WRITTEN
     if not is_scaled or is_only_told(seen):
         assert "measured" not in follows
     elif not decision.desired:
@@ -214,7 +217,7 @@ def check_cause_goes(seen, decision, verdict, advice):
         for index in (change.metric for change in advice.changes):
             assert again.trail.proposals[index] != decision.trail.proposals[index]
         return
-    assert verdict_of(again) != verdict, (verdict, advice)
+    assert reason_for(again) != verdict, (verdict, advice)
 
 
 def _mended(seen, decision, change):
@@ -230,7 +233,7 @@ def _mended(seen, decision, change):
         case Act.REMOVE_RIVAL:
             return replace(seen, rivals=())
         case Act.READ_OWNERS:
-            return replace(seen, owners={key: Gone() for key in seen.owners})
+            return replace(seen, owners={key: OwnerNotFound() for key in seen.owners})
         case Act.SETTLE:
             settled = replace(seen.scale.status, replicas=decision.current)
             return replace(seen, scale=replace(seen.scale, status=settled))
@@ -251,7 +254,11 @@ def _mended(seen, decision, change):
             result = decision.trail.proposals[change.metric]
             failure = getattr(result, "failure", result)
             is_author = failure.is_misconfigured or failure.is_spec_error
-            if is_author or change.metric >= len(readings) or not isinstance(readings[change.metric], Failed):
+            if (
+                is_author
+                or change.metric >= len(readings)
+                or not isinstance(readings[change.metric], FetchFailure)
+            ):
                 return None
             is_one = (spec := seen.hpa.spec.metrics[change.metric]).external or spec.object
             fresh = Sample(0, decision.now)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from trimtab.install import chart_files
-from trimtab.install.state_metrics import config_text
+from trimtab.install.kube_state_metrics import config_text
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "charts" / "trimtab"

@@ -11,14 +11,18 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
-from trimtab.cli.run import _shown
+from trimtab.cli.commands.run import _shown
 from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.durations import Durations
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.settings import declared
-from trimtab.operator.vertical.quality import BulkHistogram
-from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.prometheus import Durations
+from trimtab.operator.settings.settings import declared
+from trimtab.operator.vertical.metrics import (
+    AdmissionMetrics,
+    RecommenderMetrics,
+    UpdaterMetrics,
+)
+from trimtab.operator.vertical.recommender.quality_metrics import BulkHistogram
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 _GENERATED = "<!-- Made by `python -m tools.reference`; do not edit. -->\n"
@@ -82,7 +86,7 @@ def _rows(reasons: Mapping[str, Reason]) -> Iterator[tuple[str, ...]]:
 def _metrics() -> str:
     registry = CollectorRegistry()
     holders = [
-        Telemetry(registry),
+        HpaControllerMetrics(registry),
         *(make(registry) for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics)),
     ]
     labels = {

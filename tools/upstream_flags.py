@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trimtab.cli.run import _shown
-from trimtab.cli.vpa_programs import program_settings
-from trimtab.operator.settings import Settings, declared
-from trimtab.operator.upstream_flags import TOLERATED, TRANSLATED
+from trimtab.cli.commands.run import _shown
+from trimtab.cli.commands.vpa_programs import program_settings
+from trimtab.operator.settings.settings import Settings, declared
+from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "upstream-vpa-flags.json"
 """Every flag of upstream's programs with its default, as its documentation lists them; a real test asks the programs."""

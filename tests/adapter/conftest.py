@@ -14,12 +14,12 @@ import yaml
 from yarl import URL
 
 from tests.adapter.fake_cluster import FakeCluster
+from trimtab.adapter.adapter import Adapter, serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.adapter.program import Adapter, serve
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessServer, InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessServer, InProcessTransport
 
 HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl
 
-from trimtab.serving import HttpServer
+from trimtab.serving.server import HttpServer
 
 
 class FakePrometheus:

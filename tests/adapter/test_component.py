@@ -6,11 +6,11 @@ import socket
 import pytest
 
 from tests.adapter.conftest import until, write_configuration
-from trimtab.adapter.component import AdapterComponent
+from trimtab.adapter.adapter import AdapterComponent
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from click.testing import CliRunner
 
 from tests.adapter.conftest import CUSTOM, HPA, Caller, running, write_configuration
 from tests.scenarios.narrow import Narrow
-from trimtab.adapter import objects
-from trimtab.cli import adapter as command
+from trimtab.adapter.sources import objects
+from trimtab.cli.commands import adapter as command
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.operator.logs import JsonFormatter
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.operator.log_format import JsonFormatter
 
 WEB = {
     "custom": [

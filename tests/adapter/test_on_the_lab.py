@@ -9,11 +9,11 @@ from tests.adapter.conftest import running, write_configuration
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import Forbidden
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.lab.request import User
-from trimtab.lab.server import Server
-from trimtab.lab.serving import ServedLab
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.request import RequestUser
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.serve import ServedLab
 
 SERVICES = Resource("", "v1", "services", "Service", Json)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False)
@@ -58,6 +58,6 @@ async def test_two_series_of_a_statefulset_are_told_apart_by_the_selector(admin)
 
 
 async def test_a_user_of_the_lab_without_rights_is_refused(lab, admin):
-    ann = client_of(lab, lab.tokens.issue(User("ann", ("system:authenticated",))))
+    ann = client_of(lab, lab.tokens.issue(RequestUser("ann", ("system:authenticated",))))
     with pytest.raises(Forbidden):
         await ann.read("reading the queue", QUEUE, Json)

@@ -8,14 +8,14 @@ from typing import TypeVar
 import pytest
 
 from trimtab.clock import SystemClock
+from trimtab.cluster.cache.codec import Object
+from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec import Object
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
 
 T = TypeVar("T", bound=Object)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)

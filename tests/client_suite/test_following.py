@@ -6,15 +6,15 @@ import pytest
 
 from tests.client_suite.objects import CONFIG_MAPS, config_map, pod
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
-from trimtab.cluster.codec import PartialObject
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.client import ListOptions
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.leader import LeaderElector
-from trimtab.cluster.resources import CORE_EVENTS, LEASES, PODS
-from trimtab.cluster.transport import Request, lines
-from trimtab.model import wire
-from trimtab.model.event import ObjectReference
+from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS
+from trimtab.cluster.transport.transport import Request, lines
+from trimtab.model.core.objects import ObjectReference
+from trimtab.model.json import wire
 
 MAPS = CONFIG_MAPS.into(PartialObject)
 
@@ -29,7 +29,9 @@ async def test_pages_join_to_the_whole_list_of_one_version(api_server):
         await client.create(MAPS, config_map(f"m{number}"), ns)
     pages = [
         page
-        async for page in client.pages(MAPS, Selection(ns, fields="metadata.name!=kube-root-ca.crt"), limit=3)
+        async for page in client.pages(
+            MAPS, ListOptions(ns, fields="metadata.name!=kube-root-ca.crt"), limit=3
+        )
     ]
     assert [len(page.items) for page in pages] == [3, 3, 1]
     assert len({page.resource_version for page in pages}) == 1
@@ -42,7 +44,7 @@ async def test_pages_show_the_state_of_the_first_one(api_server):
     for number in range(4):
         await client.create(MAPS, config_map(f"m{number}", labels={"x": "y"}), ns)
     found = []
-    async for page in client.pages(MAPS, Selection(ns, "x=y"), limit=2):
+    async for page in client.pages(MAPS, ListOptions(ns, "x=y"), limit=2):
         found += [one.metadata.name for one in page.items]
         if len(found) == 2:
             await client.delete(MAPS, "m3", ns)
@@ -53,7 +55,7 @@ async def test_pages_show_the_state_of_the_first_one(api_server):
 async def test_the_cache_follows_additions_changes_and_deletions(api_server):
     client, ns = api_server.client, api_server.namespace
     await client.create(MAPS, config_map("m0"), ns)
-    informer = await api_server.follow(Informer(client, MAPS, Selection(ns)))
+    informer = await api_server.follow(Informer(client, MAPS, ListOptions(ns)))
     assert names(informer) == ["m0"]
     await client.create(MAPS, config_map("m1"), ns)
     changed = await client.patch(MAPS, "m0", ns, {"data": {"x": "1"}})
@@ -69,7 +71,7 @@ async def test_the_cache_follows_additions_changes_and_deletions(api_server):
 async def test_an_object_that_leaves_the_selection_leaves_the_cache(api_server):
     client, ns = api_server.client, api_server.namespace
     await client.create(MAPS, config_map("m0", labels={"app": "web"}), ns)
-    informer = await api_server.follow(Informer(client, MAPS, Selection(ns, "app=web")))
+    informer = await api_server.follow(Informer(client, MAPS, ListOptions(ns, "app=web")))
     await client.patch(MAPS, "m0", ns, {"metadata": {"labels": {"app": "db"}}})
     await api_server.eventually(lambda: names(informer) == [])
     await client.patch(MAPS, "m0", ns, {"metadata": {"labels": {"app": "web"}}})
@@ -79,7 +81,7 @@ async def test_an_object_that_leaves_the_selection_leaves_the_cache(api_server):
 
 async def test_a_watch_of_all_namespaces_keeps_them_apart(api_server):
     client, ns = api_server.client, api_server.namespace
-    informer = await api_server.follow(Informer(client, MAPS, Selection(labels=f"suite={ns}")))
+    informer = await api_server.follow(Informer(client, MAPS, ListOptions(labels=f"suite={ns}")))
     await client.create(MAPS, config_map("m0", labels={"suite": ns}), ns)
     await client.create(MAPS, config_map(f"m0-{ns}", labels={"suite": ns}), "default")
     await api_server.eventually(lambda: len(informer.store) == 2)
@@ -119,7 +121,7 @@ async def test_a_watch_from_a_version_replays_what_came_after_it_in_order(api_se
 
 async def test_a_version_from_the_future_is_refused(api_server):
     client, ns = api_server.client, api_server.namespace
-    listing = await client.list(MAPS, Selection(ns))
+    listing = await client.list(MAPS, ListOptions(ns))
     future = str(int(listing.resource_version) + 1_000_000)
     query = [("resourceVersion", future), ("resourceVersionMatch", "NotOlderThan")]
     with pytest.raises(errors.ServerTimeout, match="Too large resource version"):
@@ -135,7 +137,7 @@ async def test_a_broken_version_is_refused_with_its_text(api_server):
 
 async def test_many_informers_share_one_transport(api_server):
     client, ns = api_server.client, api_server.namespace
-    informers = [await api_server.follow(Informer(client, MAPS, Selection(ns))) for _ in range(8)]
+    informers = [await api_server.follow(Informer(client, MAPS, ListOptions(ns))) for _ in range(8)]
     await asyncio.gather(*(client.create(MAPS, config_map(f"m{number}"), ns) for number in range(20)))
     await api_server.eventually(lambda: all(len(names(informer)) == 20 for informer in informers))
     assert [informer.counts.lists for informer in informers] == [1] * 8
@@ -165,7 +167,7 @@ async def test_events_can_be_read_back_through_the_core_group(api_server):
     await recorder.flush()
     assert recorder.dropped == 0
     (event,) = [
-        one for one in (await client.list(CORE_EVENTS, Selection(ns))).items if one["reason"] == "Tested"
+        one for one in (await client.list(CORE_EVENTS, ListOptions(ns))).items if one["reason"] == "Tested"
     ]
     assert event["message"] == "it works"
     assert event["involvedObject"]["uid"] == made.metadata.uid

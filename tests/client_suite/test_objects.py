@@ -6,10 +6,9 @@ import pytest
 
 from tests.client_suite.objects import CONFIG_MAPS, config_map, deployment, owner_of, pod
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
-from trimtab.cluster.transport import Request
+from trimtab.cluster.client import DeleteOptions, ListOptions, PatchType, Preconditions
+from trimtab.cluster.resource import DEPLOYMENTS, PODS
+from trimtab.cluster.transport.transport import Request
 
 
 async def test_an_object_lives_from_create_to_delete(api_server):
@@ -152,7 +151,7 @@ async def test_selectors_choose_on_the_server(api_server):
         await client.create(CONFIG_MAPS, config_map(name, labels=labels), ns)
 
     async def names(labels="", fields=""):
-        listing = await client.list(CONFIG_MAPS, Selection(ns, labels, fields))
+        listing = await client.list(CONFIG_MAPS, ListOptions(ns, labels, fields))
         return "".join(
             sorted(one["metadata"]["name"] for one in listing.items if len(one["metadata"]["name"]) == 1)
         )

@@ -17,13 +17,16 @@ from tests.client_suite.objects import (
 )
 from tools.peers.cluster import WORKLOAD_CONTROLLERS
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection, decide_again
-from trimtab.cluster.codec import PartialObject
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.client import (
+    DeleteOptions,
+    ListOptions,
+    Preconditions,
+    retry_on_conflict,
+)
 from trimtab.cluster.discovery import Discovery, UnknownKindError
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.patching import DeleteOptions, Preconditions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
+from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
 
 
@@ -63,7 +66,7 @@ async def test_a_conflict_is_decided_again_on_the_new_state(api_server):
         base = Preconditions(scale.metadata.uid, scale.metadata.resource_version)
         return await write_scale(client, served, "web", ns, scale.spec.replicas * 2, preconditions=base)
 
-    assert (await decide_again(double)).spec.replicas == 20
+    assert (await retry_on_conflict(double)).spec.replicas == 20
     assert tries == [2, 10]
 
 
@@ -176,7 +179,7 @@ async def test_children_follow_their_owner(api_server, request):
     child = config_map("child")
     child["metadata"]["ownerReferences"] = [owner_of(parent, "ConfigMap")]
     await client.create(CONFIG_MAPS, child, ns)
-    informer = await api_server.follow(Informer(client, CONFIG_MAPS.into(PartialObject), Selection(ns)))
+    informer = await api_server.follow(Informer(client, CONFIG_MAPS.into(PartialObject), ListOptions(ns)))
     assert informer.store.get("child", ns) is not None
     await client.delete(CONFIG_MAPS, "parent", ns, options=DeleteOptions(propagation="Background"))
     await api_server.eventually(lambda: informer.store.get("child", ns) is None)

@@ -3,16 +3,16 @@
 from tests.conformance.differences import differences
 from tests.conformance.hpa_values import history, history_of, moment, same_keys, settings_of
 from tests.conformance.registry import checks
-from trimtab.decide.horizontal import normalize, rates, stabilize
 from trimtab.decide.horizontal.arithmetic import int32_of
-from trimtab.decide.horizontal.compat import KUBERNETES_1_36
+from trimtab.decide.horizontal.behavior import normalize, rate_limits, stabilization
+from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Memory, seeded
-from trimtab.model import wire
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingRules
+from trimtab.model.json import wire
 
 
 def wanted(args, behavior=None):
-    return normalize.Wanted(
+    return normalize.NormalizeInput(
         current=args["currentReplicas"],
         # A few sequences feed back a number that no int32 holds; upstream got it through a conversion.
         desired=int32_of(args["desiredReplicas"], saturate=False),
@@ -72,12 +72,12 @@ def stabilize_with_behaviors(case):
     # Upstream tells a reason even where nothing was held back; its caller then leaves it out, as ours does.
     direction = args["desiredReplicas"] >= args["currentReplicas"]
     reason = stabilized.reason or (
-        stabilize.SCALE_UP_STABILIZED if direction else stabilize.SCALE_DOWN_STABILIZED
+        stabilization.SCALE_UP_STABILIZED if direction else stabilization.SCALE_DOWN_STABILIZED
     )
     answer = {
         "replicas": stabilized.replicas,
         "reason": reason,
-        "message": stabilize.MESSAGES[reason],
+        "message": stabilization.MESSAGES[reason],
         "state": history(memory, recommendations=stabilized.recommendations),
     }
     return compared(case, answer)
@@ -86,7 +86,7 @@ def stabilize_with_behaviors(case):
 @checks("function", "stabilizeRecommendation")
 def stabilize_recommendation(case):
     memory = history_of(case["state"])
-    stabilized = stabilize.stabilize(
+    stabilized = stabilization.stabilize(
         memory.recommendations or (),
         case["args"]["desiredReplicas"],
         moment(case["now"]),
@@ -103,7 +103,7 @@ def stabilize_recommendation(case):
 @checks("function", "calculateScaleUpLimitWithScalingRules", "calculateScaleDownLimitWithBehaviors")
 def rate_limit(case):
     is_up = case["function"] == "calculateScaleUpLimitWithScalingRules"
-    limit = (rates.scale_up_limit if is_up else rates.scale_down_limit)(
+    limit = (rate_limits.scale_up_limit if is_up else rate_limits.scale_down_limit)(
         case["args"]["currentReplicas"],
         history_of(case["state"]),
         wire.convert(case["args"]["rules"], HPAScalingRules),
@@ -116,14 +116,14 @@ def rate_limit(case):
 @checks("function", "getReplicasChangePerPeriod")
 def change_per_period(case):
     events = history_of({"scaleUpEvents": case["state"]["scaleEvents"]}).scale_up
-    changed = rates.change_within(case["args"]["periodSeconds"], events, moment(case["now"]))
+    changed = rate_limits.change_within(case["args"]["periodSeconds"], events, moment(case["now"]))
     return compared(case, {"replicas": changed})
 
 
 @checks("function", "storeScaleEvent")
 def store_scale_event(case):
     args, memory = case["args"], history_of(case["state"])
-    up, down = rates.scale_events(
+    up, down = rate_limits.scale_events(
         memory,
         given_behavior(args),
         args["prevReplicas"],
@@ -152,13 +152,13 @@ def one_step(step, spec, memory, settings):
     result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, KUBERNETES_1_36)
     up, down = memory.scale_up, memory.scale_down
     if result.replicas != current:
-        up, down = rates.scale_events(memory, behavior, current, result.replicas, now, compact=False)
+        up, down = rate_limits.scale_events(memory, behavior, current, result.replicas, now, compact=False)
     memory = Memory(recommendations=result.stabilized.recommendations, scale_up=up, scale_down=down)
     held = result.stabilized.reason
     able = {
         "status": "True",
         "reason": held or "ReadyForNewScale",
-        "message": stabilize.MESSAGES[held] if held else "recommended size matches current size",
+        "message": stabilization.MESSAGES[held] if held else "recommended size matches current size",
     }
     limited = {
         "status": str(result.is_limited),

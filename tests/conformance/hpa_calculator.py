@@ -13,27 +13,30 @@ from tests.conformance.hpa_readings import (
 from tests.conformance.hpa_values import moment, read_by_go, settings_of, text_of
 from tests.conformance.registry import checks
 from trimtab.decide.horizontal.arithmetic import fold64
-from trimtab.decide.horizontal.compat import KUBERNETES_1_36
-from trimtab.decide.horizontal.grouping import Groups, group_pods
-from trimtab.decide.horizontal.pods import PodFacts, pod_facts
-from trimtab.decide.horizontal.proposals.each import of_metric
-from trimtab.decide.horizontal.proposals.podwise import Average, Utilization, requests_of
-from trimtab.decide.horizontal.proposals.proposal import Failure, Unusable
-from trimtab.decide.horizontal.proposals.resource import resource_quantity
-from trimtab.decide.horizontal.proposals.scene import Scene
-from trimtab.decide.horizontal.readings import Failed, Sample
-from trimtab.decide.horizontal.sanity import ANYTHING_GOES
-from trimtab.decide.horizontal.tolerance import Tolerance
-from trimtab.model import wire
+from trimtab.decide.horizontal.behavior.tolerance import Tolerance
+from trimtab.decide.horizontal.config import KUBERNETES_1_36
+from trimtab.decide.horizontal.metrics.calculator import propose_replicas
+from trimtab.decide.horizontal.metrics.pod_groups import Groups, group_pods
+from trimtab.decide.horizontal.metrics.pod_metrics import resource_quantity
+from trimtab.decide.horizontal.metrics.proposal import (
+    Failure,
+    ProposalContext,
+    UnusableMetric,
+)
+from trimtab.decide.horizontal.metrics.utilization import Average, Utilization, requests_of
+from trimtab.decide.horizontal.observation.pods import PodSnapshot, snapshot_pod
+from trimtab.decide.horizontal.observation.samples import FetchFailure, Sample
+from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES
+from trimtab.model.core.pod import Pod
 from trimtab.model.hpa.types import MetricSpec
-from trimtab.model.pod import Pod
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import Selector
 
 
 def facts_of(case):
     gate = case["featureGates"]["PodLevelResources"]
-    return tuple(pod_facts(wire.convert(pod, Pod), pod_level_resources=gate) for pod in case["pods"])
+    return tuple(snapshot_pod(wire.convert(pod, Pod), pod_level_resources=gate) for pod in case["pods"])
 
 
 def selected(case, namespace, selector):
@@ -47,7 +50,7 @@ def scene_of(case):
     args = case["args"]
     pods = selected(case, args["namespace"], args["selector"]) if "selector" in args else ()
     tolerances = args["tolerances"]
-    return Scene(
+    return ProposalContext(
         namespace=args["namespace"],
         now=moment(case["now"]),
         current=args.get("currentReplicas", args.get("statusReplicas")),
@@ -114,7 +117,7 @@ def replicas(case):
     expect.pop("outOfRangeConversion", None)
     spec = wire.convert(spec_of(case), MetricSpec)
     reading = reading_of(spec, case["metrics"], args["namespace"], args.get("selector", ""))
-    result = of_metric(spec, reading, scene_of(case))
+    result = propose_replicas(spec, reading, scene_of(case))
     if isinstance(result, Failure):
         return error_difference(expect, result.message)
     if case["function"] in {"GetObjectMetricReplicas", "GetExternalMetricReplicas"}:
@@ -177,7 +180,7 @@ def requests(case):
             args["container"],
             KUBERNETES_1_36,
         )
-    except Unusable as error:
+    except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
     if case["function"] == "calculateRequests":
         return differences(case["expect"], {"requests": found})
@@ -187,7 +190,7 @@ def requests(case):
 def measured(case, names):
     """Group the named pods as ready, with their samples."""
     groups = Groups()
-    groups.ready = [PodFacts(name=name) for name in names]
+    groups.ready = [PodSnapshot(name=name) for name in names]
     groups.values = [case["podMetrics"][name]["value"] for name in names]
     return groups
 
@@ -198,7 +201,7 @@ def utilization_ratio(case):
     groups = measured(case, [name for name in case["podMetrics"] if name in args["requests"]])
     try:
         usage = Utilization(groups, args["requests"], args["targetUtilization"], KUBERNETES_1_36)
-    except Unusable as error:
+    except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
     answer = {"ratio": usage.ratio, "current": usage.percent, "rawAverageValue": usage.average}
     return differences(case["expect"], answer)
@@ -222,7 +225,7 @@ def metric_reading(case):
         reading = object_reading(answers, namespace, args["objectRef"], metric, selector)
     else:
         reading = external_reading(answers, namespace, metric, selector)
-    if isinstance(reading, Failed):
+    if isinstance(reading, FetchFailure):
         return error_difference(case["expect"], reading.message)
     return differences(case["expect"], reading_answer(case["function"], reading))
 

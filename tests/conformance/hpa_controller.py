@@ -10,17 +10,17 @@ from tests.conformance.differences import differences
 from tests.conformance.hpa_readings import reading_of
 from tests.conformance.hpa_values import history, history_of, read_by_go, settings_of
 from tests.conformance.registry import checks
-from trimtab.decide.horizontal.ambiguity import Rival, parsed
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import EMPTY
-from trimtab.decide.horizontal.observation import Observation, ScaleFailure
-from trimtab.decide.horizontal.outcome import after_scale, after_status
-from trimtab.decide.horizontal.pods import pod_facts
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.pods import snapshot_pod
+from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa, parsed
+from trimtab.decide.horizontal.status.after_write import after_scale, after_status
+from trimtab.model.core.pod import Pod
+from trimtab.model.core.workloads import Scale
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from trimtab.model.pod import Pod
-from trimtab.model.scale import Scale
+from trimtab.model.json import wire
 from trimtab.model.times import parse_time
 
 _RESOURCES = {
@@ -72,7 +72,7 @@ def put_pods(world, pods):
     world.pods = [
         (
             pod["metadata"].get("namespace", ""),
-            pod_facts(wire.convert(read_by_go(pod), Pod), pod_level_resources=gate),
+            snapshot_pod(wire.convert(read_by_go(pod), Pod), pod_level_resources=gate),
         )
         for pod in pods
     ]
@@ -189,7 +189,7 @@ def observe(world, key, step):
 
 def rivals(world, key, namespace):
     return tuple(
-        Rival(key=other, selector=selector)
+        ConflictingHpa(key=other, selector=selector)
         for other, selector in world.selectors.items()
         if other != key and other.partition("/")[0] == namespace
     )

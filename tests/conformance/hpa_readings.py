@@ -1,19 +1,19 @@
 """A fake metrics client: it looks a request up among the recorded answers of the metrics APIs."""
 
-from trimtab.decide.horizontal import readings
-from trimtab.model import wire
+from trimtab.decide.horizontal.observation import samples
+from trimtab.model.core.meta import group_of
 from trimtab.model.hpa.types import MetricSpec
-from trimtab.model.meta import group_of
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
-from trimtab.model.selector import Selector, SelectorError
 
 
 def resource_reading(answers, namespace, selector, resource, container=""):
     request = {"namespace": namespace, "labelSelector": str(Selector.parse(selector))}
     found = _answer(answers, "metrics.k8s.io", request)
     if "error" in found:
-        return readings.unfetched("resource", found["error"])
-    return readings.read_resource(
+        return samples.unfetched("resource", found["error"])
+    return samples.read_resource(
         wire.convert(found["response"], PodMetricsList), resource, container, wraps=True
     )
 
@@ -31,8 +31,8 @@ def pods_reading(answers, namespace, selector, metric, metric_selector):
     }
     found = _answer(answers, "custom.metrics.k8s.io", request)
     if "error" in found:
-        return readings.unfetched("custom", found["error"])
-    return readings.read_pods_metric(wire.convert(found["response"], MetricValueList))
+        return samples.unfetched("custom", found["error"])
+    return samples.read_pods_metric(wire.convert(found["response"], MetricValueList))
 
 
 def object_reading(answers, namespace, described, metric, metric_selector):
@@ -49,16 +49,16 @@ def object_reading(answers, namespace, described, metric, metric_selector):
     }
     found = _answer(answers, "custom.metrics.k8s.io", request)
     if "error" in found:
-        return readings.unfetched("custom", found["error"])
-    return readings.read_object_metric(wire.convert(found["response"], MetricValueList))
+        return samples.unfetched("custom", found["error"])
+    return samples.read_object_metric(wire.convert(found["response"], MetricValueList))
 
 
 def external_reading(answers, namespace, metric, metric_selector):
     request = {"namespace": namespace, "metric": metric, "labelSelector": metric_selector}
     found = _answer(answers, "external.metrics.k8s.io", request)
     if "error" in found:
-        return readings.unfetched("external", found["error"])
-    return readings.read_external_metric(wire.convert(found["response"], ExternalMetricValueList))
+        return samples.unfetched("external", found["error"])
+    return samples.read_external_metric(wire.convert(found["response"], ExternalMetricValueList))
 
 
 def _answer(answers, api, request):
@@ -78,7 +78,7 @@ def reading_of(spec: MetricSpec, answers, namespace, selector):
     try:
         return _asked(spec, answers, namespace, selector)
     except SelectorError as error:
-        return readings.Failed(message=str(error))
+        return samples.FetchFailure(message=str(error))
 
 
 def _asked(spec, answers, namespace, selector):
@@ -96,4 +96,4 @@ def _asked(spec, answers, namespace, selector):
     if spec.external and spec.type == "External":
         metric = spec.external.metric
         return external_reading(answers, namespace, metric.name, wire_selector(metric.selector))
-    return readings.Failed(message=f"nothing is read for type {spec.type!r}")
+    return samples.FetchFailure(message=f"nothing is read for type {spec.type!r}")

@@ -5,11 +5,9 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import canonical, strategy, to_v2, v1, validation
-from trimtab.model.hpa.canonical import canonical_as
-from trimtab.model.hpa.conversion import v2_to_v1
+from trimtab.model.core.workloads import validate_scale
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa import admission, canonical, to_v2
 from trimtab.model.hpa.defaults import (
     default,
     default_scale_down,
@@ -17,22 +15,26 @@ from trimtab.model.hpa.defaults import (
     default_v1,
     with_default_behavior,
 )
-from trimtab.model.hpa.reference_validation import ReferenceOptions
 from trimtab.model.hpa.types import HPAScalingRules
-from trimtab.model.hpa.validation import Options, StoredHPA
-from trimtab.model.scale_validation import validate_scale
+from trimtab.model.hpa.validation import spec
+from trimtab.model.hpa.validation.reference import ReferenceOptions
+from trimtab.model.hpa.validation.spec import Options, StoredHPA
+from trimtab.model.hpa.versions import v1
+from trimtab.model.hpa.versions.canonical import canonical_as
+from trimtab.model.hpa.versions.conversion import v2_to_v1
+from trimtab.model.json import wire
 
 _STEM = "validation"
 
 
 @checks("function", "ValidateHorizontalPodAutoscaler", stem=_STEM)
 def check_validate(case: Any) -> Any:
-    return _compare_errors(case, validation.validate(_stored(case["hpa"]), _options(case)))
+    return _compare_errors(case, spec.validate(_stored(case["hpa"]), _options(case)))
 
 
 @checks("function", "ValidateHorizontalPodAutoscalerUpdate", stem=_STEM)
 def check_validate_update(case: Any) -> Any:
-    errors = validation.validate_update(_stored(case["hpa"]), _stored(case["oldHpa"]), _options(case))
+    errors = spec.validate_update(_stored(case["hpa"]), _stored(case["oldHpa"]), _options(case))
     return _compare_errors(case, errors)
 
 
@@ -46,11 +48,11 @@ def check_request(case: Any) -> Any:
     gates = FeatureGates.of(case["featureGates"])
     match case["function"]:
         case "create":
-            answer = strategy.create(case["hpa"], gates)
+            answer = admission.create(case["hpa"], gates)
         case "update":
-            answer = strategy.update(case["hpa"], case["oldHpa"], gates)
+            answer = admission.update(case["hpa"], case["oldHpa"], gates)
         case _:
-            answer = strategy.update_status(case["hpa"], case["oldHpa"])
+            answer = admission.update_status(case["hpa"], case["oldHpa"])
     wrong = _compare_errors(case, answer.errors), differences(case["expect"]["stored"], answer.stored)
     return "\n".join(filter(None, wrong)) or None
 

@@ -1,9 +1,9 @@
 """How the horizontal vectors spell moments, settings and history, and how ours are spelt back."""
 
 from tests.conformance.int64 import Amount
+from trimtab.decide.horizontal.arithmetic import NEVER
+from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
-from trimtab.decide.horizontal.settings import Settings
-from trimtab.decide.horizontal.timing import NEVER
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_ns, parse_time
 
@@ -26,7 +26,7 @@ def text_of(seconds):
 
 
 def settings_of(data):
-    return Settings(**{_SETTINGS[key]: float(value) for key, value in data.items()})
+    return HpaSettings(**{_SETTINGS[key]: float(value) for key, value in data.items()})
 
 
 def history_of(state):

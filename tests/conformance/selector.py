@@ -4,8 +4,14 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.model import wire
-from trimtab.model.selector import LabelSelector, Selector, SelectorError, formatted, go_string
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import (
+    LabelSelector,
+    Selector,
+    SelectorError,
+    formatted,
+    go_string,
+)
 
 
 @checks("function", "parseSelector")

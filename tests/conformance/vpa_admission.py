@@ -5,26 +5,32 @@ from typing import Any
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_capping import limit_ranges, optional, without_empty
-from trimtab.decide.vertical.admit import (
+from trimtab.decide.vertical.admission.admit import (
     AdmissionContext,
     admit_pod,
     calculate_operations,
     existing_resources,
 )
-from trimtab.decide.vertical.boost import BoostError
-from trimtab.decide.vertical.cap import Capped
+from trimtab.decide.vertical.admission.pod_annotations import (
+    ObservedContainersError,
+    parse_observed,
+)
+from trimtab.decide.vertical.admission.startup_boost import BoostError
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.control import VPAIndex, controlling_vpa, index_vpas
-from trimtab.decide.vertical.controllers import Controller, ControllerKey, Owners
-from trimtab.decide.vertical.observed_containers import ObservedContainersError, parse_observed
-from trimtab.decide.vertical.sizes import ContainerResources
-from trimtab.decide.vertical.sizing import Sizing, size_by, size_pod
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod
+from trimtab.decide.vertical.control.control import VPAIndex, controlling_vpa, index_vpas
+from trimtab.decide.vertical.control.controllers import (
+    Controller,
+    ControllerIndex,
+    ControllerKey,
+)
+from trimtab.decide.vertical.resources.capping import Capped
+from trimtab.decide.vertical.resources.container_resources import ContainerResources
+from trimtab.decide.vertical.resources.pod_resources import Sizing, size_by, size_pod
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceList
-from trimtab.model.selector import Selector
 from trimtab.model.vpa.types import RecommendedPodResources, VerticalPodAutoscaler
 
 
@@ -42,9 +48,9 @@ def vpa_index(entries: list[dict[str, Any]]) -> VPAIndex:
     )
 
 
-def owners(parents: dict[str, str]) -> Owners:
+def owners(parents: dict[str, str]) -> ControllerIndex:
     """Read `Kind/namespace/name` -> owner."""
-    return Owners(
+    return ControllerIndex(
         {
             controller_key(name): Controller(controller_key(owner) if owner else None)
             for name, owner in parents.items()
@@ -141,7 +147,7 @@ def calculate_patches(case):
     notes = {name: tuple(texts) for name, texts in (given["annotations"] or {}).items()}
     context = AdmissionContext(
         VPAIndex({}),
-        Owners({}),
+        ControllerIndex({}),
         gates=gates(given),
         compat=VPA_1_8,
         max_boost_cpu=Quantity.parse(given["maxAllowedCPUBoost"]),

@@ -5,9 +5,9 @@ from typing import Any
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_dumps import as_doubles, config_of, dump_aggregate, dump_container, saved
-from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
-from trimtab.decide.vertical.samples import ContainerHistory, ContainerTable
-from trimtab.model import wire
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
+from trimtab.decide.vertical.cluster_state.containers import ContainerHistory, ContainerTable
+from trimtab.model.json import wire
 from trimtab.model.times import parse_ns
 from trimtab.model.vpa.types import ContainerResourcePolicy
 

@@ -4,23 +4,26 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.decide.vertical.cap import cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.integer_cpu import round_to_whole_cores
-from trimtab.decide.vertical.limitranges import Bound, fit_pod_amount, merge_limit_ranges
-from trimtab.decide.vertical.podrules import LimitRanges
-from trimtab.decide.vertical.proportional import (
-    Rounding,
+from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
+from trimtab.decide.vertical.resources.capping import cap_by_policy, cap_for_pod
+from trimtab.decide.vertical.resources.limit_ranges import (
+    Bound,
+    fit_pod_amount,
+    merge_limit_ranges,
+)
+from trimtab.decide.vertical.resources.pod_rules import LimitRanges
+from trimtab.decide.vertical.resources.proportional import (
+    FractionRounding,
     boundary_request,
     proportional_limit,
     proportional_limits,
     scale,
 )
-from trimtab.model import wire
-from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRange, LimitRangeItem
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import (
     PodResourcePolicy,
     RecommendedContainerResources,
@@ -179,7 +182,7 @@ def scale_quantity(case):
     amount, base, result = (
         _quantity(given[key]) or Quantity.zero for key in ("scaledQuantity", "scaleBase", "scaleResult")
     )
-    scaled = scale(given["resource"], amount, base, result, Rounding(given["rounding"]))
+    scaled = scale(given["resource"], amount, base, result, FractionRounding(given["rounding"]))
     return differences(case["expect"], {"quantity": str(scaled.quantity), "capped": scaled.is_capped})
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from trimtab.decide.vertical.aggregate import Aggregate, AggregationConfig
-from trimtab.decide.vertical.histogram import Histogram
-from trimtab.decide.vertical.samples import ContainerHistory
-from trimtab.model import wire
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregationConfig
+from trimtab.decide.vertical.cluster_state.containers import ContainerHistory
+from trimtab.decide.vertical.histogram.histogram import Histogram
+from trimtab.model.json import wire
 from trimtab.model.times import SECOND_NS, format_ns
 
 PERCENTILES = ("0", "0.1", "0.5", "0.9", "0.95", "1")

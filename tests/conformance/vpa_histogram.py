@@ -7,11 +7,19 @@ import numpy as np
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_dumps import as_doubles, dump_histogram, nanoseconds, saved
-from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_cores
-from trimtab.decide.vertical.buckets import BucketOptionsError, Buckets, ExponentialBuckets, LinearBuckets
-from trimtab.decide.vertical.histogram import Histogram
-from trimtab.decide.vertical.matrix import HistogramMatrix
-from trimtab.model import wire
+from trimtab.decide.vertical.histogram.buckets import (
+    BucketOptionsError,
+    Buckets,
+    ExponentialBuckets,
+    LinearBuckets,
+)
+from trimtab.decide.vertical.histogram.histogram import Histogram
+from trimtab.decide.vertical.histogram.matrix import HistogramMatrix
+from trimtab.decide.vertical.recommend.quantities import (
+    amount_from_float,
+    millicores_from_cores,
+)
+from trimtab.model.json import wire
 from trimtab.model.times import parse_ns
 from trimtab.model.vpa.types import HistogramCheckpoint
 

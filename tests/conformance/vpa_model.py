@@ -14,20 +14,25 @@ from tests.conformance.vpa_dumps import (
     nanoseconds,
     saved,
 )
-from trimtab.decide.vertical.aggregate import Aggregate
-from trimtab.decide.vertical.checkpoints import load_history, save_history
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
+from trimtab.decide.vertical.cluster_state.cluster import (
+    ClusterState,
+    ContainerId,
+    PodId,
+    PodState,
+)
+from trimtab.decide.vertical.cluster_state.garbage import Collector, collect_garbage
+from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.expiry import Collector, collect_garbage
-from trimtab.decide.vertical.intake import add_sample, record_oom
-from trimtab.decide.vertical.oom import OOM, ooms_of_event, ooms_of_update
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing, recommend_all
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId, PodState
-from trimtab.decide.vertical.vpastate import AggregateKey, VPAState
-from trimtab.model import wire
-from trimtab.model.event import Event
-from trimtab.model.pod import Pod
-from trimtab.model.selector import Selector
+from trimtab.decide.vertical.input.checkpoints import load_history, save_history
+from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
+from trimtab.decide.vertical.input.usage import add_sample, record_oom
+from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_all
+from trimtab.model.core.objects import Event
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_ns, parse_ns
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpointStatus
 

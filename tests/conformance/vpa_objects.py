@@ -5,11 +5,11 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.model import wire
-from trimtab.model.fielderror import FieldError
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.field_errors import FieldError
+from trimtab.model.json import wire
 from trimtab.model.vpa.admission import Review, review_vpa
-from trimtab.model.vpa.options import VPAOptions
+from trimtab.model.vpa.defaults import VPAOptions
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.model.vpa.validation import validate_vpa
 

@@ -6,12 +6,28 @@ from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_capping import shown, without_empty
 from tests.conformance.vpa_dumps import PERCENTILES, as_doubles, nanoseconds
-from trimtab.decide.vertical.aggregate import Aggregate, AggregateTable
-from trimtab.decide.vertical.amounts import amount_from_float, millicores_from_cores, scaled
-from trimtab.decide.vertical.estimate import Bound, EstimatorSettings, Percentiles, ResourceSettings
-from trimtab.decide.vertical.format import Rounding, cpu_quantity, humanized, memory_quantity
-from trimtab.decide.vertical.recommend import RecommenderSettings, pod_resources, recommend_containers
-from trimtab.model import wire
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
+from trimtab.decide.vertical.recommend.estimators import (
+    Bound,
+    EstimatorSettings,
+    Percentiles,
+    ResourceSettings,
+)
+from trimtab.decide.vertical.recommend.quantities import (
+    RecommendationRounding,
+    amount_from_float,
+    cpu_quantity,
+    humanized,
+    memory_quantity,
+    millicores_from_cores,
+    scaled,
+)
+from trimtab.decide.vertical.recommend.recommendation import (
+    RecommenderSettings,
+    pod_resources,
+    recommend_containers,
+)
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import ContainerResourcePolicy, VerticalPodAutoscalerCheckpointStatus
 
 _BOUNDS: dict[str, Bound] = {"target": "target", "lowerBound": "lower_bound", "upperBound": "upper_bound"}
@@ -38,9 +54,9 @@ def settings_of(data: dict[str, Any]) -> RecommenderSettings:
     )
 
 
-def rounding_of(data: dict[str, Any]) -> Rounding:
+def rounding_of(data: dict[str, Any]) -> RecommendationRounding:
     """Read a case's rounding flags."""
-    return Rounding(
+    return RecommendationRounding(
         cpu_millicores=data["roundCPUMillicores"],
         memory_bytes=data["roundMemoryBytes"],
         humanize_memory=data["humanizeMemory"],

@@ -9,14 +9,20 @@ from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_admission import container_resources, controller_key, gates
 from tests.conformance.vpa_capping import limit_ranges, optional, shown, without_empty
-from trimtab.decide.vertical.actions import Action, Evict, Outcome
-from trimtab.decide.vertical.brake import NO_BRAKES
-from trimtab.decide.vertical.budget import Group, by_creator, count_group, membership
-from trimtab.decide.vertical.cap import cap_for_pod
+from trimtab.decide.vertical.admission.patches import add_annotation, add_empty_annotations
 from trimtab.decide.vertical.compat import VPA_1_8
-from trimtab.decide.vertical.controllers import ControllerKey
-from trimtab.decide.vertical.eligibility import (
-    Candidate,
+from trimtab.decide.vertical.control.controllers import ControllerKey
+from trimtab.decide.vertical.resources.capping import cap_for_pod
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
+from trimtab.decide.vertical.update.disruption_budget import (
+    ReplicaGroup,
+    by_creator,
+    count_group,
+    membership,
+)
+from trimtab.decide.vertical.update.eligibility import (
+    Priority,
+    UpdateCandidate,
     UpdateThresholds,
     admits_eviction,
     has_quick_oom,
@@ -24,18 +30,27 @@ from trimtab.decide.vertical.eligibility import (
     is_lower_anywhere,
     judge,
     oom_threshold,
+    update_priority,
 )
-from trimtab.decide.vertical.inplace import InPlaceRequest, Standing, can_evict, decide_in_place
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.patches import add_annotation, add_empty_annotations
-from trimtab.decide.vertical.priority import Priority, update_priority
-from trimtab.decide.vertical.resize import plan_resize
-from trimtab.decide.vertical.update import drive, update_loop
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.limitrange import LimitRange, LimitRangeSpec
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.pod import Pod
+from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
+from trimtab.decide.vertical.update.in_place.group_status import (
+    GroupStatus,
+    InPlaceRequest,
+    can_evict,
+    decide_in_place,
+)
+from trimtab.decide.vertical.update.in_place.resize import plan_resize
+from trimtab.decide.vertical.update.loop import drive, update_loop
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.observation import (
+    ObservedController,
+    ObservedVPA,
+    UpdateObservation,
+)
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.objects import LimitRange, LimitRangeSpec
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 from trimtab.model.times import format_time, parse_time
 from trimtab.model.vpa.types import (
     EvictionRequirement,
@@ -99,13 +114,13 @@ def _mode(vpa: VerticalPodAutoscaler) -> str:
 def order(case):
     given = case["input"]
     vpa = wire.convert(given["vpa"], VerticalPodAutoscaler)
-    chosen: dict[str, Candidate] = {}
+    chosen: dict[str, UpdateCandidate] = {}
     for raw in given["pods"]:
         pod = wire.convert(raw, Pod)
         processed = cap_for_pod(vpa, pod, limit_ranges(given), VPA_1_8).recommendation
         rank = update_priority(pod, processed)
         if _accepts(given, raw, rank, processed):
-            chosen[pod.name] = Candidate(pod, rank, processed)
+            chosen[pod.name] = UpdateCandidate(pod, rank, processed)
     policy = vpa.spec.update_policy
     requirements = policy.eviction_requirements if policy else None
     got = {
@@ -137,7 +152,7 @@ def creator_maps(case):
     given = case["input"]
     vpa = wire.convert(given["vpa"], VerticalPodAutoscaler)
     pods = [wire.convert(raw, Pod) for raw in given["pods"]]
-    groups: dict[ControllerKey, Group] = {}
+    groups: dict[ControllerKey, ReplicaGroup] = {}
     for creator, members in by_creator(pods, VPA_1_8).items():
         counted = count_group(
             creator, members, _replicas(given, creator), given["evictionToleranceFraction"], VPA_1_8
@@ -175,7 +190,7 @@ def _replicas(given: dict[str, Any], creator: ControllerKey) -> int | None:
     return None
 
 
-def _shown_group(group: Group, is_below: bool) -> dict[str, Any]:
+def _shown_group(group: ReplicaGroup, is_below: bool) -> dict[str, Any]:
     return {
         "configured": group.configured,
         "pending": group.pending,
@@ -188,11 +203,11 @@ def _shown_group(group: Group, is_below: bool) -> dict[str, Any]:
     }
 
 
-def _standing(given: dict[str, Any]) -> Standing:
+def _standing(given: dict[str, Any]) -> GroupStatus:
     stats = given["stats"]
     if stats is None:
-        return Standing(given["inGroup"], None)
-    group = Group(
+        return GroupStatus(given["inGroup"], None)
+    group = ReplicaGroup(
         configured=stats["configured"],
         tolerance=stats["evictionTolerance"],
         pending=stats["pending"],
@@ -201,7 +216,7 @@ def _standing(given: dict[str, Any]) -> Standing:
         evicted=stats["evicted"],
         resized=stats["inPlaceUpdateInitiated"],
     )
-    return Standing(given["inGroup"], group, stats["belowMinReplicas"])
+    return GroupStatus(given["inGroup"], group, stats["belowMinReplicas"])
 
 
 def _moment(text: str | None) -> Any:
@@ -301,7 +316,7 @@ def _settings(config: dict[str, Any]) -> UpdaterSettings:
     )
 
 
-def _observation(given: dict[str, Any]) -> Observation:
+def _observation(given: dict[str, Any]) -> UpdateObservation:
     controllers = {
         name: ObservedController(parent=owner or None, replicas=_replicas(given, controller_key(name)))
         for name, owner in given["parents"].items()
@@ -314,7 +329,7 @@ def _observation(given: dict[str, Any]) -> Observation:
         if item is not None
     ]
     spec = wire.convert({"limits": items}, LimitRangeSpec)
-    return Observation(
+    return UpdateObservation(
         vpas=tuple(
             ObservedVPA(vpa=wire.convert(entry["vpa"], VerticalPodAutoscaler), selector=entry["selector"])
             for entry in given["vpas"]
@@ -338,18 +353,18 @@ class _Cluster:
             for name in ("evictions", "failedEvictions", "resizes", "failedResizes", "annotationPatches")
         }
 
-    def perform(self, action: Action) -> Outcome:
+    def perform(self, action: Action) -> ActionResult:
         key = action.pod.metadata.key
         if isinstance(action, Evict):
             is_refused = key in self.refused_evictions
             self.lists["failedEvictions" if is_refused else "evictions"].append(key)
-            return Outcome.FAILED if is_refused else Outcome.DONE
+            return ActionResult.FAILED if is_refused else ActionResult.DONE
         refusal = self.refused_resizes.get(key)
         self.lists["failedResizes" if refusal else "resizes"].append(
             {"pod": key, "patch": list(action.operations)}
         )
         if refusal:
-            return Outcome.INFEASIBLE if refusal == "infeasible" else Outcome.FAILED
+            return ActionResult.INFEASIBLE if refusal == "infeasible" else ActionResult.FAILED
         # Upstream sends a JSON patch, ours is a merge patch: both say the same.
         is_bare = not action.pod.metadata.annotations
         patch = [
@@ -361,7 +376,7 @@ class _Cluster:
             ),
         ]
         self.lists["annotationPatches"].append({"pod": key, "patch": patch})
-        return Outcome.DONE
+        return ActionResult.DONE
 
     def shown(self, result) -> dict[str, Any]:
         return {

@@ -7,8 +7,8 @@ from typing import Any
 
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp
-from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.source import NoVertical, Sources
+from trimtab.dashboard.sources import NoVertical, Sources
+from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 
 
 class Answer:

@@ -8,10 +8,10 @@ from tests.dashboard import browser, stage
 from tests.dashboard.roles import Frozen
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
-from trimtab.dashboard import DashboardApp, Load, serving
-from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.source import Sources
-from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.dashboard import DashboardApp, LoadView, serving
+from trimtab.dashboard.sources import Sources
+from trimtab.dashboard.sources.horizontal import OperatorHorizontal
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
 NAMES = {
@@ -23,7 +23,7 @@ NAMES = {
 
 def town(source_of):
     """Make the autoscalers of a small company, with half an hour of history for one of them."""
-    book: list[Autoscaler] = []
+    book: list[HpaState] = []
     source = source_of(book)
     for namespace, names in NAMES.items():
         for place, name in enumerate(names):
@@ -52,7 +52,8 @@ class Loads:
             "orders": ("platform/mailer", "what arrives at its queue"),
         }
         return [
-            Load(name=name, title=title, factor=1, detail=detail) for name, (title, detail) in told.items()
+            LoadView(name=name, title=title, factor=1, detail=detail)
+            for name, (title, detail) in told.items()
         ]
 
     async def set_factor(self, name, factor):

@@ -7,7 +7,7 @@ import msgspec
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, Stage
 from trimtab.dashboard import vertical_of
-from trimtab.dashboard.views import VerticalPage, VerticalRow
+from trimtab.dashboard.pages.views import VerticalPage, VerticalRow
 
 
 def play(look):

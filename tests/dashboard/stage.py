@@ -17,9 +17,9 @@ from trimtab.decide.horizontal import (
     owner_key,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.horizontal.ring import RecordRing
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 
 SYNC = 15.0
 UGLY = '<img src=x onerror="window.hacked=1">'
@@ -35,7 +35,7 @@ def autoscaler(name="web", namespace="shop", *, hpa=None, native=False, records=
         metadata=msgspec.structs.replace(made.metadata, **meta),
         spec=msgspec.structs.replace(made.spec, scale_target_ref=target),
     )
-    return Autoscaler(NATIVE_HPAS if native else OWN_HPAS, made, records=RecordRing(records))
+    return HpaState(NATIVE_HPAS if native else OWN_HPAS, made, records=RecordHistory(records))
 
 
 def decided(one, replicas, *readings, at=given.T, memory=None, **fields):

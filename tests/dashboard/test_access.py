@@ -6,14 +6,14 @@ from typing import cast
 from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask
 from tests.unit.lab.api import running
-from tests.unit.lab.test_server_access import grant
+from tests.unit.lab.apiserver.test_access import grant
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Transport
 from trimtab.dashboard import ClusterAccess
-from trimtab.lab.request import User
+from trimtab.lab.apiserver.request import RequestUser
 
 LISTING = [
     {"apiGroups": ["autoscaling.trimtab.dev"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]}
@@ -33,7 +33,7 @@ async def cluster():
             await api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
 
         def token_of(name):
-            return api.server.tokens.issue(User(name, ("system:authenticated",)))
+            return api.server.tokens.issue(RequestUser(name, ("system:authenticated",)))
 
         try:
             yield api, app, token_of

@@ -13,20 +13,20 @@ import pytest
 
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.narrow import Narrow
-from trimtab.certificates import issue, make_authority
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.fence import ClosedFence
-from trimtab.dashboard import component
-from trimtab.dashboard.certificate import FileCertificate
-from trimtab.dashboard.component import Dashboard, check
+from trimtab.cluster.leases.fence import ClosedFence
+from trimtab.dashboard import dashboard
+from trimtab.dashboard.auth.certificate import FileCertificate
+from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.assembly import Operator, Parts
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.kinds import OWN_HPAS
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import elector_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
+from trimtab.serving.certificates import issue, make_authority
 
 ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 
@@ -261,7 +261,7 @@ async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
 
 
 async def test_alone_it_takes_up_the_namespaces_of_vpas_that_change_while_it_runs(monkeypatch):
-    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(dashboard, "REFRESH_SECONDS", 0.1)
     async with cluster_with_an_hpa() as cluster:
         await vpas_of_two_namespaces(cluster)
         announced: asyncio.Queue[str] = asyncio.Queue()
@@ -273,7 +273,7 @@ async def test_alone_it_takes_up_the_namespaces_of_vpas_that_change_while_it_run
 
 
 async def test_alone_it_takes_up_settings_that_change_while_it_runs(monkeypatch):
-    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(dashboard, "REFRESH_SECONDS", 0.1)
     async with cluster_with_an_hpa() as cluster:
         await native_rival(cluster)
         announced: asyncio.Queue[str] = asyncio.Queue()
@@ -288,7 +288,7 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
     """It showed the conditions of its own decision, which nobody ever stored."""
     async with cluster_with_an_hpa() as cluster:
         acting = await lead(cluster)
-        operator = HorizontalAutoscaler(cluster.clock, cluster.client, acting, rules=rules_of(acting))
+        operator = HpaController(cluster.clock, cluster.client, acting, rules=rules_of(acting))
         await operator.start()
         await operator.step()
         await operator.close()
@@ -309,7 +309,7 @@ async def test_beside_an_operator_it_says_who_decides():
     async with cluster_with_an_hpa() as cluster:
         settings = replace(ALONE, components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
         fence = Switch()
-        horizontal = HorizontalAutoscaler(
+        horizontal = HpaController(
             cluster.clock, cluster.client, settings, rules=rules_of(settings), fence=fence
         )
         announced: asyncio.Queue[str] = asyncio.Queue()

@@ -5,11 +5,11 @@ import pytest
 from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import FastClock, SystemClock
-from trimtab.dashboard.app import pace_of
-from trimtab.dashboard.loads import LabLoads
-from trimtab.lab.load.measuring import Load
+from trimtab.dashboard.sources.lab_load import LabLoads
+from trimtab.dashboard.web.app import pace_of
+from trimtab.lab.load.load import Load
 from trimtab.lab.load.plan import parse_plan
-from trimtab.lab.metric_values import MetricValues
+from trimtab.lab.metrics.values import MetricValues
 
 PLAN = """
 apiVersion: lab.trimtab.dev/v1

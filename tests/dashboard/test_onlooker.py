@@ -4,9 +4,9 @@ from tests.dashboard.asking import app_of, entered
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
-from trimtab.cluster.fence import ClosedFence
+from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard_for
-from trimtab.dashboard.onlooker import Onlooker
+from trimtab.dashboard.read_only import ReadOnlyDecider
 
 
 async def busy(stage: Stage) -> None:
@@ -38,7 +38,7 @@ def test_an_onlooker_decides_alike_and_writes_nothing():
     async def scenario(stage: Stage) -> None:
         await busy(stage)
         async with stage.running(fence=ClosedFence()) as actor:
-            onlooker = Onlooker(stage.clock, actor.operator, ClosedFence(), 15.0)
+            onlooker = ReadOnlyDecider(stage.clock, actor.operator, ClosedFence(), 15.0)
             app = dashboard_for(stage.clock, actor.operator.autoscalers)
             await onlooker.step()
             row = await row_of(app)
@@ -58,7 +58,7 @@ def test_an_onlooker_goes_by_what_the_operator_remembers():
             stage.metrics.set_external(stage.namespace, "load", "100")
             await stage.step(acting, after=15)
             await stage.clock.sleep(1)  # virtual: until the watches have told
-            await Onlooker(stage.clock, looking.operator, ClosedFence(), 15.0).step()
+            await ReadOnlyDecider(stage.clock, looking.operator, ClosedFence(), 15.0).step()
             mine, theirs = (
                 one.operator.autoscalers.named(stage.namespace, "web") for one in (looking, acting)
             )

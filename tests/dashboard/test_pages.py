@@ -10,14 +10,15 @@ from tests.dashboard import stage
 from tests.dashboard.asking import app_of, ask, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
-from trimtab.dashboard import DashboardApp, states
-from trimtab.dashboard.history import History
-from trimtab.dashboard.horizontal import OperatorHorizontal
-from trimtab.dashboard.http import encoded
-from trimtab.dashboard.source import Sources
-from trimtab.decide.horizontal import Failed, Owner, Verdict
-from trimtab.decide.horizontal.steady import continued, steady
-from trimtab.decide.horizontal.wording import SUMMARIES
+from trimtab.dashboard import DashboardApp
+from trimtab.dashboard.pages import decision
+from trimtab.dashboard.sources import Sources
+from trimtab.dashboard.sources.history import PointHistory
+from trimtab.dashboard.sources.horizontal import OperatorHorizontal
+from trimtab.dashboard.web.http import encoded
+from trimtab.decide.horizontal import DecisionReason, FetchFailure, Owner
+from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal.records.unchanged import continued, steady
 
 UGLY = stage.UGLY
 
@@ -31,12 +32,12 @@ def page_of(one, identity="hpa/shop/web"):
 
 
 def test_every_verdict_has_a_state():
-    told = {verdict: states.state_of(verdict) for verdict in Verdict}
-    assert told[Verdict.SCALES_UP] == "scaling"
-    assert told[Verdict.DOWN_WINDOW] == "held"
-    assert told[Verdict.METRICS_FAILED] == "problem"
+    told = {verdict: decision.state_of(verdict) for verdict in DecisionReason}
+    assert told[DecisionReason.SCALES_UP] == "scaling"
+    assert told[DecisionReason.DOWN_WINDOW] == "held"
+    assert told[DecisionReason.METRICS_FAILED] == "problem"
     assert set(told.values()) == {"scaling", "steady", "held", "paused", "problem"}
-    assert set(SUMMARIES) == set(Verdict)
+    assert set(SUMMARIES) == set(DecisionReason)
 
 
 def test_an_own_and_a_native_hpa_of_one_name_have_their_own_pages():
@@ -68,7 +69,7 @@ def test_the_overview_tells_the_row_again_only_after_another_decision():
 
 
 def test_a_round_about_thousands_is_told_in_several_looks(monkeypatch):
-    monkeypatch.setattr("trimtab.dashboard.horizontal.MOST_TOLD", 2)
+    monkeypatch.setattr("trimtab.dashboard.sources.horizontal.MOST_TOLD", 2)
     ones = [stage.steady(f"web-{number}") for number in range(5)]
     source = OperatorHorizontal(ones)
     assert {row.desired for row in source.rows()} == {3}, "what is new is told at once"
@@ -167,7 +168,7 @@ async def test_taking_twice_adds_nothing():
 
 
 def test_all_histories_together_are_bounded_and_the_gone_are_forgotten():
-    history = History(most_points=100)
+    history = PointHistory(most_points=100)
     ones = {f"uid-{number}": stage.wave(steps=30).records for number in range(3)}
     for _ in range(3):
         history.take(ones)
@@ -242,7 +243,7 @@ async def test_a_failing_source_is_a_500_without_its_secrets(caplog):
 async def test_a_dashboard_that_may_not_read_a_metric_shows_the_operators_decision():
     """It called a healthy HPA a problem; an operator that may not read it has one."""
     one = stage.steady()
-    refused = Failed(message="pods.metrics.k8s.io is forbidden", is_forbidden=True)
+    refused = FetchFailure(message="pods.metrics.k8s.io is forbidden", is_forbidden=True)
     stage.decided(one, 3, refused)
     one.hpa = msgspec.structs.replace(one.hpa, status=one.records[0].decision.status)
     row = OperatorHorizontal([one], looks=lambda: True).rows()[0]

@@ -4,13 +4,13 @@ import pytest
 
 from tests.dashboard import stage
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard.stories import story_of
+from trimtab.dashboard.pages.decision import decision_view
 
 
 def story(replicas, *readings, hpa=None, **fields):
     one = stage.autoscaler(hpa=hpa)
     stage.decided(one, replicas, *readings, **fields)
-    return story_of(one.records[-1])
+    return decision_view(one.records[-1])
 
 
 def used(replicas, milli):

@@ -5,8 +5,8 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask, entered
 from trimtab.clock import VirtualClock
-from trimtab.dashboard.access import OneToken
-from trimtab.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS
+from trimtab.dashboard.auth.access import OneToken
+from trimtab.dashboard.auth.sessions import LIFETIME_SECONDS, MOST_SESSIONS
 
 
 async def test_the_printed_token_opens_and_any_other_does_not():

@@ -9,8 +9,8 @@ from tests.dashboard import stage
 from tests.dashboard.asking import app_of, ask, entered, stream
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import VirtualClock
-from trimtab.dashboard import Load
-from trimtab.dashboard import stream as streams
+from trimtab.dashboard import LoadView
+from trimtab.dashboard.web import event_stream as streams
 
 
 def rows_in(message):
@@ -121,7 +121,9 @@ class Knobs:
         self.factors = {"web": 1.0}
 
     def loads(self):
-        return [Load(name=name, title=name.title(), factor=factor) for name, factor in self.factors.items()]
+        return [
+            LoadView(name=name, title=name.title(), factor=factor) for name, factor in self.factors.items()
+        ]
 
     async def set_factor(self, name, factor):
         if name not in self.factors:

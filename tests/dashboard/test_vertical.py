@@ -3,7 +3,7 @@
 from tests.dashboard.roles import play
 from tests.scenarios.vertical.stage import LEADER_TARGET
 from trimtab.dashboard import vertical_of
-from trimtab.dashboard.http import encoded
+from trimtab.dashboard.web.http import encoded
 
 
 def test_the_role_its_histogram_and_its_numbers_are_shown():

@@ -8,11 +8,17 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard.stories import story_of
-from trimtab.dashboard.whatif import Edits, MetricEdit, RefusedEditsError, edited, what_if
+from trimtab.dashboard.pages.decision import decision_view
+from trimtab.dashboard.pages.what_if import (
+    Edits,
+    MetricEdit,
+    RefusedEditsError,
+    edited,
+    what_if,
+)
 from trimtab.decide.horizontal import Owner, Record, decide, explain
-from trimtab.decide.horizontal.record import dumps
-from trimtab.model.gates import FeatureGates
+from trimtab.decide.horizontal.records.record import dumps
+from trimtab.model.feature_gates import FeatureGates
 
 
 def record_of(*readings, replicas=3, hpa=None, **fields):
@@ -51,7 +57,7 @@ def test_it_equals_decide_on_the_edited_observation(edits):
     record = record_of()
     decision = decision_of(record, edits)
     story = what_if(record, edits)
-    assert story == story_of(Record(observation=edited(record, edits), decision=decision))
+    assert story == decision_view(Record(observation=edited(record, edits), decision=decision))
     told = explain(Record(observation=edited(record, edits), decision=decision))
     assert (story.verdict, story.desired, story.asked) == (
         told.verdict,

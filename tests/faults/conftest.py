@@ -10,12 +10,12 @@ from tests.client_suite.conftest import ApiServer, api_server
 from tests.client_suite.objects import CONFIG_MAPS, config_map
 from tests.faults.proxy import FaultProxy
 from trimtab.clock import SystemClock
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.codec import PartialObject
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.watch import WatchPace
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.watch import WatchPace
 
 __all__ = ["api_server", "behind"]
 
@@ -43,7 +43,7 @@ class Behind:
         self.proxy = proxy
         clock = HastyClock()
         self.client = Client(clock, HttpTransport(clock, Connection(proxy.url)), seed=1)
-        self.informer = Informer(self.client, MAPS, Selection(api.namespace), pace=PACE, page_size=2)
+        self.informer = Informer(self.client, MAPS, ListOptions(api.namespace), pace=PACE, page_size=2)
         self._number = 0
 
     async def change(self, times: int = 1) -> None:
@@ -66,7 +66,7 @@ class Behind:
             pytest.fail(f"the cache stayed behind: {self.informer.last_error}; {self.informer.counts}")
 
     async def _differ(self) -> bool:
-        listing = await self.api.client.list(MAPS, Selection(self.api.namespace))
+        listing = await self.api.client.list(MAPS, ListOptions(self.api.namespace))
         there = {one.metadata.name: one.metadata.resource_version for one in listing.items}
         here = {one.metadata.name: one.metadata.resource_version for one in self.informer.store}
         return there != here

@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
-from trimtab.cluster.transport import Request, Stream, Transport, lines
+from trimtab.cluster.transport.transport import Request, ResponseStream, Transport, lines
 
 _HOP_BY_HOP = {"content-length", "transfer-encoding", "connection", "content-encoding"}
 _NOT_FORWARDED = _HOP_BY_HOP | {"host", "authorization"}
@@ -179,7 +179,7 @@ class FaultProxy:
             return response
 
     async def _pass_lines(
-        self, request: web.Request, response: web.StreamResponse, stream: Stream, fault: Fault | None
+        self, request: web.Request, response: web.StreamResponse, stream: ResponseStream, fault: Fault | None
     ) -> None:
         passed = 0
         async for line in lines(stream, 8 * 1024 * 1024):

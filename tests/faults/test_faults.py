@@ -8,10 +8,9 @@ from tests.client_suite.objects import config_map
 from tests.faults.conftest import MAPS
 from tests.faults.proxy import Alter, Cut, Half, Silence, Status, Swallow, failure
 from trimtab.cluster import errors
-from trimtab.cluster.client import decide_again
+from trimtab.cluster.client import Preconditions, retry_on_conflict
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.patching import Preconditions
-from trimtab.cluster.transport import Deadlines, Request
+from trimtab.cluster.transport.transport import Deadlines, Request
 
 GONE = Status(410, failure(410, "Expired"))
 THROTTLE = Status(429, failure(429, "TooManyRequests"), {"Retry-After": "1"})
@@ -197,7 +196,7 @@ async def test_f15_a_conflict_is_never_answered_with_the_old_number(behind):
         base = Preconditions(thing.metadata.uid, thing.metadata.resource_version)
         return await client.patch(MAPS, "m1", ns, {"data": {"ours": "1"}}, preconditions=base)
 
-    await decide_again(step)
+    await retry_on_conflict(step)
     assert len(set(seen)) == 2
 
 

@@ -8,10 +8,10 @@ from tests.client_suite.conftest import NAMESPACES
 from tests.client_suite.objects import config_map
 from tests.faults.conftest import MAPS
 from trimtab.clock import SystemClock
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.informer import Informer
 
 pytestmark = pytest.mark.real
 
@@ -22,7 +22,7 @@ async def test_f17_the_cache_survives_a_restart_of_the_api_server(real_cluster):
         clock, HttpTransport(clock, load_kubeconfig(clock, str(real_cluster.kubeconfig), environ={}))
     )
     await client.create(NAMESPACES, {"metadata": {"name": "restart"}})
-    informers = [Informer(client, MAPS, Selection("restart")) for _ in range(3)]
+    informers = [Informer(client, MAPS, ListOptions("restart")) for _ in range(3)]
     tasks = [asyncio.create_task(informer.run()) for informer in informers]
     await asyncio.gather(*(informer.wait_synced() for informer in informers))
     await asyncio.to_thread(real_cluster.restart_apiserver)

@@ -15,15 +15,15 @@ from tests.firstrun import truth, vertical_truth
 from trimtab.cli.stories import STORIES
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.model.gates import FeatureGates
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.records import explained
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import Site, make_recommender, make_updater
-from trimtab.operator.vertical.explaining import Explainer
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import Explainer
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 
 MINUTES = (1, 10, 40)
 TRIES = 200
@@ -72,8 +72,8 @@ async def stories(clock, latency):
         cluster.measure()
         settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
         client = late_client(clock, cluster, latency)
-        horizontal = HorizontalAutoscaler(clock, client, settings, rules=rules_of(settings))
-        site = Site(clock, client, settings)
+        horizontal = HpaController(clock, client, settings, rules=rules_of(settings))
+        site = VerticalRuntime(clock, client, settings)
         stack.push_async_callback(site.close)
         loops = (horizontal, make_recommender(site), make_updater(site))
         tasks = [asyncio.ensure_future(one.run()) for one in loops]

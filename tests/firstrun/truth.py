@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from trimtab.cluster.transport import Request
-from trimtab.model.durations import parse_duration
+from trimtab.cluster.transport.transport import Request
 from trimtab.model.quantity import Quantity
-from trimtab.model.times import parse_time
+from trimtab.model.times import parse_duration, parse_time
 
 UP_TO = 1e-9
 STALE = 100

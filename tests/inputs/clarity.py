@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.inputs.input import GONE, Refusal
-from trimtab.model.fielderror import render
+from trimtab.model.field_errors import render
 from trimtab.model.quantity import Quantity, QuantityError
 
 MOST = 64

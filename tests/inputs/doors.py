@@ -21,16 +21,16 @@ from tests.unit.model.crds.objects import SCOPE
 from tools.peers.cluster import RealCluster
 from trimtab import cli
 from trimtab.clock import Clock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.transport import Deadlines, Request, Transport
-from trimtab.lab.outbound import Outbound
-from trimtab.lab.server import Server
-from trimtab.lab.serving import ServedLab
-from trimtab.operator.vertical.admission.component import Admission
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Deadlines, Request, Transport
+from trimtab.lab.apiserver.outbound import Outbound
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.serve import ServedLab
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
+from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 
 TAKEN, UNREADABLE, INVALID, DEFECT = 200, 400, 422, 500
 CODES = {0: TAKEN, 1: INVALID, 2: UNREADABLE}
@@ -58,7 +58,7 @@ def validate(sent: Sent, directory: Path) -> Answer:
 class ServerDoor:
     """An API server in front of our definitions, webhooks and adapter, with a namespace to send inputs to."""
 
-    def __init__(self, transport: Transport, admission: Admission, namespace: str) -> None:
+    def __init__(self, transport: Transport, admission: AdmissionWebhook, namespace: str) -> None:
         self._transport = transport
         self._webhooks = AsgiTransport(admission.app)
         self.namespace = namespace

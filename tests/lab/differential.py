@@ -20,9 +20,9 @@ from tools.peers.cluster import RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.transport import Request, Response, Transport
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.transport.transport import Request, Response, Transport
+from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 
 #: What every request carries: nothing is stored, so that both servers stay as they were.

@@ -8,7 +8,7 @@ from tests.lab.answers import Reply, Script, Step, encode_body, play, request_he
 from tests.lab.recording import recorded
 from tests.lab.scripts import SCRIPTS
 from trimtab.clock import VirtualClock
-from trimtab.lab.server import Server
+from trimtab.lab.apiserver.server import Server
 
 
 async def on_the_lab(clock: VirtualClock, script: Script):

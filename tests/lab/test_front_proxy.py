@@ -6,9 +6,9 @@ import ssl
 from datetime import UTC, datetime
 
 from trimtab.clock import SystemClock
-from trimtab.lab.certificates import make_certificate
-from trimtab.lab.server import Server
-from trimtab.lab.serving import ServedLab, tls_context
+from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.serve import ServedLab, tls_context
 
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 

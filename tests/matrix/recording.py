@@ -7,16 +7,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trimtab.adapter.component import AdapterComponent
+from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.dashboard.component import Dashboard
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.dashboard.dashboard import Dashboard
+from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
-from trimtab.operator.assembly import Operator, Parts
-from trimtab.operator.settings import Settings
+from trimtab.operator.operator import Operator, Parts
+from trimtab.operator.settings.settings import Settings
 
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False

@@ -25,19 +25,19 @@ GATES = "tests/scenarios/horizontal/test_gates.py"
 LOOKING = "tests/scenarios/horizontal/test_published_settings.py"
 SIZES = "tests/scenarios/vertical/test_published_settings.py"
 DRY_RUN = "tests/scenarios/vertical/test_dry_run.py"
-EXPLAIN = "tests/unit/cli/test_explain.py"
-SIMULATE = "tests/unit/cli/test_simulate.py"
-TOP = "tests/unit/cli/test_top.py"
-VALIDATE = "tests/unit/cli/test_validate.py"
-CONVERT = "tests/unit/cli/test_convert.py"
-PLAY = "tests/unit/simulate/test_play.py"
-STORIES = "tests/unit/cli/test_stories.py"
+EXPLAIN = "tests/unit/cli/commands/test_explain.py"
+SIMULATE = "tests/unit/cli/commands/test_simulate.py"
+TOP = "tests/unit/cli/commands/test_top.py"
+VALIDATE = "tests/unit/cli/commands/test_validate.py"
+CONVERT = "tests/unit/cli/commands/test_convert.py"
+PLAY = "tests/unit/simulate/test_backtest.py"
+STORIES = "tests/unit/cli/stories/test_stories.py"
 PAGE = "tests/dashboard/test_component.py"
 ADAPTER = "tests/adapter/test_namespaces.py"
 NAMESPACES = "tests/unit/operator/vertical/test_namespaces.py"
 EXCLUDED = "tests/scenarios/vertical/test_excluded_namespaces.py"
 FAULTS = "tests/faults/horizontal"
-PUBLISHED = "tests/unit/operator/test_published.py"
+PUBLISHED = "tests/unit/operator/settings/test_published.py"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ FLAGS: tuple[Row, ...] = (
         {
             "horizontal": f"{LOOKING}::test_rules_of_the_command_line_replace_the_operators_and_are_named",
             "early": f"{ECONOMY}::test_nobody_looks_where_it_is_off",
-            "recommender": "tests/unit/operator/test_settings.py::test_a_span_of_checkpoints_that_was_given_counts_with_compat_too",
+            "recommender": "tests/unit/operator/settings/test_settings.py::test_a_span_of_checkpoints_that_was_given_counts_with_compat_too",
             "explain": f"{LOOKING}::test_rules_of_the_command_line_replace_the_operators_and_are_named",
             "page": f"{EXPLAIN}::test_with_compat_the_operators_decision_is_made_again_as_upstream_would",
             "simulate": f"{PLAY}::test_upstreams_rules_can_be_tried_too",
@@ -343,7 +343,7 @@ FLAGS: tuple[Row, ...] = (
         "recommender",
         _OWN_PROGRAM,
         {
-            "recommender": "tests/unit/operator/test_settings.py::test_a_span_of_checkpoints_that_was_given_counts_with_compat_too"
+            "recommender": "tests/unit/operator/settings/test_settings.py::test_a_span_of_checkpoints_that_was_given_counts_with_compat_too"
         },
     ),
     Row(
@@ -539,7 +539,7 @@ GATES_ROWS: tuple[Row, ...] = (
         {
             "recommender": "tests/scenarios/vertical/test_roles_end_to_end.py::test_scp_n4_two_vpas_of_one_workload_share_one_budget",
             "updater": "tests/scenarios/vertical/test_roles_end_to_end.py::test_scp_n4_two_vpas_of_one_workload_share_one_budget",
-            "admission": "tests/unit/decide/vertical/test_currency.py::test_admission_applies_what_was_learnt_under_the_same_scope",
+            "admission": "tests/unit/decide/vertical/cluster_state/test_selector_hash.py::test_admission_applies_what_was_learnt_under_the_same_scope",
             "explain": f"{SIZES}::test_a_scope_by_node_is_named_where_nodes_cannot_be_listed",
             "dashboard": "tests/dashboard/test_vertical.py::test_who_controls_which_pod_and_what_comes_next_is_told",
             "validate": f"{VALIDATE}::test_gates_decide_what_is_accepted",
@@ -551,7 +551,7 @@ GATES_ROWS: tuple[Row, ...] = (
         "",
         "files and metrics have no running pods; sizes always obey what a pod's own resources say, gate or not",
         {
-            "horizontal": "tests/unit/operator/horizontal/test_known_pod.py::test_the_facts_are_those_of_the_whole_pod",
+            "horizontal": "tests/unit/operator/pods/test_hpa_pods.py::test_the_facts_are_those_of_the_whole_pod",
         },
     ),
     Row(
@@ -559,7 +559,7 @@ GATES_ROWS: tuple[Row, ...] = (
         "",
         _VPA_GATE,
         {
-            "recommender": "tests/unit/decide/vertical/test_samples.py::test_policies_set_the_oom_bump_and_the_memory_window_per_vpa",
+            "recommender": "tests/unit/decide/vertical/cluster_state/test_containers.py::test_policies_set_the_oom_bump_and_the_memory_window_per_vpa",
             "validate": f"{VALIDATE}::test_gates_decide_what_is_accepted",
         },
     ),

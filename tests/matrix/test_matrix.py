@@ -13,15 +13,15 @@ import pytest
 import trimtab
 from tests.matrix.recording import Recorded, reads, unnoticed
 from tests.matrix.table import ANNOTATIONS, ASIDE, COLUMNS, FLAGS, GATES_ROWS, RUN, VALUES, Row
-from trimtab.dashboard import followed
+from trimtab.dashboard.sources import operator_settings
 from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
 from trimtab.install.values import SETTINGS
-from trimtab.model.gates import GATES
-from trimtab.operator import assembly, process
-from trimtab.operator.horizontal.component import rules_of
-from trimtab.operator.published import PUBLISHED, combined, note_of
-from trimtab.operator.settings import declared
+from trimtab.model.feature_gates import GATES
+from trimtab.operator import operator, process
+from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.settings.published import PUBLISHED, combined, note_of
+from trimtab.operator.settings.settings import declared
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(trimtab.__file__).parent
@@ -105,10 +105,10 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str
     with pytest.MonkeyPatch.context() as patch:
         # These look at all settings at once, and honour none of them.
         patch.setattr(process, "note_of", unnoticed(note_of))
-        patch.setattr(followed, "combined", unnoticed(combined))
+        patch.setattr(operator_settings, "combined", unnoticed(combined))
         for program in RUN:
             # Every process checks them at its start; only decisions about HPAs go by them.
-            patch.setattr(assembly, "rules_of", rules_of if program == "horizontal" else unnoticed(rules_of))
+            patch.setattr(operator, "rules_of", rules_of if program == "horizontal" else unnoticed(rules_of))
             read: set[str] = set()
             for way in WAYS:
                 read |= reads(program, directory, **way)
@@ -131,7 +131,7 @@ def test_each_program_reads_the_settings_of_its_cells(
 def test_settings_of_the_process_itself_are_read_by_the_command() -> None:
     names = {flag.name: field.name for field, flag in declared()}
     wanted = {names[name] for row in FLAGS if row.run == "process" for name in row.settings}
-    tree = ast.parse((SOURCE / "cli" / "run.py").read_text())
+    tree = ast.parse((SOURCE / "cli" / "commands" / "run.py").read_text())
     read = {
         node.attr
         for node in ast.walk(tree)

@@ -9,7 +9,7 @@ import yaml
 from tests.unit.model.crds.objects import BAD, GONE, HPA, SCOPE, VPA, changed
 from tools.peers.cluster import RealCluster
 from trimtab.model.crds import all_crds
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.manifest import read_manifest
 
 pytestmark = pytest.mark.real

@@ -12,8 +12,8 @@ from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.vertical.stage import FOLLOWER_TARGET, LEADER_TARGET, Stage
 from tools.peers import prometheus
 from tools.peers.cluster import free_port
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
 
 pytestmark = pytest.mark.real
 

@@ -16,13 +16,12 @@ from tests.real.sharing import LEASE, SHARDS, Copy, until
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, LEASES
+from trimtab.cluster.resource import DEPLOYMENTS, LEASES, Json, Resource
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.kinds import OWN_HPAS
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 
 pytestmark = pytest.mark.real
 
@@ -75,7 +74,7 @@ async def stage(cluster: RealCluster) -> AsyncIterator[Client]:
 
 async def _is_served(client: Client) -> bool:
     try:
-        await client.list(OWN_HPAS, Selection(NAMESPACE))
+        await client.list(OWN_HPAS, ListOptions(NAMESPACE))
     except errors.ApiError:
         return False
     return True
@@ -179,7 +178,7 @@ async def _play(client: Client, copies: list[Decider]) -> None:
             # The other copies see the last renewal, and that it ran out, one look late each; the machine is shared.
             assert first - killed <= LEASE + PERIOD + 3
 
-    leases = await client.list(LEASES, Selection(NAMESPACE))
+    leases = await client.list(LEASES, ListOptions(NAMESPACE))
     holders = {one.spec.holder_identity for one in leases.items if "-shard-" in one.metadata.name}
     assert len(holders) == 2
     for copy in others:

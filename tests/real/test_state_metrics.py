@@ -15,7 +15,7 @@ from tests.unit.model.crds.objects import HPA, SCOPE, VPA
 from tools.peers import build, processes
 from tools.peers.cluster import PeerError, RealCluster, free_port
 from trimtab.install import manifests, set_values
-from trimtab.install.state_metrics import CONFIG_KEY
+from trimtab.install.kube_state_metrics import CONFIG_KEY
 from trimtab.model.crds import all_crds
 
 pytestmark = pytest.mark.real

@@ -20,13 +20,13 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resources import DEPLOYMENTS
+from trimtab.cluster.resource import DEPLOYMENTS
+from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics_server import MetricsServer
-from trimtab.lab.workload_side import Setting
+from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.settings import Settings
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.settings.settings import Settings
 
 pytestmark = pytest.mark.real
 NAMES = ("same-labels", "tolerance", "to-zero", "one-series")
@@ -66,10 +66,10 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
         leader_elect=False,
         sync_period=timedelta(seconds=1),
     )
-    setting = Setting(has_controllers=False, sample_seconds=1.0, plan=plan)
+    setting = DataPlaneConfig(has_controllers=False, sample_seconds=1.0, plan=plan)
     async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
-        operator = HorizontalAutoscaler(client.clock, client, settings, rules=rules_of(settings))
+        operator = HpaController(client.clock, client, settings, rules=rules_of(settings))
         running = asyncio.ensure_future(operator.run())
         try:
             yield

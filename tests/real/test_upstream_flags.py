@@ -7,7 +7,7 @@ import pytest
 
 from tools.peers.build import VPA, binaries, ensure
 from tools.upstream_flags import DATA, upstream_flags
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 pytestmark = pytest.mark.real
 # `--name type`, and for numbers and texts the default in brackets at the end of the text.

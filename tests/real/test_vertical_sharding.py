@@ -12,8 +12,8 @@ from tests.real.side_by_side.metrics_server import TraceServer
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage
 from tools.peers.cluster import RealCluster
-from trimtab.cluster.client import Selection
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.resource import LEASES
 from trimtab.operator.vertical.kinds import VPAS
 
 pytestmark = pytest.mark.real
@@ -57,7 +57,7 @@ class Watcher:
         self.most_shards = 0
 
     async def look(self) -> None:
-        found = await self._stage.client.list(VPAS.untyped(), Selection(self._stage.namespace))
+        found = await self._stage.client.list(VPAS.untyped(), ListOptions(self._stage.namespace))
         for vpa in found.items:
             entries = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations", [])
             name = vpa["metadata"]["name"]
@@ -132,7 +132,7 @@ async def _play(stage: Stage, copies: list[Copy], usage: UsageServer) -> None:
         amounts = [int(str(one).removesuffix("m")) for one in told]
         assert max(amounts) <= 1.1 * min(amounts), (name, amounts)
 
-    leases = await stage.client.list(LEASES, Selection(stage.namespace))
+    leases = await stage.client.list(LEASES, ListOptions(stage.namespace))
     holders = {one.spec.holder_identity for one in leases.items if "-shard-" in one.metadata.name}
     assert len(holders) == 2
     for copy in others:

@@ -14,10 +14,10 @@ from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage
 from tools.peers.cluster import RealCluster, free_port
 from tools.peers.processes import start
-from trimtab import certificates
 from trimtab.cluster import errors
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.operator.vertical.admission.registration import MUTATING
+from trimtab.serving import certificates
 
 pytestmark = pytest.mark.real
 LOGS = ["--v=4", "--stderrthreshold=info", "--logtostderr=true"]

@@ -9,20 +9,19 @@ from typing import Any
 import pytest
 
 from tests.nodes import passing_nodes
-from tests.unit.lab_workloads.builders import workload
+from tests.unit.lab.controllers.builders import workload
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import SystemClock
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.patching import DeleteOptions
 from trimtab.cluster.resource import Json, Resource
+from trimtab.lab.controllers.base import kinds
+from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
 from trimtab.lab.load.curves import constant
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics_server import MetricsServer
-from trimtab.lab.nodes.pool import NodePool
-from trimtab.lab.workload_side import Setting, WorkloadSide
-from trimtab.lab.workloads import kinds
+from trimtab.lab.metrics.server import MetricsServer
+from trimtab.lab.nodes.node_pool import NodePool
 
 pytestmark = pytest.mark.real
 BATCH = {"lab.trimtab.dev/run-seconds": "1"}
@@ -58,7 +57,7 @@ async def until(cluster: RealCluster, namespace: str, condition: str, *what: str
 
 async def test_pods_of_the_real_controllers_become_ready_on_our_nodes(real_cluster: RealCluster):
     real_cluster.need_controllers(WORKLOAD_CONTROLLERS)
-    setting = Setting(
+    setting = DataPlaneConfig(
         pools=(NodePool(name="lab", count=2),),
         has_controllers=False,
         sample_seconds=1.0,
@@ -94,7 +93,7 @@ async def a_resize_is_carried_out(cluster: RealCluster, namespace: str, client: 
     await until(cluster, namespace, path, f"pod/{pod}")
 
 
-async def usage_reaches_the_aggregator(cluster: RealCluster, namespace: str, side: WorkloadSide) -> None:
+async def usage_reaches_the_aggregator(cluster: RealCluster, namespace: str, side: DataPlane) -> None:
     async with MetricsServer(side) as server:
         await server.register()
         await until(cluster, "default", "condition=Available", "apiservice/v1beta1.metrics.k8s.io")
@@ -105,7 +104,7 @@ async def usage_reaches_the_aggregator(cluster: RealCluster, namespace: str, sid
         await server.unregister()
 
 
-async def delete_everything(client: Client, selection: Selection) -> None:
+async def delete_everything(client: Client, selection: ListOptions) -> None:
     """Delete the workloads one by one: no garbage collector runs here."""
     workloads: list[Resource[Any]] = [
         kinds.DEPLOYMENTS,
@@ -124,8 +123,8 @@ async def delete_everything(client: Client, selection: Selection) -> None:
 async def test_our_controllers_do_the_work_of_the_real_ones(real_cluster: RealCluster):
     real_cluster.stop("kube-controller-manager")
     namespace = "ours"
-    setting = Setting(pools=(NodePool(name="lab", count=2),))
-    everything = Selection(namespace=namespace)
+    setting = DataPlaneConfig(pools=(NodePool(name="lab", count=2),))
+    everything = ListOptions(namespace=namespace)
     async with connected(real_cluster) as client, passing_nodes(client, setting) as side:
         apply(
             real_cluster,

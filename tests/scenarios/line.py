@@ -13,7 +13,13 @@ from enum import Enum
 from tests.faults.proxy import failure
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport import Request, Response, Stream, Transport, lines
+from trimtab.cluster.transport.transport import (
+    Request,
+    Response,
+    ResponseStream,
+    Transport,
+    lines,
+)
 
 
 class Break(Enum):
@@ -105,7 +111,7 @@ class Line:
         return await self._write(request, self.break_write(number, request))
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         self.sent.append(request)
         self._refuse_the_dead()
         instead = self.answer(request)
@@ -178,7 +184,7 @@ class _Altered:
 
     def __init__(
         self,
-        inner: Stream,
+        inner: ResponseStream,
         request: Request,
         alter: Alter | None,
         is_silent: Callable[[Request], bool],

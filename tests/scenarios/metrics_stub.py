@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from trimtab.cluster.transport import Request, Response, Stream, Transport
-from trimtab.model.selector import Selector
+from trimtab.cluster.transport.transport import (
+    Request,
+    Response,
+    ResponseStream,
+    Transport,
+)
+from trimtab.model.labels.selector import Selector
 
 Labels = dict[str, str]
 Send = Callable[[Request], Awaitable[Response]]
@@ -153,7 +158,7 @@ class WithMetrics:
     async def _send(self, request: Request) -> Response:
         return await self._stub.answer(request) or await self._inner.request(request)
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         return self._inner.stream(request)
 
     async def close(self) -> None:

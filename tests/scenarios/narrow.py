@@ -8,7 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from tests.faults.proxy import failure
-from trimtab.cluster.transport import Request, Response, Stream, Transport
+from trimtab.cluster.transport.transport import (
+    Request,
+    Response,
+    ResponseStream,
+    Transport,
+)
 
 CLUSTER_SCOPED = frozenset(
     {
@@ -47,7 +52,7 @@ class Narrow:
         return await self._inner.request(request)
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         if self._is_refused(request):
             yield _Forbidden()
             return

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from trimtab.clock import Clock
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.kind_cache import KindCache
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.client import Client, ListOptions
 
 LOOK_SECONDS = 0.05
 
@@ -19,10 +19,10 @@ async def wait_for(clock: Clock, condition: Callable[[], Awaitable[bool]], secon
     raise AssertionError(f"{condition} did not come true")
 
 
-async def equal_the_server(caches: Iterable[KindCache[Any]], client: Client, namespace: str) -> bool:
+async def equal_the_server(caches: Iterable[NamespacedInformer[Any]], client: Client, namespace: str) -> bool:
     """Return whether caches hold what the server has in a namespace, each object in its last version."""
     for cache in list(caches):
-        listed = await client.list(cache.resource, Selection(namespace))
+        listed = await client.list(cache.resource, ListOptions(namespace))
         there = {one.metadata.name: one.metadata.resource_version for one in listed.items}
         if there != {
             one.metadata.name: one.metadata.resource_version

@@ -6,18 +6,18 @@ Only this file, written by the administrator, says where a source is; nothing in
 from pathlib import Path
 
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import Settings, below, convert, read_document
+from trimtab.adapter.files import ConfigSection, below, convert, read_document
 from trimtab.clock import Clock
-from trimtab.cluster.config.address import check_address
 from trimtab.cluster.config.connection import Connection, Credentials, StaticCredentials
+from trimtab.cluster.config.credentials import TokenFileCredentials
+from trimtab.cluster.config.proxies import check_address
 from trimtab.cluster.config.tls import TlsSettings
-from trimtab.cluster.config.tokenfile import TokenFileCredentials
 from trimtab.cluster.errors import ConfigError
 
 KIND = "AdapterConfiguration"
 
 
-class Listen(Settings):
+class Listen(ConfigSection):
     """Where the API is served."""
 
     address: str = "127.0.0.1"
@@ -26,7 +26,7 @@ class Listen(Settings):
     """Port to bind; 0 takes a free one."""
 
 
-class ServingTls(Settings):
+class ServingTls(ConfigSection):
     """The server's certificate: two files, or one that the adapter makes for itself."""
 
     certificate_file: str = ""
@@ -37,7 +37,7 @@ class ServingTls(Settings):
     """Names of a self-made certificate; in a cluster SERVICE.NAMESPACE.svc."""
 
 
-class Admin(Settings):
+class Admin(ConfigSection):
     """The port on which values are set; always on loopback, always with a token."""
 
     port: int = 0
@@ -45,14 +45,14 @@ class Admin(Settings):
     """Holds the token; made with mode 0600 if it is not there."""
 
 
-class TestingSettings(Settings):
+class TestingSettings(ConfigSection):
     """Values set by hand."""
 
     file: str = ""
     admin: Admin | None = None
 
 
-class Address(Settings):
+class ServerAddress(ConfigSection):
     """Where another server is, and how to prove ourselves to it."""
 
     url: str
@@ -64,25 +64,25 @@ class Address(Settings):
     insecure_skip_verify: bool = False
 
 
-class PrometheusSettings(Settings):
+class PrometheusSettings(ConfigSection):
     """Rules over a Prometheus."""
 
-    server: Address
+    server: ServerAddress
     rules_file: str
     discovery_interval: str = "30s"
     """How often the names of existing series are looked up."""
 
 
-class ForwardSettings(Settings):
+class ForwardSettings(ConfigSection):
     """Another adapter, for the metrics whose names match."""
 
-    server: Address
+    server: ServerAddress
     metrics: tuple[str, ...] = ()
     """Regular expressions over whole metric names; none means all that no earlier source serves."""
     groups: tuple[str, ...] = ("custom", "external")
 
 
-class SourceSettings(Settings):
+class SourceSettings(ConfigSection):
     """One source; exactly one of the three kinds."""
 
     name: str
@@ -91,7 +91,7 @@ class SourceSettings(Settings):
     forward: ForwardSettings | None = None
 
 
-class AdapterConfiguration(Settings):
+class AdapterConfiguration(ConfigSection):
     """The whole file."""
 
     listen: Listen = Listen()
@@ -119,7 +119,7 @@ def load_configuration(path: Path) -> AdapterConfiguration:
     return configuration
 
 
-def connection_to(clock: Clock, address: Address, root: Path) -> Connection:
+def connection_to(clock: Clock, address: ServerAddress, root: Path) -> Connection:
     """Return the connection to a source; its token goes to that address and nowhere else."""
     try:
         check_address(address.url, carries_secret=bool(address.token_file))

@@ -15,7 +15,7 @@ ConfigurationError is the administrator's: a file that cannot be used.
 
 from typing import Any, ClassVar
 
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 # ruff: noqa: N818 - the names are the API's own reasons
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 # Tells type checkers that subclasses are frozen without each of them having to say so again.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class ConfigSection(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A part of a file; a field that is not known is a spelling mistake and is refused."""
 
 

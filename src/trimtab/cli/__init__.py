@@ -25,62 +25,73 @@ class Lazy(NamedTuple):
 
 
 COMMANDS = {
-    "adapter": Lazy("trimtab.cli.adapter:adapter", "Serve custom and external metrics to autoscalers."),
-    "completion": Lazy("trimtab.cli.completion:completion", "Print the completion script of a shell."),
-    "convert": Lazy(
-        "trimtab.cli.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
+    "adapter": Lazy(
+        "trimtab.cli.commands.adapter:adapter", "Serve custom and external metrics to autoscalers."
     ),
-    "crds": Lazy("trimtab.cli.crds:crds", "Print the CustomResourceDefinitions that Trimtab needs."),
+    "completion": Lazy(
+        "trimtab.cli.commands.completion:completion", "Print the completion script of a shell."
+    ),
+    "convert": Lazy(
+        "trimtab.cli.commands.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
+    ),
+    "crds": Lazy(
+        "trimtab.cli.commands.install:crds", "Print the CustomResourceDefinitions that Trimtab needs."
+    ),
     "dashboard": Lazy(
-        "trimtab.cli.dashboard:dashboard",
+        "trimtab.cli.commands.dashboard:dashboard",
         "Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written.",
     ),
     "explain": Lazy(
-        "trimtab.cli.explain:command",
+        "trimtab.cli.commands.explain:command",
         "Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`.",
     ),
     "install": Lazy(
-        "trimtab.cli.install:install", "Print the manifests of an installation; nothing is changed anywhere."
+        "trimtab.cli.commands.install:install",
+        "Print the manifests of an installation; nothing is changed anywhere.",
     ),
     "lab": Lazy(
-        "trimtab.cli.lab:lab", "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."
+        "trimtab.cli.commands.lab:lab",
+        "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C.",
     ),
     "replay": Lazy(
-        "trimtab.cli.replay:replay",
+        "trimtab.cli.commands.replay:replay",
         "Make recorded decisions again, to the byte; records come from `trimtab explain -o record`.",
     ),
     "run": Lazy(
-        "trimtab.cli.run:run",
+        "trimtab.cli.commands.run:run",
         "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
     ),
     "simulate": Lazy(
-        "trimtab.cli.simulate:simulate",
+        "trimtab.cli.commands.simulate:simulate",
         "Try HPAs on recorded load before they meet a cluster, with the production decisions.",
     ),
     "top": Lazy(
-        "trimtab.cli.top:top", "Show all autoscalers: what they want, what they have, and what holds them."
+        "trimtab.cli.commands.top:top",
+        "Show all autoscalers: what they want, what they have, and what holds them.",
     ),
     "trace": Lazy(
-        "trimtab.cli.trace:trace",
+        "trimtab.cli.commands.trace:trace",
         "Record load out of Prometheus as a trace for `trimtab simulate`.",
     ),
     "up": Lazy(
-        "trimtab.cli.up:up",
+        "trimtab.cli.commands.up:up",
         "Try Trimtab: a cluster in this process, five small stories, and kubectl to look at them.",
     ),
     "vpa-admission-controller": Lazy(
-        "trimtab.cli.vpa_programs:admission_controller",
+        "trimtab.cli.commands.vpa_programs:admission_controller",
         "Run in the place of upstream's vpa-admission-controller, with its flags.",
     ),
     "vpa-recommender": Lazy(
-        "trimtab.cli.vpa_programs:recommender",
+        "trimtab.cli.commands.vpa_programs:recommender",
         "Run in the place of upstream's vpa-recommender, with its flags.",
     ),
     "vpa-updater": Lazy(
-        "trimtab.cli.vpa_programs:updater", "Run in the place of upstream's vpa-updater, with its flags."
+        "trimtab.cli.commands.vpa_programs:updater",
+        "Run in the place of upstream's vpa-updater, with its flags.",
     ),
     "validate": Lazy(
-        "trimtab.cli.validate:validate", "Check manifests offline, as the API server would, and more."
+        "trimtab.cli.commands.validate:validate",
+        "Check manifests offline, as the API server would, and more.",
     ),
 }
 

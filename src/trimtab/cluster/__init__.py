@@ -10,24 +10,31 @@ Only this package talks to an API server. Its errors are drawn in `errors`; what
 docs/decisions/0030 to 0035.
 """
 
-from trimtab.cluster.cache import Change, Delta
-from trimtab.cluster.client import Client, Listing, Selection, decide_again
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.watch import WatchPace
+from trimtab.cluster.client import (
+    Client,
+    DeleteOptions,
+    Listing,
+    ListOptions,
+    PatchType,
+    Preconditions,
+    retry_on_conflict,
+)
 from trimtab.cluster.config import Connection, load_connection, load_in_cluster, load_kubeconfig
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, Served, UnknownKindError
 from trimtab.cluster.errors import ApiError, ClusterError, ConfigError, Fenced, TransportError
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.fence import Fence, NoFence
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.leader import LeaderElector, LeaseTimes, unique_identity
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes, unique_identity
+from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.cluster.watch import WatchPace
+from trimtab.cluster.transport.in_process import InProcessTransport
 
 __all__ = [
     "ApiError",
-    "Change",
+    "CacheEvent",
     "Client",
     "ClusterError",
     "ConfigError",
@@ -44,21 +51,21 @@ __all__ = [
     "Json",
     "LeaderElector",
     "LeaseTimes",
+    "ListOptions",
     "Listing",
     "NoFence",
     "PatchType",
     "Preconditions",
     "Resource",
-    "Selection",
     "Served",
     "TransportError",
     "UnknownKindError",
     "WatchPace",
-    "decide_again",
     "load_connection",
     "load_in_cluster",
     "load_kubeconfig",
     "read_scale",
+    "retry_on_conflict",
     "scale_of",
     "unique_identity",
     "write_scale",

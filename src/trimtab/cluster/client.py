@@ -5,31 +5,84 @@ Every write carries a precondition wherever the API has one and the caller names
 """
 
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.codec import Page, decode_answer
-from trimtab.cluster.dryrun import DryRun
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.pacing import Pacer
-from trimtab.cluster.paging import read_pages
-from trimtab.cluster.patching import (
-    DELETE_DEFAULTS,
-    NO_PRECONDITIONS,
-    DeleteOptions,
-    PatchType,
-    Preconditions,
-)
+from trimtab.cluster.cache.codec import ListPage, decode_answer
+from trimtab.cluster.cache.pages import read_pages
+from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.sender import Sender
-from trimtab.cluster.transport import Query, Request, Response, Transport
-from trimtab.model import wire
+from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.cluster.transport.rate_limits import RateLimiter
+from trimtab.cluster.transport.sender import Sender
+from trimtab.cluster.transport.transport import Query, Request, Response, Transport
+from trimtab.model.json import wire
+
+
+class PatchType(Enum):
+    """The ways to change part of an object."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What must still hold on the server for a write to be accepted."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+    def as_json(self) -> Json:
+        """Return the fields that are set, as the API spells them."""
+        pairs = {"uid": self.uid, "resourceVersion": self.resource_version}
+        return {name: value for name, value in pairs.items() if value}
+
+    def within(self, body: Any, how: PatchType) -> Any:
+        """Return the patch with the preconditions in it."""
+        wanted = self.as_json()
+        if not wanted:
+            return body
+        if how is PatchType.JSON:
+            tests = [
+                {"op": "test", "path": f"/metadata/{name}", "value": value} for name, value in wanted.items()
+            ]
+            return [*tests, *body]
+        return {**body, "metadata": {**body.get("metadata", {}), **wanted}}
+
+
+NO_PRECONDITIONS = Preconditions()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete."""
+
+    preconditions: Preconditions = NO_PRECONDITIONS
+    grace_seconds: int | None = None
+    propagation: str | None = None
+
+    def as_json(self) -> Json:
+        """Return the options that are set, as the API spells them."""
+        pairs: Mapping[str, Any] = {
+            "preconditions": self.preconditions.as_json() or None,
+            "gracePeriodSeconds": self.grace_seconds,
+            "propagationPolicy": self.propagation,
+        }
+        return {name: value for name, value in pairs.items() if value is not None}
+
+
+DELETE_DEFAULTS = DeleteOptions()
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,7 +96,7 @@ _MAX_DECISIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ListOptions:
     """Which objects of a resource to list or watch."""
 
     namespace: str | None = None
@@ -56,7 +109,7 @@ class Selection:
         return [(name, value) for name, value in pairs if value]
 
 
-EVERYTHING = Selection()
+EVERYTHING = ListOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +134,7 @@ class Client:
     ) -> None:
         jitter = random.Random(seed)  # noqa: S311 - spreads requests in time, keeps no secret
         self.clock = clock
-        self.sender = Sender(clock, transport, Pacer(clock, jitter, qps=qps, burst=burst), jitter)
+        self.sender = Sender(clock, transport, RateLimiter(clock, jitter, qps=qps, burst=burst), jitter)
 
     def fenced(self, fence: Fence) -> "Client":
         """Return a client on the same connections whose writes stop when `fence` says so."""
@@ -118,11 +171,11 @@ class Client:
     def pages(
         self,
         resource: Resource[T],
-        selection: Selection = EVERYTHING,
+        selection: ListOptions = EVERYTHING,
         *,
         limit: int = PAGE_SIZE,
         retry: bool = True,
-    ) -> AsyncGenerator[Page[T], None]:
+    ) -> AsyncGenerator[ListPage[T], None]:
         """Return the pages of a list; 0 as `limit` asks for everything in one."""
         act = f"listing {resource.describe(selection.namespace, None)}"
         query = selection.query() + ([("limit", str(limit))] if limit else [])
@@ -136,7 +189,7 @@ class Client:
 
         return read_pages(act, resource.struct, ask)
 
-    async def list(self, resource: Resource[T], selection: Selection = EVERYTHING) -> Listing[T]:
+    async def list(self, resource: Resource[T], selection: ListOptions = EVERYTHING) -> Listing[T]:
         """List everything selected; an expired continue token starts over without pages (fault F12)."""
         try:
             return await self._collect(resource, selection, PAGE_SIZE)
@@ -242,7 +295,7 @@ class Client:
             _PODS, name, namespace, body, how=how, preconditions=preconditions, subresource="resize"
         )
 
-    async def _collect(self, resource: Resource[T], selection: Selection, limit: int) -> Listing[T]:
+    async def _collect(self, resource: Resource[T], selection: ListOptions, limit: int) -> Listing[T]:
         items: list[T] = []
         version = ""
         async with aclosing(self.pages(resource, selection, limit=limit)) as pages:
@@ -252,7 +305,9 @@ class Client:
         return Listing(tuple(items), version)
 
 
-async def decide_again(decide_and_write: Callable[[], Awaitable[R]], *, tries: int = _MAX_DECISIONS) -> R:
+async def retry_on_conflict(
+    decide_and_write: Callable[[], Awaitable[R]], *, tries: int = _MAX_DECISIONS
+) -> R:
     """Run a step that reads, decides and writes; on a conflict run the whole of it again.
 
     The step must read inside, so that a number decided on the old state is never sent on top of the new one

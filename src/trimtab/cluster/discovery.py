@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import decode_answer
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec import decode_answer
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport import Request
-from trimtab.model.wire import Wire
+from trimtab.cluster.transport.transport import Request
+from trimtab.model.json.wire import Wire
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 _REFRESH_SECONDS = 600.0

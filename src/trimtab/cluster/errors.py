@@ -19,7 +19,7 @@ from typing import Self
 
 import msgspec
 
-from trimtab.model import wire
+from trimtab.model.json import wire
 
 # ruff: noqa: N818 - the names are the API's own reasons
 

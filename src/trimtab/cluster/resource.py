@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
+from trimtab.model.core.objects import Lease, LimitRange, Node
+from trimtab.model.core.pod import Pod
+from trimtab.model.core.workloads import Job, ReplicationController, Workload
+
 T = TypeVar("T")
 U = TypeVar("U")
 Json = dict[str, Any]
@@ -40,9 +44,9 @@ class Resource(Generic[T]):
         """Return the same resource read as plain JSON, nothing left out."""
         return self.into(Json)
 
-    def kept_as(self, reduce: Callable[[T], U]) -> "Kept[U]":
+    def kept_as(self, reduce: Callable[[T], U]) -> "TransformedResource[U]":
         """Return this resource for a cache that keeps of each object only what `reduce` makes of it."""
-        return Kept(self, reduce)
+        return TransformedResource(self, reduce)
 
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
@@ -68,7 +72,7 @@ class Resource(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[T]):
+class TransformedResource(Generic[T]):
     """A resource and what a cache keeps of each object; the rest is dropped page by page while a list comes in."""
 
     resource: Resource[Any]
@@ -82,3 +86,19 @@ def _segment(name: str) -> str:
     if not name or name in {".", ".."} or "/" in name or "%" in name:
         raise ValueError(f"{name!r} cannot be the name of an object")
     return quote(name, safe="")
+
+
+PODS = Resource("", "v1", "pods", "Pod", Pod)
+NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
+LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", LimitRange)
+REPLICATION_CONTROLLERS = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", ReplicationController
+)
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Workload)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", Workload)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", Workload)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", Workload)
+JOBS = Resource("batch", "v1", "jobs", "Job", Job)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event", Json)
+CORE_EVENTS = Resource("", "v1", "events", "Event", Json)

@@ -7,14 +7,13 @@ Conflict, never overwritten (fault F15).
 
 from typing import Protocol
 
-from trimtab.cluster.client import Client
-from trimtab.cluster.codec import Meta
+from trimtab.cluster.cache.codec import Meta
+from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.discovery import Served
-from trimtab.cluster.patching import Preconditions
 from trimtab.cluster.resource import Resource
-from trimtab.model.meta import ObjectMeta
-from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
-from trimtab.model.selector import LabelSelector, Selector
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
+from trimtab.model.labels.selector import LabelSelector, Selector
 
 SCALABLE_WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 

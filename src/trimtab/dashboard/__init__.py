@@ -5,14 +5,14 @@
 asks the very `decide` that runs in production. What belongs here: words, pages, and the way to them.
 """
 
-from trimtab.dashboard.access import Access, ClusterAccess, OneToken, Viewer
-from trimtab.dashboard.app import DashboardApp
-from trimtab.dashboard.assembly import dashboard_for, keep_address, serving, vertical_of
-from trimtab.dashboard.elsewhere import InTheCluster
-from trimtab.dashboard.loads import LabLoads
-from trimtab.dashboard.onlooker import Onlooker
-from trimtab.dashboard.source import Controls, HorizontalSource, VerticalSource
-from trimtab.dashboard.views import Load
+from trimtab.dashboard.auth.access import Access, ClusterAccess, OneToken, Viewer
+from trimtab.dashboard.dashboard import dashboard_for, keep_address, serving, vertical_of
+from trimtab.dashboard.pages.views import LoadView
+from trimtab.dashboard.read_only import ReadOnlyDecider
+from trimtab.dashboard.sources import Controls, HorizontalSource, VerticalSource
+from trimtab.dashboard.sources.lab_load import LabLoads
+from trimtab.dashboard.sources.remote import RemoteState
+from trimtab.dashboard.web.app import DashboardApp
 
 __all__ = [
     "Access",
@@ -20,11 +20,11 @@ __all__ = [
     "Controls",
     "DashboardApp",
     "HorizontalSource",
-    "InTheCluster",
     "LabLoads",
-    "Load",
+    "LoadView",
     "OneToken",
-    "Onlooker",
+    "ReadOnlyDecider",
+    "RemoteState",
     "VerticalSource",
     "Viewer",
     "dashboard_for",

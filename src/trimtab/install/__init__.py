@@ -5,8 +5,8 @@ values. `tree.resolve` fills the holes and gives objects; `chart` writes the sam
 can say something that the other does not. What belongs here: manifests. What they do when they run is elsewhere.
 """
 
-from trimtab.install.assembly import manifests
 from trimtab.install.chart import chart_files
-from trimtab.install.values import Setting, ValueProblem, default_values, set_values
+from trimtab.install.manifests import manifests
+from trimtab.install.values import ChartValue, ValueProblem, default_values, set_values
 
-__all__ = ["Setting", "ValueProblem", "chart_files", "default_values", "manifests", "set_values"]
+__all__ = ["ChartValue", "ValueProblem", "chart_files", "default_values", "manifests", "set_values"]

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 import trimtab
-from trimtab.install.assembly import CHECKS, parts
-from trimtab.install.tree import (
+from trimtab.install.manifests import CHECKS, parts
+from trimtab.install.template import (
     Both,
     Condition,
     Each,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from trimtab.install import names
 from trimtab.install.names import ENABLED, ours
-from trimtab.install.tree import If, Tree, Val
+from trimtab.install.template import If, Tree, Val
 
 _HPA: Final = "horizontal_pod_autoscaler_controller"
 _COREOS: Final = "monitoring.coreos.com/v1"

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from trimtab.install.tree import NAMESPACE, Condition, If, Not, Text, Tree, Val
+from trimtab.install.template import NAMESPACE, Condition, If, Not, Text, Tree, Val
 
 HORIZONTAL: Final = "horizontal"
 RECOMMENDER: Final = "recommender"

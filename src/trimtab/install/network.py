@@ -5,7 +5,16 @@ from typing import Any, Final
 
 from trimtab.install import names
 from trimtab.install.names import ENABLED, HEALTH_PORT, ours, selector, thing, where_enabled
-from trimtab.install.tree import NAMESPACE, Both, Each, If, Item, Text, Tree, Val
+from trimtab.install.template import (
+    NAMESPACE,
+    Both,
+    Each,
+    If,
+    Item,
+    Text,
+    Tree,
+    Val,
+)
 
 ADAPTER_SERVICE: Final = "trimtab-adapter"
 _ADAPTER = Val("adapter.enabled")

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 import trimtab
-from trimtab.install.tree import look_up
+from trimtab.install.template import look_up
 
 _SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 
@@ -24,7 +24,7 @@ class ValueProblem(Exception):  # noqa: N818 - a problem of what was typed, show
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ChartValue:
     """One value: where it is, what it is by default, and what it does."""
 
     path: str
@@ -32,16 +32,16 @@ class Setting:
     help: str
 
 
-def _extras(path: str, program: str) -> tuple[Setting, ...]:
+def _extras(path: str, program: str) -> tuple[ChartValue, ...]:
     """Return the values that let a program have whatever flag the chart has no value for."""
     return (
-        Setting(
+        ChartValue(
             f"{path}.extraArgs",
             [],
             f"Further arguments of {program}, as `[--flag=value]`; the last of a flag counts.",
         ),
-        Setting(f"{path}.extraEnv", [], f"Environment variables of {program}, as in a container's `env`."),
-        Setting(
+        ChartValue(f"{path}.extraEnv", [], f"Environment variables of {program}, as in a container's `env`."),
+        ChartValue(
             f"{path}.extraEgress",
             [],
             f"Further connections that {program} may open, as rules of a NetworkPolicy's `egress`.",
@@ -49,36 +49,36 @@ def _extras(path: str, program: str) -> tuple[Setting, ...]:
     )
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting(
+SETTINGS: tuple[ChartValue, ...] = (
+    ChartValue(
         "namespace.create",
         False,
         "Make the namespace, with pod security `restricted`; `trimtab install` does.",
     ),
-    Setting(
+    ChartValue(
         "crds.install",
         True,
         "Install the CustomResourceDefinitions; they are kept when the chart is removed.",
     ),
-    Setting(
+    ChartValue(
         "image.repository",
         "trimtab",
         "Image; build it with `docker build -t REGISTRY/trimtab:TAG .` and push it.",
     ),
-    Setting("image.tag", trimtab.__version__, "Tag of the image."),
-    Setting("image.pullPolicy", "IfNotPresent", "When the image is pulled."),
-    Setting("imagePullSecrets", [], "Secrets for a private registry, as `[{name: NAME}]`."),
-    Setting(
+    ChartValue("image.tag", trimtab.__version__, "Tag of the image."),
+    ChartValue("image.pullPolicy", "IfNotPresent", "When the image is pulled."),
+    ChartValue("imagePullSecrets", [], "Secrets for a private registry, as `[{name: NAME}]`."),
+    ChartValue(
         "replicas",
         2,
         "Copies of each program; one leads, the others wait. All copies serve webhooks and metrics.",
     ),
-    Setting("nodeSelector", {}, "Labels of the nodes to run on."),
-    Setting("tolerations", [], "Taints to tolerate."),
-    Setting("affinity", {}, "Affinity of the pods; copies are spread over nodes anyway."),
-    Setting("priorityClassName", "", "Priority of the pods, for example system-cluster-critical."),
-    Setting("podAnnotations", {}, "Annotations of the pods."),
-    Setting(
+    ChartValue("nodeSelector", {}, "Labels of the nodes to run on."),
+    ChartValue("tolerations", [], "Taints to tolerate."),
+    ChartValue("affinity", {}, "Affinity of the pods; copies are spread over nodes anyway."),
+    ChartValue("priorityClassName", "", "Priority of the pods, for example system-cluster-critical."),
+    ChartValue("podAnnotations", {}, "Annotations of the pods."),
+    ChartValue(
         "featureGates",
         {
             "HPASelectionStrategy": True,
@@ -88,181 +88,183 @@ SETTINGS: tuple[Setting, ...] = (
         },
         "Features. All four are ON here; the program alone follows Kubernetes and leaves alpha ones off.",
     ),
-    Setting(
+    ChartValue(
         "compat",
         "",
         "Behave as upstream: `kubernetes-1.36` for HPAs, `vpa-1.8` for VPAs, or both; see docs/move-from-upstream-vpa.md.",
     ),
-    Setting(
+    ChartValue(
         "watchNamespaces", [], "Namespaces to work in; rights are then given there only. Empty means all."
     ),
-    Setting(
+    ChartValue(
         "dryRun",
         False,
         "Decide, record and explain everything, write nothing but events and Leases of its own.",
     ),
-    Setting("logFormat", "json", "text or json."),
-    Setting(
+    ChartValue("logFormat", "json", "text or json."),
+    ChartValue(
         "tokenSecret", "", "Secret of this namespace whose key `token` protects /metrics and the records."
     ),
-    Setting(
+    ChartValue(
         "scalable",
         [],
         "Further kinds with a scale, as `[{group: argoproj.io, resource: rollouts}]`. Built in are Deployment, "
         "ReplicaSet, StatefulSet, ReplicationController.",
     ),
-    Setting("horizontal.enabled", True, "Run the horizontal autoscaler."),
-    Setting(
+    ChartValue("horizontal.enabled", True, "Run the horizontal autoscaler."),
+    ChartValue(
         "horizontal.nativeHpas",
         False,
         "Also act on autoscaling/v2; needs the cluster's own HPA controller off.",
     ),
-    Setting("horizontal.syncPeriod", "15s", "How often each HPA is decided."),
-    Setting(
+    ChartValue("horizontal.syncPeriod", "15s", "How often each HPA is decided."),
+    ChartValue(
         "horizontal.metricsMaxAge",
         "2m",
         "How old a sample may be; a metric may set its own limit (`maxAgeSeconds`).",
     ),
-    Setting(
+    ChartValue(
         "horizontal.shards",
         0,
         "Share the HPAs out among the copies, 2 to 16 shards; set `replicas` to as many copies as should work. 0: one works.",
     ),
-    Setting(
+    ChartValue(
         "horizontal.customMetrics",
         ["*"],
         "Custom metrics it may read, as `[pods/http_requests]`. Names are not known beforehand, hence all.",
     ),
-    Setting("horizontal.externalMetrics", ["*"], "External metrics it may read, as `[queue_depth]`."),
-    Setting("horizontal.resources", _SMALL, "Resources of the horizontal autoscaler."),
+    ChartValue("horizontal.externalMetrics", ["*"], "External metrics it may read, as `[queue_depth]`."),
+    ChartValue("horizontal.resources", _SMALL, "Resources of the horizontal autoscaler."),
     *_extras("horizontal", "the horizontal autoscaler"),
-    Setting("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
-    Setting(
+    ChartValue("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
+    ChartValue(
         "vertical.includeKubeSystem",
         False,
         "Let VPAs in kube-system change pods; without it they recommend only. With `watchNamespaces` name kube-system there, "
         "too. On with `compat`.",
     ),
-    Setting(
+    ChartValue(
         "vertical.ignoredNamespaces",
         [],
         "Namespaces whose VPAs and pods recommender, updater and admission leave alone.",
     ),
-    Setting(
+    ChartValue(
         "vertical.recommender.shards",
         0,
         "Share the VPAs out among the copies of the recommender, 2 to 16 shards; set `replicas`, too. 0: one works.",
     ),
-    Setting(
+    ChartValue(
         "vertical.recommender.name",
         "",
         "Serve the VPAs that name this recommender, in lower case letters, digits and dashes; it then leads by the Lease "
         "`trimtab-recommender-NAME`. Empty: those that name none.",
     ),
-    Setting("vertical.recommender.resources", _SMALL, "Resources of the recommender."),
+    ChartValue("vertical.recommender.resources", _SMALL, "Resources of the recommender."),
     *_extras("vertical.recommender", "the recommender"),
-    Setting("vertical.updater.resources", _SMALL, "Resources of the updater."),
+    ChartValue("vertical.updater.resources", _SMALL, "Resources of the updater."),
     *_extras("vertical.updater", "the updater"),
-    Setting(
+    ChartValue(
         "vertical.updater.minReplicas", 2, "The least number of live pods before any of them is disturbed."
     ),
-    Setting(
+    ChartValue(
         "vertical.updater.maxEvictionsPerMinute",
         "",
         "Evictions per minute in the whole cluster; 0: no bound. Empty: 10, and no bound with `compat` vpa-1.8.",
     ),
-    Setting(
+    ChartValue(
         "vertical.updater.admissionCheck",
         "",
         "What must prove that admission works before anything is evicted: probe, lease or none. Empty: probe, and lease "
         "with `compat` vpa-1.8.",
     ),
-    Setting(
+    ChartValue(
         "vertical.updater.proveReplacements",
         True,
         "Create the replacement of a pod in a dry run before the pod is evicted. The updater may then create pods, and a "
         "policy refuses any that is not a dry run.",
     ),
-    Setting(
+    ChartValue(
         "vertical.updater.nodeFit",
         "free",
         "What some node must have before a pod is evicted: free room for the replacement, allocatable (it would fit on an "
         "empty node; for clusters that add nodes) or none.",
     ),
-    Setting("vertical.admission.resources", _SMALL, "Resources of the admission webhook."),
+    ChartValue("vertical.admission.resources", _SMALL, "Resources of the admission webhook."),
     *_extras("vertical.admission", "admission"),
-    Setting(
+    ChartValue(
         "vertical.admission.timeoutSeconds",
         "",
         "How long the API server waits for the webhook; 1 to 3, and to 30 with `compat` vpa-1.8. Empty: 2.",
     ),
-    Setting(
+    ChartValue(
         "vertical.admission.statusLease.name",
         "vpa-admission-controller",
         "Lease by which admission shows that it runs; the updater reads it with `admissionCheck` lease.",
     ),
-    Setting("vertical.admission.statusLease.namespace", "kube-system", "Namespace of that Lease."),
-    Setting(
+    ChartValue("vertical.admission.statusLease.namespace", "kube-system", "Namespace of that Lease."),
+    ChartValue(
         "vertical.admission.certificateSecret",
         "",
         "Secret of type kubernetes.io/tls (with ca.crt) made by another tool; empty: made and rotated by Trimtab.",
     ),
-    Setting("adapter.enabled", False, "Serve custom.metrics.k8s.io and external.metrics.k8s.io."),
-    Setting("adapter.custom", True, "Register for custom.metrics.k8s.io; off if another adapter has it."),
-    Setting("adapter.external", True, "Register for external.metrics.k8s.io; off if another adapter has it."),
-    Setting("adapter.prometheus", "http://prometheus.monitoring.svc:9090", "Address of Prometheus."),
-    Setting("adapter.prometheusPort", 9090, "Port of Prometheus, for the network policy."),
-    Setting("adapter.rules", _NO_RULES, "Rules file, as text; see docs/adapter.md."),
-    Setting(
+    ChartValue("adapter.enabled", False, "Serve custom.metrics.k8s.io and external.metrics.k8s.io."),
+    ChartValue("adapter.custom", True, "Register for custom.metrics.k8s.io; off if another adapter has it."),
+    ChartValue(
+        "adapter.external", True, "Register for external.metrics.k8s.io; off if another adapter has it."
+    ),
+    ChartValue("adapter.prometheus", "http://prometheus.monitoring.svc:9090", "Address of Prometheus."),
+    ChartValue("adapter.prometheusPort", 9090, "Port of Prometheus, for the network policy."),
+    ChartValue("adapter.rules", _NO_RULES, "Rules file, as text; see docs/adapter.md."),
+    ChartValue(
         "adapter.certificateSecret", "trimtab-adapter-tls", "Secret of type kubernetes.io/tls for its API."
     ),
-    Setting("adapter.caBundle", "", "Base64 of the CA that signed it; or use adapter.injectCaFrom."),
-    Setting("adapter.injectCaFrom", "", "NAMESPACE/CERTIFICATE of cert-manager to take the CA from."),
-    Setting("adapter.resources", _SMALL, "Resources of the adapter."),
+    ChartValue("adapter.caBundle", "", "Base64 of the CA that signed it; or use adapter.injectCaFrom."),
+    ChartValue("adapter.injectCaFrom", "", "NAMESPACE/CERTIFICATE of cert-manager to take the CA from."),
+    ChartValue("adapter.resources", _SMALL, "Resources of the adapter."),
     *_extras("adapter", "the adapter"),
-    Setting(
+    ChartValue(
         "dashboard.enabled",
         False,
         "Run the dashboard for your teams, with read rights only; each viewer logs in and sees what they may see. "
         "To look yourself nothing needs to be installed: `trimtab dashboard`.",
     ),
-    Setting(
+    ChartValue(
         "dashboard.hosts",
         [],
         "Host names that it is reached by, besides localhost of `kubectl port-forward`.",
     ),
-    Setting(
+    ChartValue(
         "dashboard.certificateSecret",
         "",
         "Secret of type kubernetes.io/tls: it then serves HTTPS through the Service trimtab-dashboard. Empty: it stays on "
         "the pod's loopback, for `kubectl port-forward`.",
     ),
-    Setting(
+    ChartValue(
         "dashboard.ingressNamespace",
         "ingress-nginx",
         "Who may connect to that Service: the namespace of your ingress controller.",
     ),
-    Setting("dashboard.resources", _SMALL, "Resources of the dashboard."),
+    ChartValue("dashboard.resources", _SMALL, "Resources of the dashboard."),
     *_extras("dashboard", "the dashboard"),
-    Setting("networkPolicy.enabled", True, "Allow only the connections that are needed."),
-    Setting(
+    ChartValue("networkPolicy.enabled", True, "Allow only the connections that are needed."),
+    ChartValue(
         "networkPolicy.apiServerCidrs",
         ["0.0.0.0/0", "::/0"],
         "Where the API server is, by IPv4 and IPv6; narrow it to its addresses.",
     ),
-    Setting("networkPolicy.apiServerPorts", [443, 6443], "Ports of the API server."),
-    Setting("networkPolicy.monitoringNamespace", "monitoring", "Who may read the metrics port."),
-    Setting("serviceMonitor.enabled", False, "ServiceMonitor for the Prometheus operator."),
-    Setting("serviceMonitor.interval", "30s", "How often Prometheus scrapes."),
-    Setting("prometheusRule.enabled", False, "Alerts for the Prometheus operator."),
-    Setting("grafanaDashboard.enabled", False, "ConfigMap that Grafana's sidecar picks up."),
-    Setting(
+    ChartValue("networkPolicy.apiServerPorts", [443, 6443], "Ports of the API server."),
+    ChartValue("networkPolicy.monitoringNamespace", "monitoring", "Who may read the metrics port."),
+    ChartValue("serviceMonitor.enabled", False, "ServiceMonitor for the Prometheus operator."),
+    ChartValue("serviceMonitor.interval", "30s", "How often Prometheus scrapes."),
+    ChartValue("prometheusRule.enabled", False, "Alerts for the Prometheus operator."),
+    ChartValue("grafanaDashboard.enabled", False, "ConfigMap that Grafana's sidecar picks up."),
+    ChartValue(
         "kubeStateMetrics.enabled",
         False,
         "ConfigMap for kube-state-metrics with the metrics of HPAs, VPAs and scopes, and its right to read them.",
     ),
-    Setting("kubeStateMetrics.namespace", "monitoring", "Namespace of kube-state-metrics."),
-    Setting("kubeStateMetrics.serviceAccount", "kube-state-metrics", "Account of kube-state-metrics."),
+    ChartValue("kubeStateMetrics.namespace", "monitoring", "Namespace of kube-state-metrics."),
+    ChartValue("kubeStateMetrics.serviceAccount", "kube-state-metrics", "Account of kube-state-metrics."),
 )
 
 

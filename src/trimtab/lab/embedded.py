@@ -19,21 +19,20 @@ from msgspec.structs import replace
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.cache.watch import WatchPace
+from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.watch import WatchPace
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import LAB_GATES, Server
+from trimtab.lab.data_plane import SETTLE_SECONDS, DataPlane, DataPlaneConfig
 from trimtab.lab.load.curves import constant
-from trimtab.lab.load.measuring import Load
-from trimtab.lab.load.plan import Memory, WorkloadLoad
-from trimtab.lab.metric_values import MetricValues, Number
-from trimtab.lab.metrics_server import serve_in_process
-from trimtab.lab.server import LAB_GATES, Server
-from trimtab.lab.serving import Address, ServedLab
-from trimtab.lab.workload_side import SETTLE_SECONDS, Setting, WorkloadSide
-from trimtab.model.gates import FeatureGates
-from trimtab.model.meta import group_of
+from trimtab.lab.load.load import Load
+from trimtab.lab.load.plan import MemoryLoad, WorkloadLoad
+from trimtab.lab.metrics.server import serve_in_process
+from trimtab.lab.metrics.values import MetricValues, Number
+from trimtab.lab.serve import ListenAddress, ServedLab
+from trimtab.model.core.meta import group_of
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.quantity import Quantity
 
 #: In one process a watch cannot silently stall, so it need not be renewed often.
@@ -53,16 +52,16 @@ class EmbeddedCluster:
         clock: Clock,
         *,
         seed: int | None = None,
-        setting: Setting = Setting(pace=PACE),  # noqa: B008 - a frozen value
+        setting: DataPlaneConfig = DataPlaneConfig(pace=PACE),  # noqa: B008 - a frozen value
         gates: FeatureGates = LAB_GATES,
-        address: Address | None = None,
+        address: ListenAddress | None = None,
         tracks_fields: bool = True,
     ) -> None:
         self.clock = clock
         self.server = Server(clock, seed=seed, gates=gates, tracks_fields=tracks_fields)
         admin = {"authorization": f"Bearer {self.server.tokens.admin}", "user-agent": "trimtab-lab"}
         self.client = Client(clock, InProcessTransport(self.server, headers=admin), seed=seed)
-        self.side = WorkloadSide(self.client, with_changes(setting, pace=PACE))
+        self.side = DataPlane(self.client, with_changes(setting, pace=PACE))
         self.served = ServedLab(self.server, address) if address is not None else None
         self._stack = AsyncExitStack()
 
@@ -146,7 +145,7 @@ class EmbeddedCluster:
     def use_memory(self, *, namespace: str = "default", **each: str) -> None:
         """Let each pod of the named workloads use this much memory from now on."""
         for name, amount in each.items():
-            self._use(name, namespace, memory=Memory(base=Quantity.parse(amount)))
+            self._use(name, namespace, memory=MemoryLoad(base=Quantity.parse(amount)))
 
     def _use(self, name: str, namespace: str, **changes: Any) -> None:
         # A keyword cannot hold the dash that many names have.

@@ -14,9 +14,9 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster.errors import ClusterError
-from trimtab.cluster.transport import Deadlines, Request, Response, Transport
-from trimtab.metrics.errors import MetricsError
-from trimtab.model.wire import Wire, WireError, decode
+from trimtab.cluster.transport.transport import Deadlines, Request, Response, Transport
+from trimtab.metrics.queries import MetricsError
+from trimtab.model.json.wire import Wire, WireError, decode
 
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes of one answer (fault F43)."""
@@ -48,7 +48,7 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class PrometheusSeries:
     """One series over a range: pairs of Unix time in seconds and value."""
 
     labels: Mapping[str, str]
@@ -96,7 +96,9 @@ class PrometheusClient:
         answer = await self._ask("/api/v1/query", form, _DataAnswer)
         return [Instant(one.metric, *one.value) for one in _samples(answer.data, "vector")]
 
-    async def history(self, query: str, start: datetime, end: datetime, step: float) -> list[Trace]:
+    async def history(
+        self, query: str, start: datetime, end: datetime, step: float
+    ) -> list[PrometheusSeries]:
         """Evaluate a query at every `step` seconds from `start` to `end`."""
         form = [
             ("query", query),
@@ -105,7 +107,7 @@ class PrometheusClient:
             ("step", f"{step:g}"),
         ]
         answer = await self._ask("/api/v1/query_range", form, _DataAnswer, HISTORY_MAX_BYTES)
-        return [Trace(one.metric, one.values) for one in _samples(answer.data, "matrix")]
+        return [PrometheusSeries(one.metric, one.values) for one in _samples(answer.data, "matrix")]
 
     async def names(self, selector: str, since: float) -> list[str]:
         """Return the names of the series that match and had a sample in the last `since` seconds."""

@@ -119,3 +119,7 @@ def _segment(name: str) -> str:
     if not name or name in {".", ".."} or "/" in name or "%" in name:
         raise ValueError(f"{name!r} cannot be part of a metrics path")
     return quote(name, safe=":")
+
+
+class MetricsError(Exception):
+    """A metrics API gave no usable answer; the message says which and why."""

@@ -10,15 +10,22 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.clock import Clock
+from trimtab.cluster.cache.list_decoder import ListDecoder
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ApiError, ClusterError
-from trimtab.cluster.items import Items
-from trimtab.cluster.transport import Deadlines, Request
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import CUSTOM_GROUP, ExternalMetric, ObjectMetric, PodsMetric, PodUsage, Query
+from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.metrics.queries import (
+    CUSTOM_GROUP,
+    ExternalMetric,
+    MetricsError,
+    ObjectMetric,
+    PodsMetric,
+    PodUsage,
+    Query,
+)
 from trimtab.metrics.versions import CustomMetricsVersion
+from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetrics, PodMetricsList
-from trimtab.model.wire import WireError, decode
 
 T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
 Answer = PodMetricsList | MetricValueList | ExternalMetricValueList
@@ -118,7 +125,7 @@ class MetricsReader:
         Lists of one namespace are short and many arrive at once: each is better read when it is whole, and decided on
         and gone before the next, than all of them bit by bit beside each other.
         """
-        items = Items(PodMetrics)
+        items = ListDecoder(PodMetrics)
         request = msgspec.structs.replace(request, into=items.feed)
         answer = await self._client.sender.send_once(_act(query), request)
         if answer.body:

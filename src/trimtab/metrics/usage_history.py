@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from trimtab.metrics.history import Range, Samples, read_history
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
+from trimtab.metrics.range_queries import Range, RangeSeries, read_history
 from trimtab.model import times
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
 
@@ -129,14 +129,14 @@ class UsageHistoryReader:
             ),
         )
 
-    async def _ask(self, query: str, wanted: Range) -> list[Samples]:
+    async def _ask(self, query: str, wanted: Range) -> list[RangeSeries]:
         try:
             async with asyncio.timeout(self.seconds):
                 return await read_history(self.client, query, wanted)
         except TimeoutError:
             raise SlowHistoryError(f"no answer within {self.seconds:g} s to {query}") from None
 
-    def _series(self, found: list[Samples], wanted: Range) -> dict[ContainerName, tuple[float, ...]]:
+    def _series(self, found: list[RangeSeries], wanted: Range) -> dict[ContainerName, tuple[float, ...]]:
         series = {}
         for one in found:
             pod = one.labels.get(self.names.container_pod, "")
@@ -147,7 +147,7 @@ class UsageHistoryReader:
         return series
 
     def _labels(
-        self, found: list[Samples], wanted: Range, known_keys: Iterable[str]
+        self, found: list[RangeSeries], wanted: Range, known_keys: Iterable[str]
     ) -> dict[str, tuple[Labelled, ...]]:
         spelling = {_UNSAFE.sub("_", key): key for key in sorted(known_keys)}
         seen: dict[str, dict[int, Mapping[str, str] | None]] = {}

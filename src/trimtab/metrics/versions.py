@@ -9,9 +9,8 @@ from math import inf
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ClusterError, NotFound
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import CUSTOM_GROUP
-from trimtab.model.wire import Wire
+from trimtab.metrics.queries import CUSTOM_GROUP, MetricsError
+from trimtab.model.json.wire import Wire
 
 KNOWN = ("v1beta2", "v1beta1")
 NOT_SERVED = "no version of the custom metrics API is served"

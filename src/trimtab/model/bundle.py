@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from trimtab.model.core.meta import CrossVersionObjectReference
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSourceType
-from trimtab.model.meta import CrossVersionObjectReference
-from trimtab.model.resources import CPU, MEMORY
-from trimtab.model.vpa.options import policies_of
+from trimtab.model.vpa.defaults import policies_of
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,
     ContainerScalingMode,

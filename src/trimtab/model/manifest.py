@@ -8,23 +8,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.model import hpa, shape, wire
+from trimtab.model import hpa
 from trimtab.model.bundle import Member
-from trimtab.model.fielderror import FieldError, FieldPath, not_supported, required, type_invalid
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa.conversion import V1
-from trimtab.model.hpa.limits import validate_limits
+from trimtab.model.core.meta import group_of
+from trimtab.model.core.metadata_validation import WholeMeta, validate_metadata
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.field_errors import (
+    FieldError,
+    FieldPath,
+    not_supported,
+    required,
+    type_invalid,
+)
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.v1 import HorizontalPodAutoscaler as HPAv1
-from trimtab.model.hpa.v2beta import HorizontalPodAutoscaler as HPAv2beta1
-from trimtab.model.meta import group_of
-from trimtab.model.metadata import WholeMeta, validate_metadata
-from trimtab.model.nulls import without_nulls
-from trimtab.model.vpa.options import options_for
-from trimtab.model.vpa.schema_validation import schema_errors
-from trimtab.model.vpa.scope_validation import validate_scope
+from trimtab.model.hpa.validation.limits import validate_limits
+from trimtab.model.hpa.versions.conversion import V1
+from trimtab.model.hpa.versions.v1 import V1HorizontalPodAutoscaler as HPAv1
+from trimtab.model.hpa.versions.v2beta import V2beta1HorizontalPodAutoscaler as HPAv2beta1
+from trimtab.model.json import shape, wire
+from trimtab.model.json.wire import without_nulls
+from trimtab.model.vpa.defaults import options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
-from trimtab.model.vpa.validation import validate_vpa
+from trimtab.model.vpa.validation import schema_errors, validate_scope, validate_vpa
 
 DEFAULT_NAMESPACE = "default"
 OWN_GROUP = "autoscaling.trimtab.dev"

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from trimtab.model.selector import LabelSelector
-from trimtab.model.wire import Wire
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
 
 Seconds = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """A number of seconds as the API has it: 64 bits; what is larger is no answer."""
@@ -23,7 +23,7 @@ class ContainerMetrics(Wire):
     usage: dict[str, str] = {}
 
 
-class Measured(Wire):
+class MeasuredPod(Wire):
     """Which pod was measured; the labels that metrics-server repeats for every pod are not read."""
 
     name: str = ""
@@ -33,7 +33,7 @@ class Measured(Wire):
 class PodMetrics(Wire):
     """metrics.k8s.io/v1beta1 PodMetrics: usage of one pod over the window before `timestamp`."""
 
-    metadata: Measured = Measured()
+    metadata: MeasuredPod = MeasuredPod()
     timestamp: str | None = None
     window: str = ""
     containers: tuple[ContainerMetrics, ...] = ()
@@ -54,7 +54,7 @@ class DescribedObject(Wire):
     api_version: str = ""
 
 
-class MetricIdentifier(Wire):
+class CustomMetricIdentifier(Wire):
     """custom.metrics.k8s.io/v1beta2: a metric's name and the selector that was asked for."""
 
     name: str = ""
@@ -65,7 +65,7 @@ class MetricValue(Wire):
     """A custom metric's value; v1beta1 has `metricName` and `selector`, v1beta2 has `metric`."""
 
     described_object: DescribedObject = DescribedObject()
-    metric: MetricIdentifier | None = None
+    metric: CustomMetricIdentifier | None = None
     metric_name: str = ""
     selector: LabelSelector | None = None
     timestamp: datetime | None = None

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from trimtab.model.resources import CPU, MEMORY
+from trimtab.model.core.pod import CPU, MEMORY
 
 MANY_MILLICORES: Final = 10_000
 """From here on thousandths of a core are noise: 18.2 cores, not 18218m."""

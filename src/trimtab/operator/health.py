@@ -22,7 +22,7 @@ Page = Callable[[str], bytes | None]
 Pages = Mapping[str, Page]
 
 
-class Misdirected(Exception):  # noqa: N818 - HTTP's own word for it
+class HeldByAnotherReplica(Exception):  # noqa: N818 - HTTP's own word for it
     """What was asked for is known to another copy; the message says to which."""
 
 
@@ -76,7 +76,7 @@ class HealthApp:
         wanted = parse_qs(query.decode("ascii", "replace")).get("name", [""])[0]
         try:
             body = page(wanted)
-        except Misdirected as elsewhere:
+        except HeldByAnotherReplica as elsewhere:
             return _text(421, str(elsewhere))
         if body is None:
             return _text(404, f"nothing is known about {wanted!r}")

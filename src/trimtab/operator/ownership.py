@@ -11,10 +11,10 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.cluster.client import Client
-from trimtab.cluster.epoch import UNSHARED, Epoch
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.leader import LeaderElector
-from trimtab.cluster.sharding import Shards, shard_of
+from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.epoch import UNSHARED, Epoch
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.leases.shards import Shards, shard_of
 
 _SILENT_AFTER = 30.0
 """Seconds without a look at the Leases after which a copy is not ready: it could not take over from another."""
@@ -61,7 +61,7 @@ class Ownership(Protocol):
         ...
 
 
-class Sole:
+class SingleOwner:
     """All or nothing: one lease, or none at all."""
 
     def __init__(self, client: Client, fence: Fence) -> None:
@@ -111,7 +111,7 @@ class Sole:
         return ""
 
 
-class Shared:
+class ShardedOwner:
     """A share: the shards that we hold."""
 
     def __init__(self, client: Client, shards: Shards) -> None:
@@ -181,9 +181,9 @@ class Shared:
         self._known.pop(key, None)
 
 
-def ownership_of(client: Client, fence: Fence) -> Sole | Shared:
+def ownership_of(client: Client, fence: Fence) -> SingleOwner | ShardedOwner:
     """Return who owns what behind a fence."""
-    return Shared(client, fence) if isinstance(fence, Shards) else Sole(client, fence)
+    return ShardedOwner(client, fence) if isinstance(fence, Shards) else SingleOwner(client, fence)
 
 
 def shards_gauge(registry: CollectorRegistry) -> Gauge:

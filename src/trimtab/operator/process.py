@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from trimtab.cluster.client import Client
-from trimtab.cluster.dryrun import DryRun
-from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.sharding import Shards
-from trimtab.operator.published import note_of
-from trimtab.operator.settings import Settings
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.operator.settings.published import note_of
+from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ CERTIFICATES = "trimtab.client-certificates"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """What a client may take."""
 
     head_bytes: int = 32 * 1024
@@ -54,7 +54,9 @@ def client_certificates(tls: ssl.SSLObject) -> tuple[bytes, ...]:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, config: Config, state: ServerState, addresses: "Counter[str]", limits: Limits) -> None:
+    def __init__(
+        self, config: Config, state: ServerState, addresses: "Counter[str]", limits: ClientLimits
+    ) -> None:
         super().__init__(config, state, {})
         self._limits = limits
         self._addresses = addresses

@@ -13,9 +13,9 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.transport import Request
-from trimtab.operator.assembly import Operator
+from trimtab.cluster.resource import LEASES
+from trimtab.cluster.transport.transport import Request
+from trimtab.operator.operator import Operator
 
 PERIOD = 15.0
 LEASE = "trimtab-horizontal"

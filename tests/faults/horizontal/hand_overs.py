@@ -28,11 +28,11 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, Line, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.client import Client
-from trimtab.cluster.epoch import split_clock_name
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.transport import Request, Response
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.leases.epoch import split_clock_name
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 
 HPAS = 10
 PERIOD = 15.0
@@ -124,7 +124,7 @@ class Copy:
         self.line = Line(world.stage.transport)
         self._tasks: list[asyncio.Task[None]] = []
         self.elector: LeaderElector | None = None
-        self.operator: HorizontalAutoscaler | None = None
+        self.operator: HpaController | None = None
         self.lives = 0
 
     def start(self) -> None:
@@ -138,7 +138,7 @@ class Copy:
             client, stage.namespace, "trimtab", identity, times=TIMES, on_change=self._changed
         )
         self.elector = elector
-        self.operator = HorizontalAutoscaler(
+        self.operator = HpaController(
             self.clock, client, settings, rules=rules_of(settings), fence=elector, instance=identity
         )
         self._tasks = [asyncio.ensure_future(elector.run()), asyncio.ensure_future(self.operator.run())]

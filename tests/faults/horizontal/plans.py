@@ -10,8 +10,7 @@ from typing import Any
 
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import Break, Written
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import DEPLOYMENTS
+from trimtab.cluster.resource import DEPLOYMENTS, Json
 
 Act = Callable[[Stage], Awaitable[None]]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.transport import Request
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.transport.transport import Request
 
 EXTERNAL = "external.metrics.k8s.io"
 HOLD = "False"

@@ -9,8 +9,8 @@ from tests.faults.proxy import failure
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import status
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.resources import DEPLOYMENTS, STATEFUL_SETS
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.resource import DEPLOYMENTS, STATEFUL_SETS
+from trimtab.cluster.transport.transport import Request, Response
 
 HPAS = "horizontalpodautoscalers"
 

@@ -10,9 +10,8 @@ from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import Break
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leader import LeaderElector, LeaseTimes
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.resource import LEASES, Json
 
 QUICK = LeaseTimes(duration=3, renew_deadline=2, retry=0.5)
 

@@ -22,10 +22,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import PodUsage
+from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
-from trimtab.model.hpa.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
 from trimtab.model.times import format_time
 
 ENDLESS = 10_000

@@ -9,8 +9,7 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_me
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import status
 from trimtab.cluster import errors
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS
+from trimtab.cluster.resource import DEPLOYMENTS, Json, Resource
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
 BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}

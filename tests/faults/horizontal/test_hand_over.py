@@ -14,7 +14,7 @@ from tests.faults.horizontal.scene import becomes, held, load
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, status
-from trimtab.cluster.transport import Request
+from trimtab.cluster.transport.transport import Request
 
 WINDOW = 300.0
 RATE = {"scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 600}]}}

@@ -15,8 +15,8 @@ from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import Break, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport import Request, Response
-from trimtab.operator.horizontal.autoscalers import Autoscaler
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 
 REFUSED = TransportError("connection refused")
 
@@ -245,7 +245,7 @@ def test_an_hpa_that_cannot_be_planned_stops_no_other(lab, where, monkeypatch):
             observer = actor.operator._observer
             was = getattr(observer, where)
 
-            def trip(autoscaler: Autoscaler, *more: object) -> object:
+            def trip(autoscaler: HpaState, *more: object) -> object:
                 if autoscaler.hpa.metadata.name == "web":
                     raise RuntimeError("nobody expected this")
                 return was(autoscaler, *more)

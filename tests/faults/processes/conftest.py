@@ -10,8 +10,8 @@ from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
 
 
 @pytest.fixture(params=["lab", pytest.param("real", marks=pytest.mark.real)])

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from tests.faults.proxy import FaultProxy
 from tests.scenarios.horizontal.stage import Stage
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES, Json
 
 ENDS_WITHIN_SECONDS = 20
 QUICK_LEASE = (

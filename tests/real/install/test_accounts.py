@@ -13,37 +13,36 @@ from yarl import URL
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.metrics_stub import WithMetrics
+from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.adapter.program import serve
-from trimtab.cli.explain import explain_replicas, explain_size
+from trimtab.cli.commands.explain import explain_replicas, explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
+from trimtab.cluster.client import Client, ListOptions, PatchType
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resources import LEASES, PODS
-from trimtab.cluster.transport import Request, Response
-from trimtab.dashboard.component import Dashboard
+from trimtab.cluster.resource import LEASES, PODS
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
-from trimtab.operator.assembly import Operator
-from trimtab.operator.horizontal.native import RIVAL, RivalControllerError
+from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
+from trimtab.operator.operator import Operator
 from trimtab.operator.process import elector_of
-from trimtab.operator.published import ANNOTATION, read_note
-from trimtab.operator.publishing import SettingsPublisher
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import ANNOTATION, read_note
+from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
-from trimtab.operator.vertical.assembly import (
-    Site,
+from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.updater.templates import Templates
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import (
+    VerticalRuntime,
     make_admission,
     make_recommender,
     make_roles,
     make_updater,
 )
-from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe
-from trimtab.operator.vertical.templates import Templates
 
 pytestmark = pytest.mark.real
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
@@ -399,7 +398,7 @@ def vpa(name):
 @asynccontextmanager
 async def site_of(place, **settings):
     chosen = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, leader_elect=False, **settings)
-    site = Site(place.clock, place.client, chosen)
+    site = VerticalRuntime(place.clock, place.client, chosen)
     try:
         await site.view.wait_synced()
         yield site
@@ -423,7 +422,7 @@ def test_the_recommender_account_recommends_and_keeps_history(act):
             assert report is not None
         found = await stage.client.get(VPAS.untyped(), "web", stage.namespace)
         assert found["status"]["recommendation"]["containerRecommendations"]
-        assert (await stage.client.list(CHECKPOINTS, Selection(stage.namespace))).items
+        assert (await stage.client.list(CHECKPOINTS, ListOptions(stage.namespace))).items
 
     act("recommender", scenario)
 

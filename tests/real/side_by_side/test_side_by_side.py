@@ -19,9 +19,9 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resources import DEPLOYMENTS
-from trimtab.cluster.transport import Transport
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
+from trimtab.cluster.resource import DEPLOYMENTS
+from trimtab.cluster.transport.transport import Transport
+from trimtab.operator.horizontal.controller import HpaController, rules_of
 
 pytestmark = pytest.mark.real
 
@@ -85,7 +85,7 @@ class Track:
         )
         # Not the stage's client, which answers metrics itself: ours asks the aggregator, as the peer does.
         client = Client(SystemClock(), self._transport)
-        operator = HorizontalAutoscaler(clock, client, settings, rules=rules_of(settings))
+        operator = HpaController(clock, client, settings, rules=rules_of(settings))
         await operator.start()
         try:
             known = (-1, -1)

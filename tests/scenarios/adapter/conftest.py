@@ -16,9 +16,9 @@ from tests.scenarios.horizontal.workloads import Controllers
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import Server
-from trimtab.lab.serving import ServedLab
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.serve import ServedLab
 
 Scenario = Callable[[ServedStage], Awaitable[None]]
 Play = Callable[[Scenario], None]

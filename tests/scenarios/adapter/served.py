@@ -10,14 +10,13 @@ from typing import Any
 from tests.adapter.conftest import source_of, until, write_configuration
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.workloads import Controllers
-from trimtab.adapter.component import AdapterComponent
-from trimtab.adapter.program import Adapter
-from trimtab.adapter.testing.values import CustomValue, ExternalValue
+from trimtab.adapter.adapter import Adapter, AdapterComponent
+from trimtab.adapter.sources.testing.values import CustomValue, ExternalValue
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport import Transport
+from trimtab.cluster.transport.transport import Transport
 
 SERVICES = Resource("", "v1", "services", "Service", Json)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False)

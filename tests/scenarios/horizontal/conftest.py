@@ -16,9 +16,9 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import LAB_GATES, Server
-from trimtab.model.gates import FeatureGates
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import LAB_GATES, Server
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal import preview, reconciler
 
 Scenario = Callable[[Stage], Awaitable[None]]

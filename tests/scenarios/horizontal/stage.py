@@ -20,21 +20,20 @@ from tests.scenarios.narrow import narrowed
 from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import CORE_EVENTS, DEPLOYMENTS, PODS
-from trimtab.cluster.transport import Request, Transport
-from trimtab.lab.builtin import builtin_resources
-from trimtab.lab.server import Server
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.resource import CORE_EVENTS, DEPLOYMENTS, PODS, Json, Resource
+from trimtab.cluster.transport.transport import Request, Transport
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.resources.builtin import builtin_resources
 from trimtab.model.crds import all_crds
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION
 from trimtab.model.times import format_time
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import acting_client
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
 
@@ -53,7 +52,7 @@ class Actor:
         self.line = Line(narrowed(stage.transport, settings.watch_namespaces))
         self.registry = CollectorRegistry()
         self.client = acting_client(Client(stage.clock, self.line, seed=2), settings)
-        self.operator = HorizontalAutoscaler(
+        self.operator = HpaController(
             stage.clock,
             self.client,
             settings,
@@ -209,7 +208,7 @@ class Stage:
             for name in deployments:
                 await self.follow(name)
 
-    async def caught_up(self, operator: HorizontalAutoscaler) -> None:
+    async def caught_up(self, operator: HpaController) -> None:
         """Wait until the operator's caches equal the server."""
         await self.wait_for(lambda: equal_the_server(operator._caches, self.client, self.namespace))
 
@@ -245,7 +244,7 @@ class Stage:
         await self.workloads.pod(name, labels, spec or pod_spec("100m"), owners or [])
 
     async def _existing_pods(self) -> list[tuple[str, str]]:
-        listed = await self.client.list(PODS, Selection(self.namespace))
+        listed = await self.client.list(PODS, ListOptions(self.namespace))
         return [(self.namespace, pod.name) for pod in listed.items]
 
     async def pods_of(self, name: str) -> list[str]:
@@ -307,7 +306,7 @@ class Stage:
         await self.client.patch(DEPLOYMENTS.untyped(), name, self.namespace, body, subresource="scale")
 
     async def events(self) -> list[tuple[str, str]]:
-        found = await self.client.list(CORE_EVENTS, Selection(self.namespace))
+        found = await self.client.list(CORE_EVENTS, ListOptions(self.namespace))
         return [(one["reason"], one["message"]) for one in sorted(found.items, key=_when)]
 
     async def event_count(self, reason: str) -> int:

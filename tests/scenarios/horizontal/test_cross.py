@@ -14,10 +14,9 @@ from tests.scenarios.horizontal.bodies import (
 from tests.scenarios.horizontal.stage import NAMESPACES, Actor, Stage
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from tests.scenarios.line import Break, status
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import STATEFUL_SETS
+from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
 from trimtab.decide.horizontal import explain
-from trimtab.operator.horizontal.native import RIVAL, RivalControllerError
+from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
 
 QUEUE_VALUE = external_metric("queue", value="100")
 ALL_FOUR: Json = {

@@ -8,9 +8,8 @@ import pytest
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, owner_of
 from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
+from trimtab.cluster.client import DeleteOptions
+from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 
 EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
 WORKLOADS = ("web", "shop", "mail")
@@ -69,7 +68,7 @@ def test_one_list_serves_all_namespaces(play_lab):
 
 
 def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, monkeypatch):
-    monkeypatch.setattr("trimtab.operator.horizontal.usage.PODS_PER_REQUEST", 4)
+    monkeypatch.setattr("trimtab.operator.horizontal.inputs.pod_usage.PODS_PER_REQUEST", 4)
 
     async def scenario(stage: Stage) -> None:
         batch = await beside(stage)
@@ -89,7 +88,7 @@ def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, 
 
 
 def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(play_lab, monkeypatch):
-    monkeypatch.setattr("trimtab.operator.horizontal.usage.MOST_PODS_AT_ONCE", 5)
+    monkeypatch.setattr("trimtab.operator.horizontal.inputs.pod_usage.MOST_PODS_AT_ONCE", 5)
 
     async def scenario(stage: Stage) -> None:
         async with three_namespaces(stage) as (actor, places):
@@ -370,7 +369,7 @@ def test_what_was_made_of_a_target_goes_with_it(play_lab):
 
 def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
     """More HPAs than can be written in a moment: all are decided at the start, then in turns of about a look each."""
-    monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 2)
+    monkeypatch.setattr("trimtab.operator.horizontal.schedule.FEW", 2)
 
     async def scenario(stage: Stage) -> None:
         async with three_at_work(stage) as actor:
@@ -388,7 +387,7 @@ def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
 
 
 def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab, monkeypatch):
-    monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 2)
+    monkeypatch.setattr("trimtab.operator.horizontal.schedule.FEW", 2)
 
     async def scenario(stage: Stage) -> None:
         async with three_at_work(stage):
@@ -401,7 +400,7 @@ def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab, monkeypatch):
 
 def test_a_turn_soon_after_the_start_does_not_double_the_replicas_again(play_lab, monkeypatch):
     """Without `behavior` replicas at most double per sync; a turn may come a moment after the round of all."""
-    monkeypatch.setattr("trimtab.operator.horizontal.turns.FEW", 0)
+    monkeypatch.setattr("trimtab.operator.horizontal.schedule.FEW", 0)
 
     async def scenario(stage: Stage) -> None:
         await stage.deployment("web", 2)

@@ -13,8 +13,8 @@ from tests.scenarios.horizontal.test_selection import F1, average, f1
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from trimtab.cluster import errors
 from trimtab.cluster.resource import Json
-from trimtab.lab.server import LAB_GATES
-from trimtab.model.gates import FeatureGates
+from trimtab.lab.apiserver.server import LAB_GATES
+from trimtab.model.feature_gates import FeatureGates
 
 ALL_OFF = FeatureGates.of({"HPAConfigurableTolerance": False})
 OWNER, LABEL = 10, 505

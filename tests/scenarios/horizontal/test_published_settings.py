@@ -11,23 +11,23 @@ import pytest
 from tests.scenarios.horizontal.bodies import cpu_metric
 from tests.scenarios.horizontal.stage import NAMESPACES, Stage
 from tests.scenarios.narrow import Narrow
-from trimtab.cli.explain import Told, explain_replicas
+from trimtab.cli.commands.explain import DecisionToExplain, explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.fence import ClosedFence, NoFence
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.leases.fence import ClosedFence, NoFence
+from trimtab.cluster.resource import LEASES
 from trimtab.decide.horizontal import Record, explain
-from trimtab.operator.assembly import Operator
-from trimtab.operator.health import Misdirected
-from trimtab.operator.horizontal.component import HorizontalAutoscaler, rules_of
-from trimtab.operator.horizontal.kinds import NATIVE_HPAS
+from trimtab.operator.health import HeldByAnotherReplica
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
 from trimtab.operator.horizontal.records import pages_of
-from trimtab.operator.ownership import Sole
+from trimtab.operator.operator import Operator
+from trimtab.operator.ownership import SingleOwner
 from trimtab.operator.process import elector_of, shards_of
-from trimtab.operator.published import ANNOTATION, read_note
-from trimtab.operator.publishing import SettingsPublisher
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.published import ANNOTATION, read_note
+from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.settings import Settings
 
 HOME = "trimtab"
 CHOICE = Choice(HOME)
@@ -59,7 +59,7 @@ async def explained(
     return found.record, "\n".join(found.notes)
 
 
-async def told(stage: Stage, choice: Choice = CHOICE, client: Client | None = None) -> Told:
+async def told(stage: Stage, choice: Choice = CHOICE, client: Client | None = None) -> DecisionToExplain:
     found = await explain_replicas(client or stage.client, stage.namespace, "web", choice)
     assert found is not None
     return found
@@ -209,7 +209,7 @@ def test_a_program_that_nobody_explains_publishes_nothing(play_lab, caplog):
         settings = Settings(components=("roles",), leader_elect=False, port=0)
         async with running(Operator(stage.clock, stage.client, settings).run()):
             await stage.pass_time(25)
-        assert not (await stage.client.list(LEASES, Selection(HOME))).items
+        assert not (await stage.client.list(LEASES, ListOptions(HOME))).items
 
     play_lab(scenario)
 
@@ -273,7 +273,7 @@ def test_one_who_looks_on_tells_a_dry_run_of_the_operator(play_lab, dry_run):
     async def scenario(stage: Stage) -> None:
         await busy(stage)
         settings = replace(stage.settings(), dry_run=dry_run, tolerance=0.3)
-        looking = HorizontalAutoscaler(
+        looking = HpaController(
             stage.clock, stage.client, settings, rules=rules_of(settings), fence=ClosedFence()
         )
         try:
@@ -299,9 +299,9 @@ def test_a_copy_that_stands_by_names_the_leader(play_lab):
         async with stage.running() as actor:
             elector = elector_of(stage.client, Settings(), "me", lambda _leads: None)
             await elector.step()
-            pages = pages_of(actor.operator.autoscalers, Sole(stage.client, elector))
+            pages = pages_of(actor.operator.autoscalers, SingleOwner(stage.client, elector))
             for page in ("/explain", "/records"):
-                with pytest.raises(Misdirected, match="the-leader, and this copy stands by"):
+                with pytest.raises(HeldByAnotherReplica, match="the-leader, and this copy stands by"):
                     pages[page](f"{stage.namespace}/web")
             assert b"the-leader" in (pages["/autoscalers"]("") or b"")
             assert pages["/explain"](f"{stage.namespace}/none") is None
@@ -315,12 +315,12 @@ def test_the_page_of_an_operator_shows_the_kinds_that_it_acts_on_and_its_dry_run
         for dry_run in (True, False):
             async with stage.running(dry_run=dry_run) as actor:
                 await stage.step(actor)
-                pages = pages_of(actor.operator.autoscalers, Sole(stage.client, NoFence()))
+                pages = pages_of(actor.operator.autoscalers, SingleOwner(stage.client, NoFence()))
                 page = pages["/explain"](f"{stage.namespace}/web") or b""
             assert b"scales from 2 to 3" in page
             assert (b"(dry run: nothing is scaled)" in page) is dry_run
         async with stage.running(own_hpas=stage.native, native_hpas=not stage.native) as actor:
-            pages = pages_of(actor.operator.autoscalers, Sole(stage.client, NoFence()))
+            pages = pages_of(actor.operator.autoscalers, SingleOwner(stage.client, NoFence()))
             assert pages["/explain"](f"{stage.namespace}/web") is None
 
     play_lab(scenario)

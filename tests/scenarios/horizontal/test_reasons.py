@@ -6,11 +6,11 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_me
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.test_selection import F1, f1
 from tests.scenarios.line import Line, status
-from trimtab.cli.explain import explain_replicas
+from trimtab.cli.commands.explain import explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Client
-from trimtab.decide.horizontal import Verdict, explain
-from trimtab.decide.horizontal.viewing import forbidden_metric, told_by_status
+from trimtab.decide.horizontal import DecisionReason, explain
+from trimtab.decide.horizontal.explain.from_status import explain_from_status, forbidden_metric
 
 
 def test_a_field_that_a_gate_ignores_has_a_condition_one_log_line_and_a_line_in_explain(play, caplog):
@@ -55,7 +55,7 @@ def test_a_foreign_pod_is_named_to_a_person_who_looks_and_costs_the_operator_not
             record = await actor.operator.glance(stage.namespace, "web")
             assert record is not None
             story = explain(record)
-            assert story.verdict == Verdict.AT_MAXIMUM
+            assert story.verdict == DecisionReason.AT_MAXIMUM
             assert list(story.pods_foreign.values()) == ["it belongs to Job/scrape"]
             assert story.next_step.startswith("set selectionStrategy to OwnerReference")
 
@@ -79,7 +79,7 @@ def test_a_viewer_without_metric_rights_reads_that_they_lack_them_and_what_the_o
         seen = found[0].observation
         why = forbidden_metric(seen)
         assert why
-        text = str(told_by_status(seen.hpa, why)).splitlines()
+        text = str(explain_from_status(seen.hpa, why)).splitlines()
         assert text[0].startswith("NotAllowed: you may not read a metric of this HPA")
         assert text[1] == "operator: 2 replicas, 2 desired"
         assert any(told.startswith("operator: ScalingActive True, ValidMetricFound") for told in text)

@@ -10,10 +10,8 @@ from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, memor
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.workloads import Controlled
 from tests.scenarios.line import status
-from trimtab.cluster.client import Selection
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
+from trimtab.cluster.client import DeleteOptions, ListOptions
+from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Json, Resource
 
 F1: Json = {"minReplicas": 1, "maxReplicas": 5, "metrics": [cpu_metric(50)]}
 BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
@@ -556,7 +554,7 @@ def test_a_recreated_owner_of_the_same_name_is_another_owner(play_by_hand):
 
 
 async def _pods(stage: Stage) -> tuple[Json, ...]:
-    return (await stage.client.list(PODS.untyped(), Selection(stage.namespace))).items
+    return (await stage.client.list(PODS.untyped(), ListOptions(stage.namespace))).items
 
 
 def _owner(pod: Json) -> str:

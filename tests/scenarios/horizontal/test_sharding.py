@@ -14,10 +14,10 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import Break, Line
 from trimtab.cluster.client import Client
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.sharding import Shards
-from trimtab.cluster.transport import Request, Response
-from trimtab.operator.health import Misdirected
+from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.resource import LEASES
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.records import pages_of
 
 PERIOD, LEASE, LOOK = 15.0, 15.0, 2.5
@@ -284,7 +284,7 @@ def test_the_wrong_copy_says_which_one_to_ask():
         assert told is not None
         assert json.loads(told)["about"] == key
         words = rf"{key} is in shard \d of 6, held by {right.name}/6: ask that copy"
-        with pytest.raises(Misdirected, match=words):
+        with pytest.raises(HeldByAnotherReplica, match=words):
             pages[wrong.name]["/explain"](key)
         lines = json.loads(pages[wrong.name]["/autoscalers"]("") or b"")["autoscalers"]
         assert len(lines) == len(NAMES)

@@ -8,7 +8,7 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_me
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from trimtab.cluster.resource import Json, Resource
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 OFF = FeatureGates.of({"HPAConfigurableTolerance": False})
 NATIVE_V1 = Resource("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", Json)

@@ -10,7 +10,7 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import status
 from trimtab.cluster import errors
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 
 QUEUE = external_metric("queue", average="100")
 EXTERNAL = "external.metrics.k8s.io"

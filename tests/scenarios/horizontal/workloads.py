@@ -12,13 +12,11 @@ from tests.nodes import remove_nodes
 from tests.scenarios.clocks import pass_time
 from tests.scenarios.horizontal.bodies import owner_of, pod_spec, stateful_set, workload
 from trimtab.clock import Clock
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS
-from trimtab.lab.nodes.lifecycle import PREFIX, Timing
-from trimtab.lab.nodes.pool import NodePool
-from trimtab.lab.workload_side import Setting, WorkloadSide
+from trimtab.cluster.client import Client, DeleteOptions, ListOptions
+from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Json, Resource
+from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab.lab.nodes.node_pool import NodePool
+from trimtab.lab.nodes.pod_lifecycle import PREFIX, Timing
 
 #: Pods younger than this count by rules of their own (the initialization period of CPU); a scenario begins after it.
 SETTLED_SECONDS = 360.0
@@ -82,7 +80,7 @@ class _OnCluster:
         await self._create(PODS, {"metadata": metadata, "spec": spec})
 
     async def _all(self, resource: Resource[Any]) -> tuple[Json, ...]:
-        return (await self._client.list(resource.untyped(), Selection(self._namespace))).items
+        return (await self._client.list(resource.untyped(), ListOptions(self._namespace))).items
 
 
 class Controlled(_OnCluster):
@@ -91,8 +89,10 @@ class Controlled(_OnCluster):
     def __init__(self, clock: Clock, client: Client, namespace: str, *, has_controllers: bool) -> None:
         super().__init__(clock, client, namespace)
         # Load is the metrics stub's business here, so nobody measures.
-        setting = Setting(pools=(ROOMY,), timing=AT_ONCE, sample_seconds=1e6, has_controllers=has_controllers)
-        self._side = WorkloadSide(client, setting)
+        setting = DataPlaneConfig(
+            pools=(ROOMY,), timing=AT_ONCE, sample_seconds=1e6, has_controllers=has_controllers
+        )
+        self._side = DataPlane(client, setting)
 
     async def open(self) -> None:
         await self._side.__aenter__()

@@ -11,20 +11,24 @@ from typing import Any
 
 from tests.scenarios.vertical.random_pods import Case, Json, Namespace
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resources import LIMIT_RANGES, PODS
-from trimtab.decide.vertical.admit import AdmissionContext, admit_pod
+from trimtab.cluster.client import Client, PatchType
+from trimtab.cluster.resource import LIMIT_RANGES, PODS
+from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT
-from trimtab.decide.vertical.observation import NamespaceRanges, Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.podrules import LimitRanges
-from trimtab.decide.vertical.resize import plan_resize, size_running_pod
+from trimtab.decide.vertical.resources.pod_rules import LimitRanges
+from trimtab.decide.vertical.update.in_place.resize import plan_resize, size_running_pod
+from trimtab.decide.vertical.update.observation import (
+    NamespaceRanges,
+    ObservedController,
+    ObservedVPA,
+    UpdateObservation,
+)
 from trimtab.lab.embedded import NAMESPACES
 from trimtab.lab.patches import json_patch
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import LimitRange
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -157,7 +161,7 @@ def _context(vpa: VerticalPodAutoscaler, namespace: str, ranges: LimitRanges) ->
         {**wire.to_builtins(vpa), "metadata": {"name": "base", "namespace": namespace, "generation": 1}},
         VerticalPodAutoscaler,
     )
-    seen = Observation(
+    seen = UpdateObservation(
         vpas=(ObservedVPA(vpa=moved, selector="app=db"),),
         controllers={f"StatefulSet/{namespace}/db": ObservedController(replicas=1)},
     )

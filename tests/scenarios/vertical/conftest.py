@@ -15,8 +15,8 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 Json = dict[str, Any]

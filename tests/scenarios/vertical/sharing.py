@@ -9,10 +9,10 @@ from typing import Any
 from tests.scenarios.line import Break, Line
 from tests.scenarios.vertical.stage import Actor, Stage
 from trimtab.cluster.client import Client
-from trimtab.cluster.sharding import Shards
-from trimtab.cluster.transport import Request
-from trimtab.operator.vertical.history import HistoryLoader
+from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.transport.transport import Request
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 
 SHARDS = 6
 MIB = 2**20

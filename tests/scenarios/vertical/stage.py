@@ -24,27 +24,30 @@ from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from tests.scenarios.waiting import equal_the_server, wait_for
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.fence import Fence
-from trimtab.cluster.patching import PatchType
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Transport
-from trimtab.lab.outbound import Outbound
+from trimtab.cluster.client import Client, ListOptions, PatchType
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.resource import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS, Json, Resource
+from trimtab.cluster.transport.transport import Transport
+from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings, with_values
-from trimtab.operator.vertical.admission.component import Admission
+from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.operator.vertical.admission.registration import (
     MUTATING,
     NAMINGS,
     VALIDATING,
     configuration_name,
 )
-from trimtab.operator.vertical.assembly import Site, make_admission, make_recommender, make_updater
-from trimtab.operator.vertical.history import HistoryLoader
+from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe
+from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import (
+    VerticalRuntime,
+    make_admission,
+    make_recommender,
+    make_updater,
+)
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 CRDS = Resource(
@@ -79,7 +82,7 @@ class Actor:
         self.line = Line(narrowed(transport, reachable))
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
-        self.site = Site(stage.clock, client, settings, registry=self.registry, fence=fence)
+        self.site = VerticalRuntime(stage.clock, client, settings, registry=self.registry, fence=fence)
         self.unproved: str | None = None
         self._ask: Callable[[], Awaitable[str | None]] | None = None
         self.recommender = make_recommender(self.site, history)
@@ -177,7 +180,7 @@ class Stage:
             await actor.site.close()
 
     @asynccontextmanager
-    async def admitting(self, actor: Actor) -> AsyncIterator[Admission]:
+    async def admitting(self, actor: Actor) -> AsyncIterator[AdmissionWebhook]:
         """Our webhooks, reachable from the API server: in its process, or over TLS on a socket."""
         admission = make_admission(actor.site)
         if self.outbound is not None:
@@ -192,7 +195,7 @@ class Stage:
         finally:
             await self.break_webhook(admission)
 
-    async def break_webhook(self, admission: Admission, how: Broken = Broken.DEAD) -> None:
+    async def break_webhook(self, admission: AdmissionWebhook, how: Broken = Broken.DEAD) -> None:
         """The webhook dies without a word, or something else takes its place."""
         if self.outbound is not None:
             self.outbound.register(self.own_namespace, "trimtab-webhook", BROKEN_BACKENDS[how])
@@ -205,7 +208,7 @@ class Stage:
             assert admission.port is not None
             await self._standing_in.enter_async_context(standing_in(how, admission.port, admission.app))
 
-    async def mend_webhook(self, actor: Actor, admission: Admission) -> None:
+    async def mend_webhook(self, actor: Actor, admission: AdmissionWebhook) -> None:
         """The webhook is back."""
         if self.outbound is not None:
             self.outbound.register(self.own_namespace, "trimtab-webhook", backend(admission.app))
@@ -327,7 +330,7 @@ class Stage:
 
     async def pods_on(self, nodes: list[str]) -> list[str]:
         """Return the names of the pods on some nodes, in the order of the nodes."""
-        pods = (await self.client.list(PODS, Selection(self.namespace))).items
+        pods = (await self.client.list(PODS, ListOptions(self.namespace))).items
         found = {pod.spec.node_name: pod.name for pod in pods}
         return [found[node] for node in nodes]
 
@@ -447,14 +450,14 @@ class Stage:
         return int(amount) if amount and amount.isdigit() else amount
 
     async def checkpoints(self) -> dict[str, Json]:
-        found = await self.client.list(CHECKPOINTS.untyped(), Selection(self.namespace))
+        found = await self.client.list(CHECKPOINTS.untyped(), ListOptions(self.namespace))
         return {one["metadata"]["name"]: one for one in found.items}
 
     async def events(self, actor: Actor) -> list[tuple[str, str, str]]:
         """Return reason, object and message of every event."""
         await actor.site.events.flush()
         await self.clock.sleep(0.3)  # one may be on its way just now
-        found = await self.client.list(CORE_EVENTS, Selection(self.namespace))
+        found = await self.client.list(CORE_EVENTS, ListOptions(self.namespace))
         return sorted((one["reason"], one["involvedObject"]["name"], one["message"]) for one in found.items)
 
 

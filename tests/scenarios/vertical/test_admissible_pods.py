@@ -4,8 +4,8 @@ from tests.scenarios.vertical.admissible import Found, Trial
 from tests.scenarios.vertical.random_pods import namespace_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import Server
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
 
 NAMESPACES, PODS_EACH = 60, 5
 

@@ -10,11 +10,11 @@ from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LE
 from tests.scenarios.vertical.webhooks import Broken
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.resources import LEASES
+from trimtab.cluster.resource import LEASES
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
-from trimtab.operator.vertical.assembly import make_admission
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe, LeaseCheck
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe, LeaseCheck
+from trimtab.operator.vertical.wiring import make_admission
 
 
 def test_a_pod_is_created_with_the_size_of_its_role(play):

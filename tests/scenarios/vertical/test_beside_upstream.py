@@ -21,17 +21,16 @@ from tests.scenarios.vertical.stage import Stage, free_port
 from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
-from trimtab.cluster.patching import PatchType
-from trimtab.lab.certificates import make_certificate
-from trimtab.lab.metrics_server import API_SERVICES, SERVICES, api_service
+from trimtab.cluster.client import ListOptions, PatchType
+from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.metrics.server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import KeyPair
 from trimtab.operator.vertical.admission.serving import TlsServer
+from trimtab.operator.vertical.admission.tls import tls_context
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
-from trimtab.operator.vertical.webhook_tls import tls_context
 
 WORKLOADS, STEPS = 200, 3
 SERVICE = "vpa-comparison-metrics"
@@ -130,7 +129,7 @@ async def fill(stage: Stage) -> None:
 
 
 async def recommended(stage: Stage) -> dict[str, dict[str, Any]]:
-    listed = await stage.client.list(VPAS.untyped(), Selection(stage.namespace))
+    listed = await stage.client.list(VPAS.untyped(), ListOptions(stage.namespace))
     found = {}
     for vpa in listed.items:
         entries = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations") or [None]

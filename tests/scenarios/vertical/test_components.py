@@ -8,16 +8,16 @@ import pytest
 
 from tests.scenarios.vertical.stage import Stage
 from trimtab.operator.process import Component
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.assembly import (
-    Site,
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.wiring import (
+    VerticalRuntime,
     make_admission,
     make_recommender,
     make_roles,
     make_updater,
 )
 
-MAKERS: dict[str, Callable[[Site], Component]] = {
+MAKERS: dict[str, Callable[[VerticalRuntime], Component]] = {
     "recommender": make_recommender,
     "updater": make_updater,
     "admission": make_admission,
@@ -38,7 +38,7 @@ def test_any_subset_of_components_runs(play_lab, names):
             namespace=stage.own_namespace,
             webhook_port=0,
         )
-        site = Site(stage.clock, stage.client, settings)
+        site = VerticalRuntime(stage.clock, stage.client, settings)
         try:
             components = [MAKERS[name](site) for name in names]
             assert [component.name for component in components] == list(names)

@@ -10,23 +10,22 @@ from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
 from tests.scenarios.vertical.webhooks import backend
 from trimtab.cluster import errors
-from trimtab.cluster.client import Selection
-from trimtab.cluster.dryrun import DryRun
-from trimtab.cluster.fence import NoFence
-from trimtab.cluster.leader import LeaderElector
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES, PODS
-from trimtab.cluster.transport import Request
-from trimtab.decide.vertical.roles import LEASE_ANNOTATION
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.fence import NoFence
+from trimtab.cluster.resource import LEASES, PODS, Json
+from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.cluster.transport.transport import Request
+from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, elector_of
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.admission.keeping import SECRET_NAME, SECRETS
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.webhook import STATUS_LEASE_NAME as LEASE_NAME
+from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
+from trimtab.operator.vertical.admission.certificates import SECRET_NAME, SECRETS
 from trimtab.operator.vertical.admission.registration import MUTATING
-from trimtab.operator.vertical.assembly import make_admission, make_roles
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
-from trimtab.operator.vertical.probe import AdmissionProbe
-from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAME as LEASE_NAME
-from trimtab.operator.vertical.webhook_settings import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import make_admission, make_roles
 
 ALLOWED = {
     "POST events",
@@ -126,7 +125,7 @@ def test_rh3_a_live_process_does_all_that_the_dry_run_must_not(play_lab):
 
 
 def test_rh3_a_dry_run_sends_events_only(play, caplog):
-    caplog.set_level("INFO", logger="trimtab.operator.vertical.statuses")
+    caplog.set_level("INFO", logger="trimtab.operator.vertical.recommender.status_writer")
 
     async def scenario(stage: Stage) -> None:
         await _database(stage)
@@ -291,7 +290,7 @@ def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(play_lab):
         running = [asyncio.ensure_future(elector.run()) for elector in electors]
         await stage.clock.sleep(5)
         assert [elector.may_write() for elector in electors] == [True, True]
-        leases = await stage.client.list(LEASES, Selection(stage.own_namespace))
+        leases = await stage.client.list(LEASES, ListOptions(stage.own_namespace))
         assert {lease.metadata.name: lease.spec.holder_identity for lease in leases.items} == {
             "trimtab-recommender": "dry False",
             "trimtab-recommender-dry-run": "dry True",

@@ -7,10 +7,10 @@ import pytest
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.explaining import Explainer, NotFoundError
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import Explainer, NotFoundError
 
 
 def test_a_pod_and_a_vpa_are_explained(play):

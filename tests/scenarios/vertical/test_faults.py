@@ -10,8 +10,8 @@ import pytest
 from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, MINUTE, Actor, Stage
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport import Request
-from trimtab.decide.vertical.lost_answers import FIRST_READ
+from trimtab.cluster.transport.transport import Request
+from trimtab.decide.vertical.update.in_place.lost_answers import FIRST_READ
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 

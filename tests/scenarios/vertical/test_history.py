@@ -6,10 +6,10 @@ from urllib.parse import parse_qs
 
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.usage_history import SeriesNames, Span, UsageHistoryReader
-from trimtab.operator.vertical.history import HistoryLoader
+from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 
 HOUR = 3600.0
 BYTES = {LEADER: 8e9, FOLLOWER: 1e9}

@@ -4,9 +4,13 @@ from datetime import timedelta
 
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
 from tests.scenarios.vertical.test_history import BYTES, HOUR, Prometheus, loader
-from trimtab.cluster.client import Selection
+from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import Json
-from trimtab.decide.vertical.state import ContainerId, PodId, TrackedContainer
+from trimtab.decide.vertical.cluster_state.cluster import (
+    ContainerId,
+    PodId,
+    TrackedContainer,
+)
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 
@@ -181,7 +185,7 @@ def test_rm11_the_history_of_a_renamed_container_ends_with_its_window(play_lab):
             await stage.recommend(actor, 6)
             found = (await stage.read_vpa("base"))["status"]["recommendation"]["containerRecommendations"]
             assert [one["containerName"] for one in found] == ["app", "newer"]
-        names = (await stage.client.list(CHECKPOINTS, Selection(stage.namespace))).items
+        names = (await stage.client.list(CHECKPOINTS, ListOptions(stage.namespace))).items
         assert {one.spec.container_name for one in names} == {"app", "newer"}
 
     play_lab(scenario)

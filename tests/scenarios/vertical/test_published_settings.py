@@ -7,16 +7,16 @@ import pytest
 
 from tests.scenarios.narrow import Narrow
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, NAMESPACES, Stage
-from trimtab.cli.explain import explain_size
+from trimtab.cli.commands.explain import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.transport.transport import Request, Response
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.quantity import Quantity
 from trimtab.operator.process import elector_of
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.explaining import CannotLookError, Explained
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import CannotLookError, Explained
 from trimtab.operator.vertical.kinds import VPAS
 
 CHOICE = Choice("trimtab")

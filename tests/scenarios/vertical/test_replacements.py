@@ -16,25 +16,24 @@ from tests.scenarios.vertical.stage import (
     Stage,
 )
 from tests.scenarios.vertical.test_published_settings import publish
-from trimtab.cli.explain import explain_size
+from trimtab.cli.commands.explain import explain_size
 from trimtab.cli.operator_settings import Choice
-from trimtab.cluster.client import Selection
+from trimtab.cluster.client import ListOptions
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.resources import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS
-from trimtab.cluster.transport import Request, Response
-from trimtab.dashboard import InTheCluster, vertical_of
-from trimtab.dashboard.followed import FollowedSettings
+from trimtab.cluster.resource import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS, Json, Resource
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.dashboard import RemoteState, vertical_of
+from trimtab.dashboard.sources.operator_settings import FollowedSettings
 from trimtab.decide.vertical.explain import PodExplanation
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.node import Node
-from trimtab.model.pod import Pod
+from trimtab.model.core.objects import Node
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.times import format_time
-from trimtab.operator.settings import Settings, with_values
-from trimtab.operator.vertical.explaining import Explainer
+from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.vertical.explain import Explainer
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.templates import Templates
+from trimtab.operator.vertical.updater.templates import Templates
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Json)
 NARROW: dict[str, Any] = {"replacement_check": "dry-run", "node_fit": "free"}
@@ -93,7 +92,7 @@ async def refusal(stage: Stage) -> dict[str, str]:
 
 async def annotated(stage: Stage) -> list[str]:
     """Return the pods that say that their replacement was refused."""
-    pods = (await stage.client.list(PODS, Selection(stage.namespace))).items
+    pods = (await stage.client.list(PODS, ListOptions(stage.namespace))).items
     return sorted(pod.name for pod in pods if "trimtab.dev/replacement-refused" in pod.metadata.annotations)
 
 
@@ -223,7 +222,7 @@ def test_no_such_condition_is_written(play_lab, settings):
             await stage.update(actor, 2)
             assert await annotated(stage) == []
             note = {"metadata": {"annotations": {"trimtab.dev/replacement-refused": "as it was"}}}
-            (one, *_) = (await stage.client.list(PODS, Selection(stage.namespace))).items
+            (one, *_) = (await stage.client.list(PODS, ListOptions(stage.namespace))).items
             await stage.client.patch(PODS, one.name, stage.namespace, note)
             await stage.caught_up(actor)
             await stage.recommend(actor)
@@ -412,7 +411,7 @@ def test_what_is_admitted_and_placed_is_evicted(play):
             await three_replicas(stage, actor)
             await stage.update(actor)
             assert len(actor.wrote("/eviction")) == 1
-            for vpa in (await stage.client.list(VPAS, Selection(stage.namespace))).items:
+            for vpa in (await stage.client.list(VPAS, ListOptions(stage.namespace))).items:
                 assert not [one for one in vpa.status.conditions if one.type == "NoNodeFits"]
 
     play(scenario)
@@ -587,7 +586,7 @@ def test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_fr
             await publish(stage, "updater", **{"watch_namespaces": (stage.namespace,), **updater})
             followed = FollowedSettings(stage.client, Settings(), ())
             await followed.refresh()
-            elsewhere = InTheCluster(stage.clock, stage.client, actor.site.view, lambda: followed.vertical)
+            elsewhere = RemoteState(stage.clock, stage.client, actor.site.view, lambda: followed.vertical)
             page = await vertical_of(actor.site.view, elsewhere=elsewhere).page(f"vpa/{stage.namespace}/base")
             assert page is not None
             assert page.pods[0].update.startswith(want)

@@ -3,14 +3,14 @@
 import json
 
 from tests.scenarios.vertical.stage import Stage
-from trimtab.cluster.resources import PODS
-from trimtab.decide.vertical.actions import Outcome, Resize
-from trimtab.decide.vertical.originals import ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.resize import plan_resize
-from trimtab.decide.vertical.sizes import ContainerResources
+from trimtab.cluster.resource import PODS
+from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
+from trimtab.decide.vertical.resources.container_resources import ContainerResources
+from trimtab.decide.vertical.update.actions import ActionResult, Resize
+from trimtab.decide.vertical.update.in_place.resize import plan_resize
 from trimtab.model.quantity import Quantity
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.performing import Performer, RateLimit
+from trimtab.operator.vertical.updater.actuator import ActionRateLimiter, UpdateActuator
 
 
 async def _proved() -> str | None:
@@ -28,9 +28,9 @@ def test_rv_l7_annotations_that_the_cache_has_not_seen_survive_a_resize(play):
         await stage.client.patch(PODS, "db-0", stage.namespace, late)
         sizes = [ContainerResources({"memory": Quantity.parse("60Mi")}, {})]
         plan = plan_resize(cached, vpa, sizes, stage.clock.now())
-        rate = RateLimit(stage.clock, 0, 1)
-        performer = Performer(stage.client, rate, rate, _proved, stage.clock.monotonic() + 60)
-        assert await performer.perform(Resize(cached, vpa, plan, "as asked")) is Outcome.DONE
+        rate = ActionRateLimiter(stage.clock, 0, 1)
+        performer = UpdateActuator(stage.client, rate, rate, _proved, stage.clock.monotonic() + 60)
+        assert await performer.perform(Resize(cached, vpa, plan, "as asked")) is ActionResult.DONE
         after = await stage.read_pod("db-0")
         annotations = after["metadata"]["annotations"]
         assert annotations["cni.example/podIP"] == "10.0.0.7"

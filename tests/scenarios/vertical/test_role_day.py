@@ -5,8 +5,7 @@ from fractions import Fraction
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import PODS
+from trimtab.cluster.resource import PODS, Json
 from trimtab.model.quantity import Quantity
 
 MOVES = 100

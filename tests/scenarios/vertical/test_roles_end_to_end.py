@@ -10,7 +10,7 @@ from tests.scenarios.vertical.stage import (
     Actor,
     Stage,
 )
-from trimtab.decide.vertical.control import controlling_vpa
+from trimtab.decide.vertical.control.control import controlling_vpa
 
 
 async def a_leader_and_two_followers(stage: Stage, *, mode: str = "InPlaceOrRecreate") -> None:

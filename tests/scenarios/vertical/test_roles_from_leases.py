@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 
 from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
-from trimtab.cluster.client import Selection
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import LEASES
-from trimtab.cluster.transport import Request
-from trimtab.decide.vertical.roles import LABEL_ANNOTATION, LEASE_ANNOTATION
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.resource import LEASES, Json
+from trimtab.cluster.transport.transport import Request
+from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.times import format_micro_time
-from trimtab.operator.vertical.assembly import make_roles
-from trimtab.operator.vertical.roles import RoleKeeper
+from trimtab.operator.vertical.role_labels import RoleLabelController
+from trimtab.operator.vertical.wiring import make_roles
 
 
 async def hold(stage: Stage, holder: str) -> None:
@@ -25,7 +24,7 @@ async def hold(stage: Stage, holder: str) -> None:
     }
     if any(
         one.metadata.name == "db"
-        for one in (await stage.client.list(LEASES, Selection(stage.namespace))).items
+        for one in (await stage.client.list(LEASES, ListOptions(stage.namespace))).items
     ):
         await stage.client.patch(LEASES, "db", stage.namespace, {"spec": spec})
         return
@@ -38,7 +37,7 @@ async def roles(stage: Stage) -> list[str | None]:
 
 
 @asynccontextmanager
-async def keeping(stage: Stage, actor: Actor) -> AsyncIterator[RoleKeeper]:
+async def keeping(stage: Stage, actor: Actor) -> AsyncIterator[RoleLabelController]:
     keeper = make_roles(actor.site)
     try:
         yield keeper
@@ -46,7 +45,7 @@ async def keeping(stage: Stage, actor: Actor) -> AsyncIterator[RoleKeeper]:
         await keeper.close()
 
 
-async def settled(stage: Stage, actor: Actor, keeper: RoleKeeper) -> None:
+async def settled(stage: Stage, actor: Actor, keeper: RoleLabelController) -> None:
     """Let watches speak, then look."""
     await stage.caught_up(actor)
     await keeper.step()

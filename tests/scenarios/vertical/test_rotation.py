@@ -10,17 +10,17 @@ import pytest
 from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage
-from trimtab.operator.vertical.admission import component
+from trimtab.operator.vertical.admission import webhook
 from trimtab.operator.vertical.admission.certificates import (
     PUBLISHED_BEFORE_USE,
+    Serving,
     issue,
     make_authority,
     make_material,
     renewed,
 )
-from trimtab.operator.vertical.admission.keeping import Serving
-from trimtab.operator.vertical.assembly import make_admission
-from trimtab.operator.vertical.probe import AdmissionProbe
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
+from trimtab.operator.vertical.wiring import make_admission
 
 NAMES = ("127.0.0.1",)
 CALLERS = 8
@@ -51,7 +51,7 @@ class Rotating:
 
 @pytest.mark.real
 def test_s8_a_change_of_pair_and_authority_under_load_loses_no_call(real_cluster, monkeypatch):
-    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(webhook, "REFRESH_SECONDS", 0.1)
 
     async def scenario(stage: Stage) -> None:
         rotating = Rotating(stage.clock.now())
@@ -85,7 +85,7 @@ def test_s8_a_change_of_pair_and_authority_under_load_loses_no_call(real_cluster
 
 
 def test_rl8_a_pair_is_served_only_after_its_trust_is_published(play_on_sockets, monkeypatch):
-    monkeypatch.setattr(component, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(webhook, "REFRESH_SECONDS", 0.02)
 
     async def scenario(stage: Stage) -> None:
         rotating = Rotating(stage.clock.now())
@@ -111,11 +111,11 @@ def test_rl8_a_pair_is_served_only_after_its_trust_is_published(play_on_sockets,
     play_on_sockets(scenario)
 
 
-async def _is_well(admission: component.Admission) -> bool:
+async def _is_well(admission: webhook.AdmissionWebhook) -> bool:
     return admission.port is not None and not admission.health()
 
 
-async def _is_ill(admission: component.Admission) -> bool:
+async def _is_ill(admission: webhook.AdmissionWebhook) -> bool:
     return "webhookconfigurations" in admission.health().get("admission", "")
 
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 import msgspec
 
 from tests.scenarios.vertical.stage import FOLLOWER, Stage
-from trimtab.decide.vertical.windows import WINDOWS_ANNOTATION
-from trimtab.operator.vertical.checkpoint_store import CheckpointStore
+from trimtab.decide.vertical.input.memory_windows import WINDOWS_ANNOTATION
 from trimtab.operator.vertical.kinds import CHECKPOINTS
+from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 
 
 async def _database(stage: Stage) -> None:

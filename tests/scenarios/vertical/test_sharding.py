@@ -6,11 +6,11 @@ from tests.scenarios.vertical.sharing import SHARDS, Copy, Troupe, owners_in_tur
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from tests.scenarios.vertical.test_history import database, loader
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
-from trimtab.cluster.sharding import shard_of
-from trimtab.decide.vertical.roles import LEASE_ANNOTATION
+from trimtab.cluster.leases.shards import shard_of
+from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.model.times import format_time
-from trimtab.operator.vertical.assembly import make_roles
-from trimtab.operator.vertical.updater import UPDATING_SHARD
+from trimtab.operator.vertical.updater.controller import UPDATING_SHARD
+from trimtab.operator.vertical.wiring import make_roles
 
 CPU, MEMORY = 1, 2
 """Places in what a troupe was told."""

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.scenarios.vertical.stage import FOLLOWER, Actor, Stage
-from trimtab.operator.vertical.telemetry import RecommenderMetrics, UpdaterMetrics
+from trimtab.operator.vertical.metrics import RecommenderMetrics, UpdaterMetrics
 
 UPSTREAM = json.loads((Path(__file__).parents[2] / "data" / "upstream-vpa-metrics.json").read_text())
 """Every metric of upstream's VPA with its labels, and the steps that its programs measure."""

@@ -5,9 +5,8 @@ from datetime import timedelta
 
 from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
-from trimtab.cluster.client import Selection
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import CORE_EVENTS
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.resource import CORE_EVENTS, Json
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 
 GC = timedelta(minutes=10)
@@ -91,7 +90,7 @@ def test_rh5_histories_of_other_namespaces_stay_though_they_could_be_deleted(pla
         await _checkpoint(stage, stage.namespace, "gone")
         async with stage.running(is_narrow=False, checkpoints_gc_interval=GC) as actor:
             await _collect_twice(stage, actor)
-        there = await stage.client.list(CHECKPOINTS, Selection(elsewhere))
+        there = await stage.client.list(CHECKPOINTS, ListOptions(elsewhere))
         assert {found.metadata.name for found in there.items} == {"kept-app", "orphaned-app"}
         assert set(await stage.checkpoints()) == {"base-app"}
 
@@ -114,7 +113,7 @@ def test_histories_in_ignored_namespaces_stay(play_lab):
             checkpoints_gc_interval=GC,
         ) as actor:
             await _collect_twice(stage, actor)
-        there = await stage.client.list(CHECKPOINTS, Selection(ignored))
+        there = await stage.client.list(CHECKPOINTS, ListOptions(ignored))
         assert [found.metadata.name for found in there.items] == ["gone-app"]
         assert "gone-app" not in await stage.checkpoints()
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import trustme
 
-from trimtab.cluster.asgi import AsgiTransport
-from trimtab.cluster.transport import Request
-from trimtab.lab.outbound import Backend
-from trimtab.lab.request import Response
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.cluster.transport.transport import Request
+from trimtab.lab.apiserver.outbound import Backend
+from trimtab.lab.apiserver.request import ApiResponse
 from trimtab.operator.vertical.admission.app import AdmissionApp
-from trimtab.serving import HttpServer
+from trimtab.serving.server import HttpServer
 
 LOOPBACK = "127.0.0.1"
 
@@ -31,18 +31,18 @@ def backend(app: AdmissionApp) -> Backend:
     """Let the lab call our application without a socket."""
     transport = AsgiTransport(app)
 
-    async def answer(method: str, path: str, headers: Any, body: bytes) -> Response:
+    async def answer(method: str, path: str, headers: Any, body: bytes) -> ApiResponse:
         found = await transport.request(Request(method, path.partition("?")[0], headers=headers, body=body))
-        return Response(found.status, found.body)
+        return ApiResponse(found.status, found.body)
 
     return answer
 
 
-async def _dead(_method: str, _path: str, _headers: Any, _body: bytes) -> Response:
-    return Response(503, b"nobody is here")
+async def _dead(_method: str, _path: str, _headers: Any, _body: bytes) -> ApiResponse:
+    return ApiResponse(503, b"nobody is here")
 
 
-async def _hanging(_method: str, _path: str, _headers: Any, _body: bytes) -> Response:
+async def _hanging(_method: str, _path: str, _headers: Any, _body: bytes) -> ApiResponse:
     await asyncio.Event().wait()
     raise AssertionError("nobody sets it")
 

@@ -14,11 +14,9 @@ from tests.scenarios.horizontal.bodies import owner_of
 from tests.scenarios.horizontal.workloads import Controllers
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.patching import DeleteOptions
-from trimtab.cluster.resource import Json
-from trimtab.cluster.resources import DAEMON_SETS, NODES, PODS, STATEFUL_SETS
-from trimtab.lab.nodes.pool import NodePool
+from trimtab.cluster.client import Client, DeleteOptions, ListOptions
+from trimtab.cluster.resource import DAEMON_SETS, NODES, PODS, STATEFUL_SETS, Json
+from trimtab.lab.nodes.node_pool import NodePool
 from trimtab.model.times import format_time
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
@@ -137,7 +135,7 @@ class Played:
 
     async def heal(self, name: str) -> list[str]:
         owner = await self._client.get(STATEFUL_SETS.untyped(), name, self._namespace)
-        present = {pod.name for pod in (await self._client.list(PODS, Selection(self._namespace))).items}
+        present = {pod.name for pod in (await self._client.list(PODS, ListOptions(self._namespace))).items}
         made = [
             pod for index in range(owner["spec"]["replicas"]) if (pod := f"{name}-{index}") not in present
         ]
@@ -185,7 +183,7 @@ class Played:
 
     async def settle(self) -> None:
         """Play kubelet: what a pod's spec asks for is what its containers have."""
-        for pod in (await self._client.list(PODS.untyped(), Selection(self._namespace))).items:
+        for pod in (await self._client.list(PODS.untyped(), ListOptions(self._namespace))).items:
             statuses = pod.get("status", {}).get("containerStatuses")
             if statuses and _is_resizing(pod):
                 wanted = pod["spec"]["containers"][0].get("resources", {})

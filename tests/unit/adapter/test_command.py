@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from trimtab.cli.adapter import adapter
+from trimtab.cli.commands.adapter import adapter
 
 RULES = """\
 apiVersion: adapter.trimtab.dev/v1alpha1

@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from trimtab.adapter.config import load_configuration
-from trimtab.adapter.prometheus.queries import example_queries
-from trimtab.adapter.prometheus.rules import read_rules
-from trimtab.adapter.testing.values import read_values, table_of
+from trimtab.adapter.sources.prometheus.rules import example_queries, read_rules
+from trimtab.adapter.sources.testing.values import read_values, table_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "adapter.md"
 BLOCKS = {

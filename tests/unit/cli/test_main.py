@@ -8,7 +8,7 @@ import pytest
 
 import trimtab
 from trimtab import cli
-from trimtab.operator.settings import GROUPS
+from trimtab.operator.settings.settings import GROUPS
 
 
 def test_every_command_is_described_by_its_own_first_sentence():
@@ -97,7 +97,7 @@ def break_validate(monkeypatch, error):
     def raise_it(*_):
         raise error
 
-    monkeypatch.setattr("trimtab.cli.validate.read_bundle", raise_it)
+    monkeypatch.setattr("trimtab.cli.commands.validate.read_bundle", raise_it)
 
 
 def test_a_defect_is_one_line_and_exit_code_70(monkeypatch, capsys):

@@ -9,14 +9,20 @@ from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.asgi import AsgiTransport
-from trimtab.cluster.client import Client, Selection, decide_again
+from trimtab.cluster.client import (
+    Client,
+    DeleteOptions,
+    ListOptions,
+    PatchType,
+    Preconditions,
+    retry_on_conflict,
+)
 from trimtab.cluster.discovery import Served
-from trimtab.cluster.patching import DeleteOptions, PatchType, Preconditions
-from trimtab.cluster.resources import DEPLOYMENTS, PODS
+from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.model import wire
-from trimtab.model.workloads import ReplicationController, Workload
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.model.core.workloads import ReplicationController, Workload
+from trimtab.model.json import wire
 
 WEB = Served("apps", "v1", "deployments", "Deployment", True, frozenset({"scale"}))
 CONFIG_MAPS = PODS.untyped()
@@ -263,7 +269,7 @@ def test_f15_a_conflict_reads_and_decides_again():
                 client, WEB, "web", "shop", scale.spec.replicas * 2, preconditions=expected
             )
 
-        assert (await decide_again(step)).spec.replicas == 60
+        assert (await retry_on_conflict(step)).spec.replicas == 60
         assert reads == [5, 30]
 
     run(scenario)
@@ -278,7 +284,7 @@ def test_f15_a_conflict_that_stays_is_raised():
             raise errors.Conflict("x", errors.Status(code=409))
 
         with pytest.raises(errors.Conflict):
-            await decide_again(step)
+            await retry_on_conflict(step)
         assert len(tries) == 5
 
     run(scenario)
@@ -366,7 +372,7 @@ def test_a_list_joins_its_pages():
             )
 
         api.fault = pages
-        listing = await client.list(PODS, Selection("shop"))
+        listing = await client.list(PODS, ListOptions("shop"))
         assert [one.name for one in listing.items] == ["p0", "p1", "p2"]
         assert listing.resource_version == "9"
 

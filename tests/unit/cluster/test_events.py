@@ -9,10 +9,10 @@ import pytest
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
-from trimtab.cluster.asgi import AsgiTransport
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventLimits, EventRecorder
-from trimtab.model.event import ObjectReference
+from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.model.core.objects import ObjectReference
 
 WEB = ObjectReference(
     kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", namespace="shop", name="web", uid="u1"

@@ -4,10 +4,9 @@ import pytest
 
 from tests.conformance.hpa_behavior import sequence, store_scale_event
 from tests.conformance.hpa_validation import check_default, check_default_behavior
-from trimtab.decide.horizontal import normalize
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.behavior import normalize
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, HpaSettings
 from trimtab.decide.horizontal.memory import Memory, Recommendation
-from trimtab.decide.horizontal.settings import Settings
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 
 NONE = [pytest.param({}, id="absent"), pytest.param({"behavior": None}, id="null")]
@@ -79,8 +78,10 @@ def test_no_scale_event_is_kept_without_behavior(behavior):
 )
 def test_both_ways_of_having_no_rules_bound_a_step(compat, behavior, up, down):
     def replicas(desired, memory):
-        wanted = normalize.Wanted(current=10, desired=desired, lowest=1, highest=100, behavior=behavior)
-        return normalize.normalize(wanted, memory, 1000.0, Settings(), compat).replicas
+        wanted = normalize.NormalizeInput(
+            current=10, desired=desired, lowest=1, highest=100, behavior=behavior
+        )
+        return normalize.normalize(wanted, memory, 1000.0, HpaSettings(), compat).replicas
 
     assert replicas(90, Memory(recommendations=())) == up
     assert replicas(2, Memory(recommendations=(Recommendation(9, 900.0),))) == down

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from trimtab.cli import cli
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.manifest import read_manifest
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -9,7 +9,7 @@ import pytest
 import trimtab
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL
 from tools.reference import REFERENCE, pages
-from trimtab.decide.horizontal.verdict import Verdict
+from trimtab.decide.horizontal.explain.reason import DecisionReason
 
 SOURCE = Path(trimtab.__file__).parent
 TELLING = {"set", "warn", "warn_last", "Told", "event", "tell", "Inert", "may_repeat"}
@@ -72,4 +72,4 @@ def test_every_reason_that_is_described_exists():
 
 
 def test_every_verdict_is_described():
-    assert set(VERDICTS) == {verdict.value for verdict in Verdict}
+    assert set(VERDICTS) == {verdict.value for verdict in DecisionReason}

@@ -8,20 +8,24 @@ from prometheus_client import CollectorRegistry
 
 from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
-from trimtab.adapter.prometheus.rules import read_rules
-from trimtab.cli.run import run as run_command
-from trimtab.cluster.sharding import MOST_SHARDS
+from trimtab.adapter.sources.prometheus.rules import read_rules
+from trimtab.cli.commands.run import run as run_command
+from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
-from trimtab.install.assembly import parts
+from trimtab.install.manifests import parts
 from trimtab.install.monitoring import ALERTS, PANELS
 from trimtab.install.names import VALUES as PATHS
-from trimtab.operator.assembly import HORIZONTAL, VERTICAL
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.publishing import SUFFIX
-from trimtab.operator.settings import Settings
-from trimtab.operator.vertical.admission.keeping import SECRET_NAME
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.operator import HORIZONTAL, VERTICAL
+from trimtab.operator.settings.publisher import SUFFIX
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.admission.certificates import SECRET_NAME
 from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name
-from trimtab.operator.vertical.telemetry import AdmissionMetrics, RecommenderMetrics, UpdaterMetrics
+from trimtab.operator.vertical.metrics import (
+    AdmissionMetrics,
+    RecommenderMetrics,
+    UpdaterMetrics,
+)
 
 EVERYTHING = (
     "adapter.enabled=true",
@@ -497,7 +501,7 @@ def test_an_adapter_that_cannot_be_verified_is_refused():
 
 def test_alerts_and_panels_ask_for_metrics_that_exist():
     registry = CollectorRegistry()
-    Telemetry(registry)
+    HpaControllerMetrics(registry)
     for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics):
         make(registry)
     known = {

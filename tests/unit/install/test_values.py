@@ -3,8 +3,8 @@
 import pytest
 
 from trimtab.install import ValueProblem, default_values, set_values
-from trimtab.install.tree import look_up
-from trimtab.model.gates import FeatureGates
+from trimtab.install.template import look_up
+from trimtab.model.feature_gates import FeatureGates
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,14 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport import Request, Response
-from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError, QueryRefusedError, Trace
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.metrics.prometheus import (
+    Instant,
+    PrometheusClient,
+    PrometheusError,
+    PrometheusSeries,
+    QueryRefusedError,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -63,7 +69,7 @@ def test_an_instant_query_is_a_form_with_its_lookback():
 def test_a_history_has_start_end_and_step():
     transport = Answering(body=success("matrix", [{"metric": {}, "values": [[1, "2"], [61, "3"]]}]))
     traces = asyncio.run(client_of(transport).history("up", NOON, NOON.replace(hour=13), 60))
-    assert traces == [Trace({}, ((1.0, "2"), (61.0, "3")))]
+    assert traces == [PrometheusSeries({}, ((1.0, "2"), (61.0, "3")))]
     path, sent = form(transport)
     assert path == "/api/v1/query_range"
     assert (sent["start"], sent["end"], sent["step"]) == ("1767268800.000", "1767272400.000", "60")

@@ -10,9 +10,8 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.metrics.errors import MetricsError
-from trimtab.metrics.queries import ExternalMetric, ObjectMetric, PodsMetric, PodUsage
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.metrics.versions import choose
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from trimtab.model import wire
 from trimtab.model.bundle import bundle_warnings, controlled_resources
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 
 WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}

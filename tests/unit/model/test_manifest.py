@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.manifest import read_manifest
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint

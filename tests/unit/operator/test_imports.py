@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from trimtab.operator.assembly import VERTICAL
-from trimtab.operator.vertical.assembly import LOOPS
+from trimtab.operator.operator import VERTICAL
+from trimtab.operator.vertical.wiring import LOOPS
 
 HEAVY = frozenset(
     {
@@ -42,7 +42,7 @@ def test_help_loads_nothing_but_click():
 
 
 def test_the_options_of_run_load_nothing_heavy():
-    assert loaded_by("trimtab.cli.run") == frozenset()
+    assert loaded_by("trimtab.cli.commands.run") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,15 @@ def test_scaling_out_does_not_load(unneeded, horizontal_run):
 @pytest.fixture(scope="module")
 def horizontal_run() -> frozenset[str]:
     return loaded_by(
-        "trimtab.cli.run", "trimtab.cluster.config", "trimtab.cluster.http", "trimtab.operator.assembly"
+        "trimtab.cli.commands.run",
+        "trimtab.cluster.config",
+        "trimtab.cluster.http",
+        "trimtab.operator.operator",
     )
 
 
 def test_recommending_needs_no_certificates():
-    loaded = loaded_by("trimtab.cluster.http", "trimtab.operator.vertical.assembly")
+    loaded = loaded_by("trimtab.cluster.http", "trimtab.operator.vertical.wiring")
     assert "cryptography" not in loaded
     assert "uvicorn" not in loaded
 
@@ -72,8 +75,8 @@ def test_every_vertical_component_can_be_made():
 
 def test_loading_the_program_hardly_looks_for_garbage():
     code = (
-        "import gc; from trimtab.operator import garbage; garbage.look_less_often(); "
-        "before = gc.get_stats()[0]['collections']; import trimtab.cluster.http, trimtab.operator.assembly; "
+        "import gc; from trimtab.operator import gc_tuning; gc_tuning.collect_less_often(); "
+        "before = gc.get_stats()[0]['collections']; import trimtab.cluster.http, trimtab.operator.operator; "
         "print(gc.get_stats()[0]['collections'] - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

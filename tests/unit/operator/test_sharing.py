@@ -6,10 +6,10 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.inprocess import InProcessTransport
-from trimtab.lab.server import Server
-from trimtab.operator.assembly import Operator
-from trimtab.operator.settings import Settings
+from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.lab.apiserver.server import Server
+from trimtab.operator.operator import Operator
+from trimtab.operator.settings.settings import Settings
 
 
 def start(*components: str, shards: int = 6) -> int:

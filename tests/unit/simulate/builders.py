@@ -1,9 +1,9 @@
 """A workload of half-core pods, and load in whole cores by the minute."""
 
 from trimtab.model import hpa as rules
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import wire
 from trimtab.simulate import Candidate, Model, read_trace
 
 GATES = FeatureGates(hpa_selection_strategy=True, hpa_configurable_tolerance=True, hpa_scale_to_zero=True)

@@ -4,7 +4,7 @@ Everything ends in a `Connection`. Talking to the server is the transport's work
 """
 
 from trimtab.cluster.config.connection import Connection, Credential, Credentials, StaticCredentials
-from trimtab.cluster.config.incluster import load_connection, load_in_cluster
+from trimtab.cluster.config.in_cluster import load_connection, load_in_cluster
 from trimtab.cluster.config.kubeconfig import load_kubeconfig
 from trimtab.cluster.config.tls import ClientCertificate, TlsSettings
 

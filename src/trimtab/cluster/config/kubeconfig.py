@@ -18,9 +18,9 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster.config import schema
 from trimtab.cluster.config.connection import Connection
+from trimtab.cluster.config.credentials import credentials_of, impersonation_of
 from trimtab.cluster.config.proxies import proxy_for
 from trimtab.cluster.config.tls import TlsSettings
-from trimtab.cluster.config.users import credentials_of, impersonation_of
 from trimtab.cluster.errors import ConfigError
 
 DEFAULT_PATH = "~/.kube/config"
@@ -33,7 +33,7 @@ class Kubeconfig:
     sources: Sequence[Path]
     current_context: str = ""
     clusters: dict[str, tuple[schema.Cluster, Path]] = field(default_factory=dict)
-    users: dict[str, tuple[schema.User, Path]] = field(default_factory=dict)
+    users: dict[str, tuple[schema.KubeconfigUser, Path]] = field(default_factory=dict)
     contexts: dict[str, schema.Context] = field(default_factory=dict)
 
     @property
@@ -47,7 +47,7 @@ class Kubeconfig:
         for cluster in content.clusters or ():
             self.clusters.setdefault(cluster.name, (cluster.cluster or schema.Cluster(), base))
         for user in content.users or ():
-            self.users.setdefault(user.name, (user.user or schema.User(), base))
+            self.users.setdefault(user.name, (user.user or schema.KubeconfigUser(), base))
         for context in content.contexts or ():
             self.contexts.setdefault(context.name, context.context or schema.Context())
 
@@ -95,7 +95,7 @@ def connect(clock: Clock, config: Kubeconfig, context: str | None, environ: Mapp
             f"{config.origin}: context {name!r} names the user {chosen.user!r}, which is not there"
         )
     cluster, cluster_base = config.clusters[chosen.cluster]
-    user, user_base = config.users.get(chosen.user, (schema.User(), cluster_base))
+    user, user_base = config.users.get(chosen.user, (schema.KubeconfigUser(), cluster_base))
     where = f"{config.origin}: cluster {chosen.cluster!r}"
     _check_cluster(cluster, where)
     return Connection(
@@ -145,7 +145,7 @@ def _check_cluster(cluster: schema.Cluster, where: str) -> None:
 
 
 def _tls(
-    cluster: schema.Cluster, cluster_base: Path, user: schema.User, user_base: Path, origin: str
+    cluster: schema.Cluster, cluster_base: Path, user: schema.KubeconfigUser, user_base: Path, origin: str
 ) -> TlsSettings:
     # Data goes before a file of the same meaning, as everywhere in kubeconfig.
     authority = _decode(cluster.certificate_authority_data, "certificate-authority-data", origin)

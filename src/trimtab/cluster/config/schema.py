@@ -33,7 +33,7 @@ class AuthProvider(msgspec.Struct, frozen=True):
     config: dict[str, str] | None = None
 
 
-class User(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
     """Who we are."""
 
     token: str = ""
@@ -90,7 +90,7 @@ class NamedUser(msgspec.Struct, frozen=True):
     """A user and its name."""
 
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class NamedContext(msgspec.Struct, frozen=True):

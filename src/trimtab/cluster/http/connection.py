@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trimtab.cluster.http.answers import AnswerParser, Headers
-from trimtab.cluster.http.problems import BadAnswerError, DeadlineError, EndedError, HttpProblem
-from trimtab.cluster.http.watchdog import NEVER
+from trimtab.cluster.http.deadlines import NEVER
+from trimtab.cluster.http.errors import (
+    BadAnswerError,
+    DeadlineError,
+    EndedError,
+    HttpProblem,
+)
+from trimtab.cluster.http.responses import Headers, ResponseParser
 
 if TYPE_CHECKING:
-    from trimtab.cluster.http.tls import Wire
+    from trimtab.cluster.http.tls import ByteSink
 
 _BUFFER = 1024 * 1024
 """Bytes of a stream that may wait for its reader before the server has to."""
@@ -42,8 +47,8 @@ class HttpConnection(asyncio.Protocol):
         """Whether an exchange went over it before: only then may an end mean that the server was tired of it."""
         self.closed: asyncio.Future[None] = loop.create_future()
         self._loop = loop
-        self._wire: Wire | None = None
-        self._parser = AnswerParser()
+        self._wire: ByteSink | None = None
+        self._parser = ResponseParser()
         self._waiter: asyncio.Future[None] | None = None
         self._waits_for_all = False
         self._is_busy = False
@@ -68,7 +73,7 @@ class HttpConnection(asyncio.Protocol):
         """Return the headers of the answer."""
         return self._parser.headers
 
-    def attach(self, wire: "Wire") -> None:
+    def attach(self, wire: "ByteSink") -> None:
         """Use `wire` from now on: the socket, or TLS above it."""
         self._wire = wire
 

@@ -11,10 +11,10 @@ import ssl
 import msgspec
 
 from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.dialing import Dialer
-from trimtab.cluster.http.problems import DeadlineError, EndedError
-from trimtab.cluster.http.watchdog import NEVER, Watchdog
-from trimtab.cluster.transport import Deadlines, Response
+from trimtab.cluster.http.deadlines import NEVER, DeadlineTimer
+from trimtab.cluster.http.dialer import Dialer
+from trimtab.cluster.http.errors import DeadlineError, EndedError
+from trimtab.cluster.transport.transport import Deadlines, Response
 
 _KEEP_ALIVE_SECONDS = 30.0
 _LOOK_AFTER_SECONDS = 1.0
@@ -22,7 +22,7 @@ _CLOSE_SECONDS = 1.0
 _READS = frozenset({"GET", "HEAD"})
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ExchangeDeadline(msgspec.Struct, frozen=True):
     """The time that an exchange has; `end` is the last moment, in the loop's time."""
 
     deadlines: Deadlines
@@ -35,19 +35,23 @@ class Pool:
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
         self._loop = asyncio.get_running_loop()
-        self._dog = Watchdog(self._loop)
+        self._dog = DeadlineTimer(self._loop)
         self._idle: list[HttpConnection] = []
         self._open: dict[HttpConnection, ssl.SSLContext | None] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
-    async def fetch(self, message: Message, context: ssl.SSLContext | None, limits: Limits) -> Response:
+    async def fetch(
+        self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline
+    ) -> Response:
         """Send and return the whole answer."""
         connection = await self._exchange(message, context, limits, whole=True)
         response = Response(connection.status, connection.headers, connection.finish())
         self.put_back(connection)
         return response
 
-    async def open(self, message: Message, context: ssl.SSLContext | None, limits: Limits) -> HttpConnection:
+    async def open(
+        self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline
+    ) -> HttpConnection:
         """Send and return once the head of the answer is there; the connection is to be put back."""
         connection = await self._exchange(message, context, limits, whole=False)
         connection.deadline = NEVER
@@ -70,7 +74,7 @@ class Pool:
         await asyncio.sleep(0)
 
     async def _exchange(
-        self, message: Message, context: ssl.SSLContext | None, limits: Limits, *, whole: bool
+        self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline, *, whole: bool
     ) -> HttpConnection:
         # The time to connect may be spent on the answer if there is a connection: evictions take ten seconds.
         deadlines = limits.deadlines
@@ -129,7 +133,7 @@ class Pool:
             connection.close()  # made with certificates that have since been replaced
         return None
 
-    async def _dial(self, context: ssl.SSLContext | None, limits: Limits) -> HttpConnection:
+    async def _dial(self, context: ssl.SSLContext | None, limits: ExchangeDeadline) -> HttpConnection:
         seconds = min(limits.deadlines.connect, limits.end - self._loop.time())
         if seconds <= 0:
             raise DeadlineError("no time left to connect")

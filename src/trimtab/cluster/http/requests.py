@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlencode
 
-from trimtab.cluster.transport import Query, Request
+from trimtab.cluster.transport.transport import Query, Request
 
 _TARGET = re.compile(r"/[!-~]*")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

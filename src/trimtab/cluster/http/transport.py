@@ -13,12 +13,12 @@ from trimtab.clock import Clock
 from trimtab.cluster.config.connection import Connection
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.contexts import TlsContexts
-from trimtab.cluster.http.dialing import Address, Dialer
-from trimtab.cluster.http.pool import Limits, Pool
-from trimtab.cluster.http.problems import DeadlineError, EndedError, HttpProblem, TooBigError
+from trimtab.cluster.http.dialer import Address, Dialer
+from trimtab.cluster.http.errors import DeadlineError, EndedError, HttpProblem, TooBigError
+from trimtab.cluster.http.pool import ExchangeDeadline, Pool
 from trimtab.cluster.http.requests import HeadWriter
-from trimtab.cluster.transport import Request, Response
+from trimtab.cluster.http.tls import TlsContexts
+from trimtab.cluster.transport.transport import Request, Response
 
 
 class HttpTransport:
@@ -76,14 +76,14 @@ class HttpTransport:
     async def _fetch(self, request: Request, end: float) -> Response:
         try:
             message, context = await self._prepare(request, request.max_body, request.into)
-            return await self._connections().fetch(message, context, Limits(request.deadlines, end))
+            return await self._connections().fetch(message, context, ExchangeDeadline(request.deadlines, end))
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
 
     async def _open(self, pool: Pool, request: Request) -> HttpConnection:
         try:
             message, context = await self._prepare(request, None)
-            return await pool.open(message, context, Limits(request.deadlines))
+            return await pool.open(message, context, ExchangeDeadline(request.deadlines))
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
 

@@ -6,61 +6,71 @@ with the outcome. `explain` puts it into words; `record` keeps it so that it can
 I/O or looks at a clock. What belongs here: any rule that decides replicas. What does not: reading and writing.
 """
 
-from trimtab.decide.horizontal.ambiguity import Rival
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36, Compat
-from trimtab.decide.horizontal.deciding import decide
-from trimtab.decide.horizontal.decision import Decision, Told
-from trimtab.decide.horizontal.explanation import Explanation, explain
+from trimtab.decide.horizontal.config import (
+    DEFAULT,
+    KUBERNETES_1_36,
+    HpaCompat,
+    HpaSettings,
+)
+from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.decision import Decision, EventToRecord
+from trimtab.decide.horizontal.explain.explanation import Explanation, explain
+from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.memory import Memory
-from trimtab.decide.horizontal.observation import Observation, ScaleFailure
-from trimtab.decide.horizontal.outcome import after_scale, after_status
-from trimtab.decide.horizontal.owners import (
-    Gone,
+from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.pods import PodSnapshot, snapshot_pod
+from trimtab.decide.horizontal.observation.samples import (
+    FetchFailure,
+    MetricSamples,
+    PodSamples,
+    Sample,
+    Series,
+)
+from trimtab.decide.horizontal.records.record import Record, replay
+from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa
+from trimtab.decide.horizontal.selection.owners import (
     Owner,
+    OwnerNotFound,
+    OwnerUnavailable,
     Target,
-    Unread,
     found_owner,
     owner_key,
     owners_to_find,
 )
-from trimtab.decide.horizontal.pods import PodFacts, pod_facts
-from trimtab.decide.horizontal.readings import Failed, PodSamples, Reading, Sample, Series
-from trimtab.decide.horizontal.record import Record, decide_again
-from trimtab.decide.horizontal.settings import Settings
-from trimtab.decide.horizontal.verdict import Verdict, verdict_of
+from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 
 __all__ = [
     "DEFAULT",
     "KUBERNETES_1_36",
-    "Compat",
+    "ConflictingHpa",
     "Decision",
+    "DecisionReason",
+    "EventToRecord",
     "Explanation",
-    "Failed",
-    "Gone",
+    "FetchFailure",
+    "HpaCompat",
+    "HpaSettings",
     "Memory",
+    "MetricSamples",
     "Observation",
     "Owner",
-    "PodFacts",
+    "OwnerNotFound",
+    "OwnerUnavailable",
     "PodSamples",
-    "Reading",
+    "PodSnapshot",
     "Record",
-    "Rival",
     "Sample",
     "ScaleFailure",
     "Series",
-    "Settings",
     "Target",
-    "Told",
-    "Unread",
-    "Verdict",
     "after_scale",
     "after_status",
     "decide",
-    "decide_again",
     "explain",
     "found_owner",
     "owner_key",
     "owners_to_find",
-    "pod_facts",
-    "verdict_of",
+    "reason_for",
+    "replay",
+    "snapshot_pod",
 ]

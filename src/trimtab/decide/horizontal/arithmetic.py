@@ -4,7 +4,11 @@ Python's integers do not overflow. By ruling we stop at the largest number where
 `kubernetes-1.36` setting wraps, and turns a float that fits no integer into the most negative one, as amd64 does.
 """
 
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from math import ceil, copysign, inf, isfinite, isnan, nan
+
+from trimtab.model.times import ZERO_TIME, parse_time
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
@@ -78,3 +82,25 @@ def ratio_of(dividend: float, divisor: float) -> float:
         return nan if not dividend else copysign(inf, dividend)
     except OverflowError:  # an integer that no float holds; its sign is all that matters
         return copysign(inf, dividend) if abs(dividend) >= abs(divisor) else 0.0
+
+
+NEVER = ZERO_TIME.timestamp()
+"""Go's zero time: what an absent timestamp reads as, older than everything."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def seconds(moment: datetime | None) -> float:
+    """Return the seconds since 1970; an absent moment is Go's zero time."""
+    return NEVER if moment is None else moment.timestamp()
+
+
+@lru_cache(maxsize=256)
+def seconds_of(text: str | None) -> float:
+    """Return the same of a moment as text; thousands of pods are measured at the same few. Raise ValueError if it is none."""
+    return NEVER if text is None else parse_time(text).timestamp()
+
+
+def wire_time(moment: float) -> datetime:
+    """Return the moment as the API writes it: whole seconds, UTC."""
+    return _EPOCH + timedelta(seconds=moment // 1)

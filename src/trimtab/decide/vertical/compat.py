@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Compat:
+class VpaCompat:
     """Our rulings; every field is on by default and off in `VPA_1_8`."""
 
     initial_keeps_control: bool = True
@@ -69,9 +69,9 @@ class Compat:
     """Orphaned checkpoints are collected only while some VPA is known; upstream collects them always."""
 
 
-DEFAULT = Compat()
+DEFAULT = VpaCompat()
 
-VPA_1_8 = Compat(
+VPA_1_8 = VpaCompat(
     initial_keeps_control=False,
     budget_is_shared=False,
     unknown_kinds_are_budgeted=False,

@@ -8,24 +8,32 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from trimtab.decide.vertical.actions import Verdict
-from trimtab.decide.vertical.cap import Cut
-from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.containers import requests_and_limits
-from trimtab.decide.vertical.control import Claim, VPAIndex, controlling_vpa, receiving_vpas
-from trimtab.decide.vertical.controllers import ControllerKey, Owners, topmost_controller
-from trimtab.decide.vertical.podrules import NO_LIMIT_RANGES, LimitRanges
-from trimtab.decide.vertical.recommend import ContainerRecommendation
-from trimtab.decide.vertical.resize import size_running_pod
-from trimtab.decide.vertical.scope import NodeLabels, Scope, ScopeError
-from trimtab.model.pod import Pod
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.control.control import (
+    VpaClaim,
+    VPAIndex,
+    controlling_vpa,
+    receiving_vpas,
+)
+from trimtab.decide.vertical.control.controllers import (
+    ControllerIndex,
+    ControllerKey,
+    topmost_controller,
+)
+from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError
+from trimtab.decide.vertical.recommend.recommendation import ContainerRecommendation
+from trimtab.decide.vertical.resources.capping import Cut
+from trimtab.decide.vertical.resources.container_resources import requests_and_limits
+from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.update.actions import PodUpdateResult
+from trimtab.decide.vertical.update.in_place.resize import size_running_pod
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.json.wire import Wire
 from trimtab.model.readable import readable_amount
-from trimtab.model.resources import ResourceList
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.model.wire import Wire
 
 
-class Rival(Wire):
+class CompetingVpa(Wire):
     """A VPA of the same workload that does not control the pod, and why."""
 
     vpa: str
@@ -48,7 +56,7 @@ class PodExplanation(Wire):
     pod: str
     controlled_by: str | None
     reason: str
-    lost: tuple[Rival, ...] = ()
+    lost: tuple[CompetingVpa, ...] = ()
     conflicts: tuple[str, ...] = ()
     teaches: tuple[str, ...] = ()
     containers: tuple[ContainerExplanation, ...] = ()
@@ -86,11 +94,11 @@ class VPAExplanation(Wire):
 def explain_pod(
     pod: Pod,
     index: VPAIndex,
-    owners: Owners,
+    owners: ControllerIndex,
     nodes: NodeLabels,
     ranges: LimitRanges = NO_LIMIT_RANGES,
-    verdict: Verdict | None = None,
-    compat: Compat = DEFAULT,
+    verdict: PodUpdateResult | None = None,
+    compat: VpaCompat = DEFAULT,
 ) -> PodExplanation:
     """Explain one pod: control, sizes, and the verdict of the last update loop if given."""
     control = controlling_vpa(pod, index, owners, nodes)
@@ -98,7 +106,7 @@ def explain_pod(
         pod=pod.metadata.key,
         controlled_by=control.key,
         reason=control.reason,
-        lost=tuple(Rival(vpa=claim.key, reason=reason) for claim, reason in control.lost),
+        lost=tuple(CompetingVpa(vpa=claim.key, reason=reason) for claim, reason in control.lost),
         conflicts=tuple(conflict.message for conflict in control.conflicts),
         teaches=receiving_vpas(pod, index, owners, nodes),
         containers=tuple(_containers(pod, control.claim, ranges, compat)) if control.claim else (),
@@ -107,7 +115,7 @@ def explain_pod(
 
 
 def _containers(
-    pod: Pod, claim: Claim, ranges: LimitRanges, compat: Compat
+    pod: Pod, claim: VpaClaim, ranges: LimitRanges, compat: VpaCompat
 ) -> Iterator[ContainerExplanation]:
     sizing = size_running_pod(pod, claim.vpa, ranges, compat)
     for container, wanted in zip(pod.spec.containers, sizing.containers, strict=True):
@@ -125,10 +133,10 @@ def _containers(
 
 
 def explain_vpa(
-    claim: Claim,
+    claim: VpaClaim,
     pods: Iterable[Pod],
     index: VPAIndex,
-    owners: Owners,
+    owners: ControllerIndex,
     nodes: NodeLabels,
     recommended: Iterable[ContainerRecommendation] = (),
     cuts: Iterable[Cut] = (),
@@ -172,7 +180,7 @@ def describe_scope(scope: Scope | ScopeError) -> str:
     return " and ".join(parts) if parts else "all pods of the target"
 
 
-def _of_target(claim: Claim, pods: Iterable[Pod], owners: Owners) -> Iterator[Pod]:
+def _of_target(claim: VpaClaim, pods: Iterable[Pod], owners: ControllerIndex) -> Iterator[Pod]:
     target = claim.vpa.spec.target_ref
     if target is None:
         return
@@ -180,7 +188,7 @@ def _of_target(claim: Claim, pods: Iterable[Pod], owners: Owners) -> Iterator[Po
     yield from (pod for pod in pods if topmost_controller(pod, owners) == wanted)
 
 
-def _why_not(claim: Claim, pod: Pod, index: VPAIndex, owners: Owners, nodes: NodeLabels) -> str:
+def _why_not(claim: VpaClaim, pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> str:
     control = controlling_vpa(pod, index, owners, nodes)
     reasons: Mapping[str, str] = {other.key: reason for other, reason in control.lost}
     return reasons.get(claim.key, control.reason)

@@ -4,46 +4,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from trimtab.lab.codec import JsonObject
-from trimtab.lab.registry import Resource
-from trimtab.lab.request import Request, Target
+from trimtab.lab.apiserver.request import ApiRequest, RequestPath
+from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.storage.codec import JsonObject
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AdmissionAttributes:
     """One write on its way: what is done to which object, and the object before and after."""
 
     operation: str
-    resource: Resource
-    target: Target
+    resource: ServedResource
+    target: RequestPath
     obj: JsonObject | None
     old: JsonObject | None
-    request: Request
+    request: ApiRequest
 
-    def with_object(self, obj: JsonObject) -> "Attempt":
+    def with_object(self, obj: JsonObject) -> "AdmissionAttributes":
         """Return the attempt with the object as it is now."""
         return replace(self, obj=obj)
 
 
-class Step(Protocol):
+class AdmissionPlugin(Protocol):
     """One admission step."""
 
-    async def mutate(self, attempt: Attempt) -> JsonObject | None:
+    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
         """Return the object, changed or not."""
         ...
 
-    async def validate(self, attempt: Attempt) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         """Raise when the write is refused."""
         ...
 
 
-class Admission:
+class AdmissionChain:
     """All admission steps in order."""
 
-    def __init__(self, steps: Sequence[Step] = ()) -> None:
+    def __init__(self, steps: Sequence[AdmissionPlugin] = ()) -> None:
         self._steps = tuple(steps)
 
-    async def mutate(self, attempt: Attempt) -> JsonObject:
+    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject:
         """Return the object after every step."""
         assert attempt.obj is not None, "only writes of an object can be changed on their way"
         for step in self._steps:
@@ -53,7 +53,7 @@ class Admission:
         assert attempt.obj is not None
         return attempt.obj
 
-    async def validate(self, attempt: Attempt) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         """Let every step refuse the write."""
         for step in self._steps:
             await step.validate(attempt)

@@ -5,12 +5,12 @@ from typing import Any
 
 from celpy.evaluation import CELEvalError
 
-from trimtab.lab.admission import Attempt
-from trimtab.lab.codec import JsonObject
+from trimtab.lab.admission import AdmissionAttributes
 from trimtab.lab.crd.cel import compile_rule, to_cel
-from trimtab.lab.store import Store
-from trimtab.lab.strategies.workloads import selector_of
-from trimtab.model.selector import Selector
+from trimtab.lab.resources.workloads import selector_of
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.lab.storage.store import ObjectStore
+from trimtab.model.labels.selector import Selector
 
 GROUP = "admissionregistration.k8s.io"
 
@@ -33,11 +33,11 @@ class Hook:
 class Hooks:
     """All webhooks of a cluster, decoded once per version of their configuration."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._known: dict[str, tuple[int, tuple[Hook, ...]]] = {}
 
-    def matching(self, kind: str, attempt: Attempt) -> list[Hook]:
+    def matching(self, kind: str, attempt: AdmissionAttributes) -> list[Hook]:
         """Return the webhooks that a write concerns, in the order in which they are asked."""
         shelf = self._store.shelf(f"{kind.lower()}webhookconfigurations.{GROUP}")
         if not shelf.entries or attempt.resource.group == GROUP:
@@ -50,7 +50,7 @@ class Hooks:
             found += [hook for hook in known[1] if self._concerns(hook, attempt)]
         return found
 
-    def _concerns(self, hook: Hook, attempt: Attempt) -> bool:
+    def _concerns(self, hook: Hook, attempt: AdmissionAttributes) -> bool:
         if not any(_matches_rule(rule, attempt) for rule in hook.rules):
             return False
         if not hook.namespaces.is_empty and not hook.namespaces.matches(self._namespace_labels(attempt)):
@@ -62,7 +62,7 @@ class Hooks:
             return False
         return all(_holds(condition, attempt) for condition in hook.conditions)
 
-    def _namespace_labels(self, attempt: Attempt) -> dict[str, str]:
+    def _namespace_labels(self, attempt: AdmissionAttributes) -> dict[str, str]:
         """Return the labels of the namespace; a write of a namespace is judged by its own."""
         if attempt.resource.plural == "namespaces" and not attempt.resource.group:
             labels = (attempt.obj or attempt.old or {}).get("metadata", {}).get("labels") or {}
@@ -88,7 +88,7 @@ def _read(configuration: JsonObject) -> tuple[Hook, ...]:
     )
 
 
-def _matches_rule(rule: JsonObject, attempt: Attempt) -> bool:
+def _matches_rule(rule: JsonObject, attempt: AdmissionAttributes) -> bool:
     resource, target = attempt.resource, attempt.target
 
     def listed(name: str, value: str) -> bool:
@@ -114,7 +114,7 @@ def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
     return name in ("*", plural) and part in ("*", subresource)
 
 
-def _holds(condition: JsonObject, attempt: Attempt) -> bool:
+def _holds(condition: JsonObject, attempt: AdmissionAttributes) -> bool:
     """Evaluate a match condition; one that cannot be evaluated lets the webhook be asked."""
     compiled = compile_rule(condition.get("expression", ""))
     if compiled.program is None:

@@ -4,14 +4,14 @@ import asyncio
 import base64
 import binascii
 
-from trimtab.lab.admission import Attempt
+from trimtab.lab.admission import AdmissionAttributes
 from trimtab.lab.admission.matching import Hook, Hooks
-from trimtab.lab.codec import JsonObject, decode, encode
-from trimtab.lab.errors import ApiError, internal
-from trimtab.lab.identities import Identities
-from trimtab.lab.outbound import Call, Endpoint, Outbound, OutboundError
+from trimtab.lab.apiserver.errors import StatusError, internal
+from trimtab.lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
 from trimtab.lab.patches import json_patch
-from trimtab.lab.store import Store
+from trimtab.lab.storage.bootstrap import Identities
+from trimtab.lab.storage.codec import JsonObject, decode, encode
+from trimtab.lab.storage.store import ObjectStore
 
 REVIEW = "admission.k8s.io/v1"
 
@@ -23,12 +23,12 @@ class _CallFailedError(Exception):
 class Webhooks:
     """The admission step that asks the configured webhooks."""
 
-    def __init__(self, store: Store, identities: Identities, outbound: Outbound) -> None:
+    def __init__(self, store: ObjectStore, identities: Identities, outbound: Outbound) -> None:
         self._hooks = Hooks(store)
         self._identities = identities
         self._outbound = outbound
 
-    async def mutate(self, attempt: Attempt) -> JsonObject | None:
+    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
         """Let mutating webhooks change the object; those that ask for it see later changes once more."""
         hooks = self._hooks.matching("Mutating", attempt)
         if not hooks or attempt.obj is None:
@@ -43,7 +43,7 @@ class Webhooks:
                 obj = await self._mutate_by(hook, attempt.with_object(obj))
         return obj
 
-    async def _mutate_by(self, hook: Hook, attempt: Attempt) -> JsonObject:
+    async def _mutate_by(self, hook: Hook, attempt: AdmissionAttributes) -> JsonObject:
         assert attempt.obj is not None
         answer = await self._ask(hook, attempt)
         patch = (answer or {}).get("patch")
@@ -58,12 +58,12 @@ class Webhooks:
             raise internal(f"webhook {hook.name}: the patch leaves no object")
         return _in_stored_version(attempt, changed)
 
-    async def validate(self, attempt: Attempt) -> None:
+    async def validate(self, attempt: AdmissionAttributes) -> None:
         """Let validating webhooks refuse the write."""
         for hook in self._hooks.matching("Validating", attempt):
             await self._ask(hook, attempt)
 
-    async def _ask(self, hook: Hook, attempt: Attempt) -> JsonObject | None:
+    async def _ask(self, hook: Hook, attempt: AdmissionAttributes) -> JsonObject | None:
         """Return the answer of a webhook that allows the write; None when it failed and may be ignored."""
         try:
             answer = await self._call(hook, attempt)
@@ -78,7 +78,7 @@ class Webhooks:
             raise _denied(hook.name, answer.get("status") or {})
         return answer
 
-    async def _call(self, hook: Hook, attempt: Attempt) -> JsonObject:
+    async def _call(self, hook: Hook, attempt: AdmissionAttributes) -> JsonObject:
         uid = self._identities.uid()
         body = {"kind": "AdmissionReview", "apiVersion": REVIEW, "request": review_request(uid, attempt)}
         headers = {"content-type": "application/json", "accept": "application/json, */*"}
@@ -124,29 +124,29 @@ def _read_answer(body: bytes, uid: str) -> JsonObject:
     return answer
 
 
-def _denied(name: str, status: JsonObject) -> ApiError:
+def _denied(name: str, status: JsonObject) -> StatusError:
     message = f'admission webhook "{name}" denied the request'
     why = status.get("message") or status.get("reason")
     message += f": {why}" if why else " without explanation"
     code = status.get("code") or 403
-    return ApiError(code, status.get("reason") or "Forbidden", message, status.get("details"))
+    return StatusError(code, status.get("reason") or "Forbidden", message, status.get("details"))
 
 
-def _in_request_version(attempt: Attempt, obj: JsonObject) -> JsonObject:
+def _in_request_version(attempt: AdmissionAttributes, obj: JsonObject) -> JsonObject:
     resource, version = attempt.resource, attempt.target.version
     if (resource.group, version) == (resource.storage_group, resource.storage_version):
         return obj
     return resource.strategy.convert(decode(encode(obj)), resource.group, version)
 
 
-def _in_stored_version(attempt: Attempt, obj: JsonObject) -> JsonObject:
+def _in_stored_version(attempt: AdmissionAttributes, obj: JsonObject) -> JsonObject:
     resource = attempt.resource
     if (resource.group, attempt.target.version) == (resource.storage_group, resource.storage_version):
         return obj
     return resource.strategy.convert(obj, resource.storage_group, resource.storage_version)
 
 
-def review_request(uid: str, attempt: Attempt) -> JsonObject:
+def review_request(uid: str, attempt: AdmissionAttributes) -> JsonObject:
     """Return the request part of an AdmissionReview."""
     resource, target, user = attempt.resource, attempt.target, attempt.request.user
     kind = {"group": resource.group, "version": target.version, "kind": resource.kind}

@@ -14,10 +14,15 @@ from celpy import celtypes
 from celpy.celparser import CELParseError
 from celpy.evaluation import CELEvalError
 
-from trimtab.lab.codec import JsonObject
+from trimtab.lab.apiserver.errors import (
+    duplicate_value,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from trimtab.lab.crd.cel_functions import FUNCTIONS
-from trimtab.lab.errors import duplicate_value, forbidden_field, invalid_value, required
-from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.field_errors import ErrorType, FieldError
 from trimtab.model.times import parse_time
 
 RULES = "x-kubernetes-validations"
@@ -61,7 +66,7 @@ class _WholeError(FieldError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class CelRule:
     """One compiled rule."""
 
     text: str
@@ -71,15 +76,15 @@ class Rule:
 
 
 @lru_cache(maxsize=2048)
-def compile_rule(text: str) -> Rule:
+def compile_rule(text: str) -> CelRule:
     """Compile a rule, or remember why it does not compile."""
     uses_old = "oldSelf" in text
     try:
         environment = celpy.Environment()
         program = environment.program(environment.compile(text), functions=FUNCTIONS)
     except CELParseError as problem:
-        return Rule(text, None, uses_old, str(problem).splitlines()[0])
-    return Rule(text, program, uses_old)
+        return CelRule(text, None, uses_old, str(problem).splitlines()[0])
+    return CelRule(text, program, uses_old)
 
 
 def has_rules(schema: JsonObject) -> bool:

@@ -3,14 +3,27 @@
 import re
 from typing import Any
 
-from trimtab.lab.codec import JsonObject
+from trimtab.lab.apiserver.errors import (
+    forbidden_field,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from trimtab.lab.crd.cel import RULES, compile_rule
 from trimtab.lab.crd.strategy import CustomStrategy
-from trimtab.lab.errors import forbidden_field, invalid_value, required, unsupported_value
-from trimtab.lab.registry import Column, Resource, ScalePaths, version_rank
-from trimtab.lab.schemas import Shape, custom_shape
-from trimtab.lab.strategies.base import Scene, Strategy
-from trimtab.model.fielderror import FieldError
+from trimtab.lab.resources.registry import (
+    Registry,
+    ScalePaths,
+    ServedResource,
+    TableColumn,
+    version_rank,
+)
+from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.schemas.shapes import Shape, custom_shape
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.lab.storage.store import ObjectStore
+from trimtab.lab.storage.watch_cache import WatchCacheEvent
+from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -40,7 +53,7 @@ class DefinitionStrategy(Strategy):
             names.setdefault("listKind", names["kind"] + "List")
         spec.setdefault("conversion", {}).setdefault("strategy", "None")
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Accept the names and establish at once: nothing else in the lab has to agree."""
         spec = obj["spec"]
         moment = format_time(scene.now)
@@ -55,7 +68,7 @@ class DefinitionStrategy(Strategy):
             "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
         }
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
         """Follow the names; remember each version that ever stored objects."""
         status = obj.setdefault("status", {})
         status["acceptedNames"] = dict(obj["spec"].get("names") or {})
@@ -191,7 +204,7 @@ def _validate_type(schema: JsonObject, path: str, *, is_root: bool) -> list[Fiel
     return []
 
 
-def resource_of(definition: JsonObject) -> Resource | None:
+def resource_of(definition: JsonObject) -> ServedResource | None:
     """Return the resource that a definition serves, or None when no version is served."""
     spec, names = definition["spec"], definition["spec"]["names"]
     served = sorted(
@@ -200,7 +213,7 @@ def resource_of(definition: JsonObject) -> Resource | None:
     if not served:
         return None
     schemas = {one["name"]: _schema(one) for one in spec["versions"]}
-    return Resource(
+    return ServedResource(
         spec["group"],
         names["plural"],
         names["kind"],
@@ -240,9 +253,9 @@ def _shapes(schemas: dict[str, JsonObject], *, keeps_all: bool) -> dict[str, Sha
     return shapes
 
 
-def _columns(version: JsonObject) -> tuple[Column, ...]:
+def _columns(version: JsonObject) -> tuple[TableColumn, ...]:
     return tuple(
-        Column(
+        TableColumn(
             one.get("name", ""),
             one.get("jsonPath", ""),
             one.get("type", "string"),
@@ -262,3 +275,40 @@ def _scale(version: JsonObject) -> ScalePaths:
         paths.get("statusReplicasPath", ""),
         paths.get("labelSelectorPath", ""),
     )
+
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class DefinitionKeeper:
+    """Keeps the registry in step with the stored definitions."""
+
+    def __init__(self, store: ObjectStore, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+        store.listen(self._notice)
+
+    def _notice(self, resource: str, change: WatchCacheEvent) -> None:
+        if resource != DEFINITIONS:
+            return
+        definition = change.entry.decoded()
+        group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+        if change.action == "DELETED":
+            self._registry.remove(group, plural)
+            self._empty(f"{plural}.{group}")
+            return
+        before = change.previous.decoded()["spec"] if change.previous is not None else None
+        if before == definition["spec"]:
+            return
+        made = resource_of(definition)
+        if made is None:
+            self._registry.remove(group, plural)
+        else:
+            self._registry.add(made)
+
+    def _empty(self, storage: str) -> None:
+        """Remove the objects of a definition that is gone, and end their watches."""
+        shelf = self._store.shelf(storage)
+        for key in list(shelf.keys):
+            self._store.remove(storage, key)
+        shelf.history.cut_all()

@@ -1,11 +1,11 @@
 """The rules of custom objects: defaults, schema and CEL of their definition."""
 
-from trimtab.lab.codec import JsonObject
 from trimtab.lab.crd.cel import has_rules, validate_rules
-from trimtab.lab.crd.defaulting import apply_defaults
+from trimtab.lab.crd.schema import apply_defaults
 from trimtab.lab.crd.schema import validate as validate_schema
-from trimtab.lab.strategies.base import Scene, Strategy
-from trimtab.model.fielderror import ErrorType, FieldError
+from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.field_errors import ErrorType, FieldError
 
 #: Problems of size and shape; a rule could fail on them, or take for ever.
 BLOCKING = frozenset(
@@ -39,11 +39,11 @@ class CustomStrategy(Strategy):
         """Fill in the schema's defaults."""
         apply_defaults(obj, self._schema(obj))
 
-    def prepare_for_create(self, obj: JsonObject, scene: Scene) -> None:
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
         """Default again what admission may have changed."""
         self.default(obj)
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: Scene) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
         """Default again what admission may have changed."""
         self.default(obj)
 

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
 
+from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 DAY_HOURS = 24.0
 SATURDAY = 5
@@ -83,7 +83,7 @@ class Spikes(Wire, frozen=True, tag="spikes", tag_field="type"):
         return (self.peak if is_peak else self.base).as_float()
 
 
-class Step(Wire, frozen=True):
+class CurveStep(Wire, frozen=True):
     """A value from a time on."""
 
     at: float
@@ -93,7 +93,7 @@ class Step(Wire, frozen=True):
 class Steps(Wire, frozen=True, tag="steps", tag_field="type"):
     """A value that changes at given times; before the first step it is the first step's."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[CurveStep, ...]
 
     def at(self, moment: Moment) -> float:
         """Return the value at a moment."""

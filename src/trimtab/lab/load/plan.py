@@ -28,10 +28,10 @@ import yaml
 from msgspec.structs import replace
 
 from trimtab.lab.load.curves import Curve, Recorded
-from trimtab.model import wire
+from trimtab.model.json import wire
+from trimtab.model.json.wire import Wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
-from trimtab.model.wire import Wire
 
 API_VERSION = "lab.trimtab.dev/v1"
 KIND = "LoadPlan"
@@ -68,7 +68,7 @@ class HotShard(Wire, frozen=True, tag="hotShard", tag_field="type"):
 Share = Even | Leader | HotShard
 
 
-class Memory(Wire, frozen=True):
+class MemoryLoad(Wire, frozen=True):
     """Memory of one container: a base, more with CPU, more with time since its start, a share of a total."""
 
     base: Quantity = Quantity.parse("64Mi")
@@ -122,7 +122,7 @@ class WorkloadLoad(Wire, frozen=True):
     cpu_per_pod: Curve | None = None
     idle_cpu: Quantity = Quantity.parse("1m")
     share: Share = Even()
-    memory: Memory = Memory()
+    memory: MemoryLoad = MemoryLoad()
     queue: Queue | None = None
     election: Election | None = None
     noise: float = 0.0
@@ -134,7 +134,7 @@ class WorkloadLoad(Wire, frozen=True):
         return (self.namespace, self.workload or self.name)
 
 
-class Series(Wire, frozen=True):
+class MetricCurve(Wire, frozen=True):
     """A metric that follows a curve: external, or of an object if `object` is set."""
 
     name: str
@@ -152,7 +152,7 @@ class LoadPlan(Wire, frozen=True):
     kind: str = KIND
     seed: int = 0
     workloads: tuple[WorkloadLoad, ...] = ()
-    series: tuple[Series, ...] = ()
+    series: tuple[MetricCurve, ...] = ()
 
 
 NO_LOAD = LoadPlan()

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Change, Delta
-from trimtab.lab.load.measuring import Load
-from trimtab.lab.load.members import Members
-from trimtab.lab.nodes.lifecycle import Step, Timing, next_step, page_cache
-from trimtab.lab.nodes.pool import NodePool, register_nodes
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.lab.controllers.base.kinds import RunNode, RunPod
+from trimtab.lab.controllers.base.pods import is_ready
+from trimtab.lab.controllers.base.work_queue import WorkQueue
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
+from trimtab.lab.load.load import Load
+from trimtab.lab.load.pods import Members
+from trimtab.lab.nodes.capacity import Amount, allocatable, allocated_to
+from trimtab.lab.nodes.node_pool import NodePool, register_nodes
+from trimtab.lab.nodes.pod_lifecycle import LifecycleStep, Timing, next_step, page_cache
 from trimtab.lab.nodes.resize import PENDING, Surroundings, resize_step, wants_resize
-from trimtab.lab.nodes.room import Amount, allocatable, allocated_to
-from trimtab.lab.nodes.samples import Samples
 from trimtab.lab.nodes.scheduler import Scheduler
-from trimtab.lab.workloads.kinds import RunNode, RunPod
-from trimtab.lab.workloads.mirror import Key, Mirror
-from trimtab.lab.workloads.podstate import is_ready
-from trimtab.lab.workloads.queue import WorkQueue
+from trimtab.lab.nodes.usage_samples import UsageSamples
 from trimtab.model.times import ZERO_TIME
 
 SAMPLE_SECONDS = 15.0
@@ -43,8 +43,8 @@ class NodeAgent:
     def __init__(
         self,
         clock: Clock,
-        pods: Mirror[RunPod],
-        nodes: Mirror[RunNode],
+        pods: WriteThroughCache[RunPod],
+        nodes: WriteThroughCache[RunNode],
         load: Load,
         setting: NodeSetting,
     ) -> None:
@@ -58,7 +58,7 @@ class NodeAgent:
         self._sample_seconds = setting.sample_seconds
         self._killed: dict[str, list[str]] = {}
         self._members = Members(lambda pod: self._runs(pod) and pod.status.phase == "Running")
-        self.samples = Samples(setting.sample_seconds)
+        self.samples = UsageSamples(setting.sample_seconds)
         self.scheduler = Scheduler(clock, pods, nodes)
         self.queue = WorkQueue("pods", clock, self.reconcile)
         pods.subscribe(self._pod_changed)
@@ -98,7 +98,7 @@ class NodeAgent:
         return pod.spec.node_name in self._node_names
 
     def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        if delta.change is Change.SYNCED:
+        if delta.change is CacheEvent.SYNCED:
             return
         pod = delta.object
         if not self._runs(pod):
@@ -133,7 +133,7 @@ class NodeAgent:
         now, timing = self._clock.now(), self._timing.of(pod)
         step = next_step(pod, timing, now, self._killed.get(pod.metadata.uid, ()))
         self._killed.pop(pod.metadata.uid, None)
-        if step == Step() or (step.status is None and not step.is_gone):
+        if step == LifecycleStep() or (step.status is None and not step.is_gone):
             step = self._resize(pod, timing) or step
         if step.is_gone:
             await self._pods.delete(pod, now, grace_seconds=0)
@@ -145,7 +145,7 @@ class NodeAgent:
                 key, step.wait, is_deadline=pod.status.phase == "Running" and not _is_moving(pod)
             )
 
-    def _resize(self, pod: RunPod, timing: Timing) -> Step | None:
+    def _resize(self, pod: RunPod, timing: Timing) -> LifecycleStep | None:
         if pod.status.phase != "Running" or pod.metadata.deletion_timestamp or not wants_resize(pod):
             return None
         node = self._nodes.get(pod.spec.node_name)
@@ -168,7 +168,7 @@ class NodeAgent:
             used[one.name] = held if limit is None else min(held, limit.value())
         return used
 
-    async def _write(self, pod: RunPod, step: Step) -> None:
+    async def _write(self, pod: RunPod, step: LifecycleStep) -> None:
         try:
             await self._pods.patch(pod, {"status": step.status}, subresource="status")
         except errors.NotFound:

@@ -10,15 +10,20 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from trimtab.cluster.resource import Json
-from trimtab.lab.nodes.lifecycle import KILLED, Step, Timing
-from trimtab.lab.nodes.room import Amount, allocated_to, wanted_by
-from trimtab.lab.nodes.statusbody import pod_status
-from trimtab.lab.workloads.kinds import RunContainer, RunContainerStatus, RunPod
-from trimtab.lab.workloads.statuses import condition
-from trimtab.model import wire
-from trimtab.model.meta import Condition
-from trimtab.model.pod import ContainerState, ContainerStateRunning, ContainerStateTerminated, PodCondition
-from trimtab.model.resources import ResourceRequirements
+from trimtab.lab.controllers.base.kinds import RunContainer, RunContainerStatus, RunPod
+from trimtab.lab.controllers.base.status_writer import condition
+from trimtab.lab.nodes.capacity import Amount, allocated_to, wanted_by
+from trimtab.lab.nodes.pod_lifecycle import KILLED, LifecycleStep, Timing
+from trimtab.lab.nodes.pod_status import pod_status
+from trimtab.model.core.meta import Condition
+from trimtab.model.core.pod import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    PodCondition,
+    ResourceRequirements,
+)
+from trimtab.model.json import wire
 
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
 #: Seconds until a memory limit that is below the usage is tried again.
@@ -58,23 +63,23 @@ def wants_resize(pod: RunPod) -> bool:
     return differs or any(one.type in (PENDING, IN_PROGRESS) for one in pod.status.conditions)
 
 
-def resize_step(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> Step:
+def resize_step(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> LifecycleStep:
     """Return the next step of a resize."""
     now = now.replace(microsecond=0)
     if _is_done(pod):
-        return Step(pod_status(pod, pod.status.container_statuses, now, _others(pod)))
+        return LifecycleStep(pod_status(pod, pod.status.container_statuses, now, _others(pod)))
     is_granted = allocated_to(pod) == wanted_by(pod)
     progress = pod.status.condition(IN_PROGRESS)
     if is_granted and progress is not None and pod.status.condition(PENDING) is None:
         since = progress.last_transition_time or now
         wait = (since + timedelta(seconds=timing.resize_seconds) - now).total_seconds()
-        return Step(wait=wait) if wait > 0 else _carry_out(pod, around, timing, now)
+        return LifecycleStep(wait=wait) if wait > 0 else _carry_out(pod, around, timing, now)
     refusal = _refusal(pod, around)
     if refusal is not None:
         return _refuse(pod, refusal, now)
     granted = [replace(one, allocated_resources=_spec(pod, one).resources.requests) for one in _statuses(pod)]
     going = _condition(pod, (), IN_PROGRESS, now)
-    return Step(pod_status(pod, granted, now, [*_others(pod), going]))
+    return LifecycleStep(pod_status(pod, granted, now, [*_others(pod), going]))
 
 
 def _is_done(pod: RunPod) -> bool:
@@ -106,20 +111,20 @@ def _named(amount: Amount, name: str) -> int:
     return {"cpu": amount.cpu, "memory": amount.memory, "pods": amount.pods}[name]
 
 
-def _refuse(pod: RunPod, refusal: tuple[str, str], now: datetime) -> Step:
+def _refuse(pod: RunPod, refusal: tuple[str, str], now: datetime) -> LifecycleStep:
     reason, message = refusal
     known = pod.status.condition(PENDING)
     if known is not None and (known.reason, known.message) == refusal and _is_about(pod, known):
-        return Step()
+        return LifecycleStep()
     pending = _condition(pod, pod.status.conditions, PENDING, now, reason, message)
-    return Step(pod_status(pod, _statuses(pod), now, [*_others(pod), pending]))
+    return LifecycleStep(pod_status(pod, _statuses(pod), now, [*_others(pod), pending]))
 
 
-def _carry_out(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> Step:
+def _carry_out(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> LifecycleStep:
     if in_use := list(_limits_in_use(pod, around.memory)):
         return _cannot_shrink(pod, in_use, now)
     resized = [_resized(pod, one, timing, now) for one in _statuses(pod)]
-    return Step(pod_status(pod, resized, now, _others(pod)))
+    return LifecycleStep(pod_status(pod, resized, now, _others(pod)))
 
 
 def _limits_in_use(pod: RunPod, memory: Mapping[str, int]) -> Iterator[str]:
@@ -140,14 +145,14 @@ def _limits_in_use(pod: RunPod, memory: Mapping[str, int]) -> Iterator[str]:
             yield f'attempting to set container "{one.name}" {words}'
 
 
-def _cannot_shrink(pod: RunPod, in_use: list[str], now: datetime) -> Step:
+def _cannot_shrink(pod: RunPod, in_use: list[str], now: datetime) -> LifecycleStep:
     joined = in_use[0] if len(in_use) == 1 else f"[{', '.join(in_use)}]"
     known = pod.status.condition(IN_PROGRESS)
     if known is not None and known.reason == "Error" and _is_about(pod, known):
-        return Step(wait=RETRY_SECONDS)
+        return LifecycleStep(wait=RETRY_SECONDS)
     message = f"cannot decrease memory limits: {joined}"
     failing = _condition(pod, pod.status.conditions, IN_PROGRESS, now, "Error", message)
-    return Step(pod_status(pod, _statuses(pod), now, [*_others(pod), failing]), wait=RETRY_SECONDS)
+    return LifecycleStep(pod_status(pod, _statuses(pod), now, [*_others(pod), failing]), wait=RETRY_SECONDS)
 
 
 def _condition(

@@ -6,17 +6,17 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache import Change, Delta
-from trimtab.cluster.indexes import KeyIndex
-from trimtab.cluster.transport import Request
-from trimtab.lab.nodes.room import allocatable, requests_of, used_by
-from trimtab.lab.workloads.kinds import PODS, RunNode, RunPod
-from trimtab.lab.workloads.mirror import Key, Mirror
-from trimtab.lab.workloads.placement import mismatch
-from trimtab.lab.workloads.podstate import is_active
-from trimtab.lab.workloads.queue import WorkQueue
-from trimtab.lab.workloads.statuses import condition
-from trimtab.model import wire
+from trimtab.cluster.cache.store import KeyIndex
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.transport.transport import Request
+from trimtab.lab.controllers.base.kinds import PODS, RunNode, RunPod
+from trimtab.lab.controllers.base.placement import mismatch
+from trimtab.lab.controllers.base.pods import is_active
+from trimtab.lab.controllers.base.status_writer import condition
+from trimtab.lab.controllers.base.work_queue import WorkQueue
+from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
+from trimtab.lab.nodes.capacity import allocatable, requests_of, used_by
+from trimtab.model.json import wire
 
 NO_ROOM = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "Too many pods"}
 
@@ -24,7 +24,9 @@ NO_ROOM = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "
 class Scheduler:
     """Binds pods that have no node."""
 
-    def __init__(self, clock: Clock, pods: Mirror[RunPod], nodes: Mirror[RunNode]) -> None:
+    def __init__(
+        self, clock: Clock, pods: WriteThroughCache[RunPod], nodes: WriteThroughCache[RunNode]
+    ) -> None:
         self._clock = clock
         self._pods = pods
         self._nodes = nodes
@@ -42,7 +44,7 @@ class Scheduler:
         return self._pods.indexed(self._by_node, node, lambda pod: pod.spec.node_name == node)
 
     def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        if delta.change is Change.SYNCED:
+        if delta.change is CacheEvent.SYNCED:
             return
         pod = delta.object
         key = (pod.metadata.namespace, pod.metadata.name)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trimtab.lab.codec import copy_of, decode_json, encode
-from trimtab.lab.errors import ApiError, bad_request, too_large_body
-from trimtab.model.shape import describe
+from trimtab.lab.apiserver.errors import StatusError, bad_request, too_large_body
+from trimtab.lab.storage.codec import copy_of, decode_json, encode
+from trimtab.model.json.shape import describe
 
 #: Operations in one patch (CVE-2019-1002100).
 MAX_OPERATIONS = 10_000
@@ -53,7 +53,7 @@ def apply(document: Any, operations: list[dict[str, Any]]) -> Any:
     except _PatchError as problem:
         # Upstream's sentence for every patch that does not fit; the reason is in the cause.
         message = "the server rejected our request due to an error in our request"
-        raise ApiError(422, "Invalid", message, {"causes": [{"message": str(problem)}]}) from problem
+        raise StatusError(422, "Invalid", message, {"causes": [{"message": str(problem)}]}) from problem
     return document
 
 

@@ -8,10 +8,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from trimtab.lab.codec import JsonObject, copy_of
-from trimtab.lab.errors import ApiError
-from trimtab.lab.patches.fieldsets import PRESENT, Path, from_wire, key_element, leaves, remove, show, to_wire
-from trimtab.lab.schemas import Shape
+from trimtab.lab.apiserver.errors import StatusError
+from trimtab.lab.patches.field_sets import (
+    PRESENT,
+    Path,
+    from_wire,
+    key_element,
+    leaves,
+    remove,
+    show,
+    to_wire,
+)
+from trimtab.lab.schemas.shapes import Shape
+from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.model.times import format_time
 
 
@@ -170,7 +179,7 @@ def _resolve(managers: Managers, manager: Manager, changed: set[Path], *, force:
         managers[other].paths.discard(path)
 
 
-def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> ApiError:
+def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> StatusError:
     by_manager: dict[str, list[str]] = {}
     for manager, path in conflicts:
         by_manager.setdefault(str(manager), []).append(show(path))
@@ -186,7 +195,7 @@ def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> ApiError:
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": show(path)}
         for manager, path in conflicts
     ]
-    return ApiError(409, "Conflict", message, {"causes": causes})
+    return StatusError(409, "Conflict", message, {"causes": causes})
 
 
 def _overlay(target: Any, config: Any, shape: Shape) -> Any:

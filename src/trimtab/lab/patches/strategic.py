@@ -6,9 +6,9 @@ The shape of the kind says how each list merges. The directives that kubectl wri
 
 from typing import Any
 
-from trimtab.lab.codec import JsonObject
-from trimtab.lab.errors import bad_request
-from trimtab.lab.schemas import Shape
+from trimtab.lab.apiserver.errors import bad_request
+from trimtab.lab.schemas.shapes import Shape
+from trimtab.lab.storage.codec import JsonObject
 
 PATCH = "$patch"
 RETAIN = "$retainKeys"

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from trimtab.lab.codec import MAX_DEPTH, JsonObject, decode
-from trimtab.lab.errors import bad_request
-from trimtab.lab.schemas import messages
+from trimtab.lab.apiserver.errors import bad_request
+from trimtab.lab.schemas.shapes import messages
+from trimtab.lab.storage.codec import MAX_DEPTH, JsonObject, decode
 from trimtab.model.times import format_micro_time, format_time
 
 MAGIC = b"k8s\x00"

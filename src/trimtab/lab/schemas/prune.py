@@ -8,10 +8,20 @@ a refusal (Strict).
 from collections.abc import Iterable
 from typing import Any
 
-from trimtab.lab.codec import JsonObject
-from trimtab.lab.errors import bad_request
-from trimtab.lab.schemas import Shape
-from trimtab.lab.schemas.times import is_time
+from trimtab.lab.apiserver.errors import bad_request
+from trimtab.lab.schemas.shapes import Shape
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.times import parse_time
+
+
+def is_time(text: str) -> bool:
+    """Tell whether a text is an RFC 3339 time."""
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return True
+
 
 GO_NAMES = {"time": "Time", "integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
 EMPTY: dict[str, Any] = {"object": {}, "map": {}, "list": [], "string": ""}

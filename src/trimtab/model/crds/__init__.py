@@ -9,8 +9,7 @@ from typing import Any
 
 from trimtab.model.crds.definition import Crd
 from trimtab.model.crds.hpa import HORIZONTAL_POD_AUTOSCALERS
-from trimtab.model.crds.scope import VPA_SCOPES
-from trimtab.model.crds.vpa import CHECKPOINTS, VERTICAL_POD_AUTOSCALERS
+from trimtab.model.crds.vpa import CHECKPOINTS, VERTICAL_POD_AUTOSCALERS, VPA_SCOPES
 
 __all__ = ["CRDS", "Crd", "all_crds"]
 

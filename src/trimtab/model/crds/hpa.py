@@ -3,24 +3,29 @@
 Metric selectors, which the API server does not judge in autoscaling/v2, are judged here: a bad one never works.
 """
 
-from trimtab.model.crds.definition import AGE, Column, Crd
-from trimtab.model.crds.rules import (
+from trimtab.model.core.meta import CrossVersionObjectReference
+from trimtab.model.crds.definition import (
+    AGE,
     LABEL,
     LABEL_LENGTH,
     NAME_LENGTH,
     NOT_NEGATIVE,
     PATH_SEGMENT,
     POSITIVE,
+    SELECTOR_FIELDS,
+    SELECTOR_TYPES,
     TEXT_LENGTH,
+    Crd,
+    PrinterColumn,
     described,
 )
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
-from trimtab.model.crds.selectors import SELECTOR_FIELDS, SELECTOR_TYPES
-from trimtab.model.hpa.behavior_validation import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
-from trimtab.model.hpa.limits import MOST_METRICS
-from trimtab.model.hpa.loss import DEFAULT_MAX_AGE_SECONDS, MOST_MAX_AGE_SECONDS
+from trimtab.model.hpa.metric_fields.on_loss import (
+    DEFAULT_MAX_AGE_SECONDS,
+    MOST_MAX_AGE_SECONDS,
+)
+from trimtab.model.hpa.metric_fields.sample_age import MOST_SECONDS
 from trimtab.model.hpa.mode import MODE_ANNOTATION
-from trimtab.model.hpa.sample_age import MOST_SECONDS
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ExternalMetricSource,
@@ -44,7 +49,11 @@ from trimtab.model.hpa.types import (
     ScalingPolicyType,
     SelectionStrategy,
 )
-from trimtab.model.meta import CrossVersionObjectReference
+from trimtab.model.hpa.validation.behavior import (
+    MAX_PERIOD_SECONDS,
+    MAX_STABILIZATION_WINDOW_SECONDS,
+)
+from trimtab.model.hpa.validation.limits import MOST_METRICS
 
 GROUP = "autoscaling.trimtab.dev"
 
@@ -252,22 +261,22 @@ HORIZONTAL_POD_AUTOSCALERS = Crd(
     short_names=("thpa",),
     categories=("all", "trimtab"),
     columns=(
-        Column("Kind", ".spec.scaleTargetRef.kind"),
-        Column("Reference", ".spec.scaleTargetRef.name"),
-        Column(
+        PrinterColumn("Kind", ".spec.scaleTargetRef.kind"),
+        PrinterColumn("Reference", ".spec.scaleTargetRef.name"),
+        PrinterColumn(
             "Usage%",
             ".status.currentMetrics[?(@.type=='Resource')].resource.current.averageUtilization",
             "integer",
         ),
-        Column("MinPods", ".spec.minReplicas", "integer"),
-        Column("MaxPods", ".spec.maxReplicas", "integer"),
-        Column("Replicas", ".status.currentReplicas", "integer"),
-        Column("Desired", ".status.desiredReplicas", "integer"),
-        Column("Active", ".status.conditions[?(@.type=='ScalingActive')].status"),
-        Column("Mode", _MODE),
+        PrinterColumn("MinPods", ".spec.minReplicas", "integer"),
+        PrinterColumn("MaxPods", ".spec.maxReplicas", "integer"),
+        PrinterColumn("Replicas", ".status.currentReplicas", "integer"),
+        PrinterColumn("Desired", ".status.desiredReplicas", "integer"),
+        PrinterColumn("Active", ".status.conditions[?(@.type=='ScalingActive')].status"),
+        PrinterColumn("Mode", _MODE),
         AGE,
-        Column("Reason", ".status.conditions[?(@.type=='ScalingActive')].reason", priority=1),
-        Column("Selection", ".spec['selectionStrategy','SelectionStrategy']", priority=1),
-        Column("Last-Scale", ".status.lastScaleTime", "date", priority=1),
+        PrinterColumn("Reason", ".status.conditions[?(@.type=='ScalingActive')].reason", priority=1),
+        PrinterColumn("Selection", ".spec['selectionStrategy','SelectionStrategy']", priority=1),
+        PrinterColumn("Last-Scale", ".status.lastScaleTime", "date", priority=1),
     ),
 )

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from trimtab.model.shape import INT64_FIELDS
-from trimtab.model.wire import Wire
+from trimtab.model.json.shape import INT64_FIELDS
+from trimtab.model.json.wire import Wire
 
 Schema = dict[str, Any]
 

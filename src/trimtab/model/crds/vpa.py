@@ -1,11 +1,21 @@
 """The definitions of VerticalPodAutoscaler and its checkpoints: upstream's v1, `vpaScope`, and our estimator settings."""
 
-from trimtab.model.crds.definition import AGE, APPROVAL, Column, Crd
-from trimtab.model.crds.rules import FRACTION, NAME_LENGTH, NO_SIGN, NOT_NEGATIVE, described
+from trimtab.model.core.meta import Condition, CrossVersionObjectReference
+from trimtab.model.crds.definition import (
+    AGE,
+    APPROVAL,
+    FRACTION,
+    NAME_LENGTH,
+    NO_SIGN,
+    NOT_NEGATIVE,
+    SELECTOR_FIELDS,
+    SELECTOR_TYPES,
+    Crd,
+    PrinterColumn,
+    described,
+)
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
-from trimtab.model.meta import Condition, CrossVersionObjectReference
 from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
-from trimtab.model.vpa.schema_validation import LONGEST_NAME
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
     ContainerResourcePolicy,
@@ -23,9 +33,11 @@ from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpoint,
     VerticalPodAutoscalerSpec,
     VerticalPodAutoscalerStatus,
+    VPAScope,
     VPAScopeReference,
+    VPAScopeSpec,
 )
-from trimtab.model.vpa.validation import MAX_RECOMMENDERS
+from trimtab.model.vpa.validation import LONGEST_NAME, MAX_RECOMMENDERS
 
 GROUP = "autoscaling.k8s.io"
 _APPROVED = {APPROVAL: "https://github.com/kubernetes/kubernetes/pull/63797"}
@@ -193,14 +205,14 @@ VERTICAL_POD_AUTOSCALERS = Crd(
     short_names=("vpa",),
     annotations=_APPROVED,
     columns=(
-        Column("Mode", ".spec.updatePolicy.updateMode"),
-        Column("CPU", ".status.recommendation.containerRecommendations[0].target.cpu"),
-        Column("Mem", ".status.recommendation.containerRecommendations[0].target.memory"),
-        Column("Provided", ".status.conditions[?(@.type=='RecommendationProvided')].status"),
+        PrinterColumn("Mode", ".spec.updatePolicy.updateMode"),
+        PrinterColumn("CPU", ".status.recommendation.containerRecommendations[0].target.cpu"),
+        PrinterColumn("Mem", ".status.recommendation.containerRecommendations[0].target.memory"),
+        PrinterColumn("Provided", ".status.conditions[?(@.type=='RecommendationProvided')].status"),
         AGE,
-        Column("Scope", ".spec.vpaScope.name", priority=1),
-        Column("MinReplicas", ".spec.updatePolicy.minReplicas", "integer", priority=1),
-        Column("OOMSeconds", ".spec.updatePolicy.evictAfterOOMSeconds", "integer", priority=1),
+        PrinterColumn("Scope", ".spec.vpaScope.name", priority=1),
+        PrinterColumn("MinReplicas", ".spec.updatePolicy.minReplicas", "integer", priority=1),
+        PrinterColumn("OOMSeconds", ".spec.updatePolicy.evictAfterOOMSeconds", "integer", priority=1),
     ),
 )
 
@@ -229,10 +241,42 @@ CHECKPOINTS = Crd(
     has_status_subresource=False,
     annotations=_APPROVED,
     columns=(
-        Column("VPA", ".spec.vpaObjectName"),
-        Column("Container", ".spec.containerName"),
-        Column("Samples", ".status.totalSamplesCount", "integer"),
-        Column("Updated", ".status.lastUpdateTime", "date"),
+        PrinterColumn("VPA", ".spec.vpaObjectName"),
+        PrinterColumn("Container", ".spec.containerName"),
+        PrinterColumn("Samples", ".status.totalSamplesCount", "integer"),
+        PrinterColumn("Updated", ".status.lastUpdateTime", "date"),
+        AGE,
+    ),
+)
+
+
+_SCOPE_NOTES = Notes(
+    types={
+        VPAScope: {"required": ["spec"]},
+        **SELECTOR_TYPES,
+    },
+    fields={
+        (VPAScopeSpec, "podSelector"): described(
+            "Labels of the pods that are meant; absent: no restriction."
+        ),
+        (VPAScopeSpec, "nodeSelector"): described(
+            "Labels of the nodes whose pods are meant; absent: no restriction. Both selectors must match."
+        ),
+        **SELECTOR_FIELDS,
+    },
+)
+
+VPA_SCOPES = Crd(
+    group="autoscaling.k8s.io",
+    version="v1",
+    kind=VPAScope,
+    plural="vpascopes",
+    notes=_SCOPE_NOTES,
+    has_status_subresource=False,
+    annotations={APPROVAL: "unapproved, VPAScope is a proposal (kubernetes/autoscaler#8956)"},
+    columns=(
+        PrinterColumn("Pods", ".spec.podSelector.matchLabels"),
+        PrinterColumn("Nodes", ".spec.nodeSelector.matchLabels"),
         AGE,
     ),
 )

@@ -8,11 +8,9 @@ share them. They work on JSON data (dicts) of any version, so that nothing they 
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model import wire
-from trimtab.model.fielderror import FieldError
-from trimtab.model.gates import FeatureGates
-from trimtab.model.hpa import strategy
-from trimtab.model.hpa.canonical import canonical
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.field_errors import FieldError
+from trimtab.model.hpa import admission
 from trimtab.model.hpa.manifest import (
     InvalidObjectError,
     decode_errors,
@@ -23,6 +21,7 @@ from trimtab.model.hpa.manifest import (
     write,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.hpa.versions.canonical import canonical
 from trimtab.model.hpa.warnings import (
     HPAWarning,
     ignored_annotations,
@@ -31,6 +30,7 @@ from trimtab.model.hpa.warnings import (
     unknown_annotations,
     warnings_for,
 )
+from trimtab.model.json import wire
 
 __all__ = [
     "HPAWarning",
@@ -66,7 +66,7 @@ def validate_create(hpa: Manifest, gates: FeatureGates, namespace: str = "") -> 
     if errors := decode_errors(data):
         return errors
     completed = {**data, "metadata": _completed(data.get("metadata") or {}, namespace)}
-    return list(strategy.create(completed, gates).errors)
+    return list(admission.create(completed, gates).errors)
 
 
 def _completed(metadata: Mapping[str, Any], namespace: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _completed(metadata: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 def validate_update(hpa: Manifest, old: Manifest, gates: FeatureGates) -> list[FieldError]:
     """Say why an API server would refuse to replace `old` by the HPA."""
-    return list(strategy.update(_data(hpa), to_v2(_data(old)), gates).errors)
+    return list(admission.update(_data(hpa), to_v2(_data(old)), gates).errors)
 
 
 def _data(hpa: Manifest) -> Mapping[str, Any]:

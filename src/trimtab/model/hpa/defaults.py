@@ -7,7 +7,7 @@ value but not the same request, and only the latter gets the default.
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model.hpa.loss import default_loss
+from trimtab.model.hpa.metric_fields.on_loss import default_loss
 
 Json = dict[str, Any]
 

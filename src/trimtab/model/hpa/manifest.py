@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.model import shape, wire
-from trimtab.model.fielderror import (
+from trimtab.model.core.metadata_validation import WholeMeta
+from trimtab.model.field_errors import (
     FieldError,
     FieldPath,
     aggregate,
@@ -19,16 +19,17 @@ from trimtab.model.fielderror import (
     required,
     type_invalid,
 )
-from trimtab.model.hpa import types, v1, v2beta
-from trimtab.model.hpa.conversion import TO_V2, V1, v2_to_v1
+from trimtab.model.hpa import types
 from trimtab.model.hpa.defaults import default
 from trimtab.model.hpa.selection_strategy import (
     in_one_spelling,
     spelling_errors,
     with_annotation,
 )
-from trimtab.model.metadata import WholeMeta
-from trimtab.model.overlay import overlay
+from trimtab.model.hpa.versions import v1, v2beta
+from trimtab.model.hpa.versions.conversion import TO_V2, V1, v2_to_v1
+from trimtab.model.json import shape, wire
+from trimtab.model.json.overlay import overlay
 
 Json = dict[str, Any]
 
@@ -36,8 +37,8 @@ KIND = "HorizontalPodAutoscaler"
 
 _ROOT = FieldPath()
 _SHAPES: dict[str, type[Any]] = {
-    V1: v1.HorizontalPodAutoscaler,
-    "autoscaling/v2beta1": v2beta.HorizontalPodAutoscaler,
+    V1: v1.V1HorizontalPodAutoscaler,
+    "autoscaling/v2beta1": v2beta.V2beta1HorizontalPodAutoscaler,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.model.fielderror import FieldError, FieldPath, invalid
+from trimtab.model.field_errors import FieldError, FieldPath, invalid
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
 
 Json = dict[str, Any]

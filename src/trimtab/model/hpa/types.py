@@ -5,10 +5,10 @@ from enum import StrEnum
 
 import msgspec
 
-from trimtab.model.meta import Condition, CrossVersionObjectReference, ObjectMeta
+from trimtab.model.core.meta import Condition, CrossVersionObjectReference, ObjectMeta
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import LabelSelector
-from trimtab.model.wire import Wire
 
 
 class MetricSourceType(StrEnum):

@@ -6,13 +6,15 @@ These never stop an object from being stored; `trimtab validate` prints them.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trimtab.model import wire
+from trimtab.model.core.meta import group_of
 from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.annotations import unreadable
 from trimtab.model.hpa.manifest import to_defaulted_v2
-from trimtab.model.hpa.metric_annotation import MetricAnnotation, MetricAnnotationError
+from trimtab.model.hpa.metric_fields.metric_annotation import (
+    MetricAnnotation,
+    MetricAnnotationError,
+)
+from trimtab.model.hpa.metric_fields.own_fields import OWN_METRIC_FIELDS
 from trimtab.model.hpa.mode import MODE_ANNOTATION, mode_problem
-from trimtab.model.hpa.own_metric_fields import OWN_METRIC_FIELDS
 from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
@@ -26,7 +28,8 @@ from trimtab.model.hpa.types import (
     ScalingPolicySelect,
     ScalingPolicyType,
 )
-from trimtab.model.meta import group_of
+from trimtab.model.hpa.versions.v1_annotations import unreadable
+from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 
 _NO_FIELD = "is dropped: Kubernetes' own kind has no such field. Say it in the annotation"

@@ -4,15 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from trimtab.model import wire
-from trimtab.model.fielderror import FieldError, aggregate
-from trimtab.model.gates import FeatureGates
-from trimtab.model.shape import misfits
-from trimtab.model.vpa.defaults import default_patch
-from trimtab.model.vpa.options import options_for
-from trimtab.model.vpa.scope_validation import validate_scope
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.field_errors import FieldError, aggregate
+from trimtab.model.json import wire
+from trimtab.model.json.shape import misfits
+from trimtab.model.vpa.defaults import default_patch, options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.model.vpa.validation import validate_vpa
+from trimtab.model.vpa.validation import validate_scope, validate_vpa
 
 GROUP = "autoscaling.k8s.io"
 UNPROCESSABLE = 422
@@ -33,7 +31,7 @@ class Review:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReviewResponse:
     """What is answered: refused with a Status, or allowed with a JSON patch and warnings."""
 
     allowed: bool
@@ -42,7 +40,7 @@ class Answer:
     status: dict[str, Any] | None = None
 
 
-def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = True) -> Answer:
+def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = True) -> ReviewResponse:
     """Answer for a VPA that is created or updated.
 
     Upstream compares a new object with an empty one and so never notices that it is new; `checks_creates=False`
@@ -62,14 +60,14 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     found = validate_vpa(vpa, options)
     if found.errors:
         return _refused("VerticalPodAutoscaler", review.name, found.errors, found.warnings)
-    return Answer(allowed=True, patch=default_patch(vpa), warnings=found.warnings)
+    return ReviewResponse(allowed=True, patch=default_patch(vpa), warnings=found.warnings)
 
 
-def review_scope(review: Review) -> Answer:
+def review_scope(review: Review) -> ReviewResponse:
     """Answer for a VPAScope that is created or updated."""
     errors = misfits(review.object, VPAScope)
     errors = errors or validate_scope(wire.convert(review.object, VPAScope))
-    return _refused("VPAScope", review.name, errors) if errors else Answer(allowed=True)
+    return _refused("VPAScope", review.name, errors) if errors else ReviewResponse(allowed=True)
 
 
 def _names_another_scope(vpa: VerticalPodAutoscaler, old: VerticalPodAutoscaler | None) -> bool:
@@ -84,7 +82,9 @@ def _read_old(review: Review, kind: type[T]) -> T | None:
     return wire.convert(review.old_object, kind)
 
 
-def _refused(kind: str, name: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()) -> Answer:
+def _refused(
+    kind: str, name: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()
+) -> ReviewResponse:
     causes = [{"reason": error.type.value, "message": error.body, "field": error.field} for error in errors]
     status = {
         "metadata": {},
@@ -94,4 +94,4 @@ def _refused(kind: str, name: str, errors: Sequence[FieldError], warnings: Seque
         "details": {"name": name, "group": GROUP, "kind": kind, "causes": causes},
         "code": UNPROCESSABLE,
     }
-    return Answer(allowed=False, warnings=list(warnings), status=status)
+    return ReviewResponse(allowed=False, warnings=list(warnings), status=status)

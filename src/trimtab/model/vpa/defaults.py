@@ -1,8 +1,11 @@
 """What a VPA means by what it leaves out, and the defaults that admission writes into the object."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
-from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.vpa.types import ContainerResourcePolicy, UpdateMode, VerticalPodAutoscaler
 
 DEFAULT_RECOMMENDER = "default"
 
@@ -18,3 +21,72 @@ def default_patch(vpa: VerticalPodAutoscaler) -> list[dict[str, Any]]:
 def recommender_of(vpa: VerticalPodAutoscaler) -> str:
     """Return the name of the recommender that is responsible for this VPA."""
     return vpa.spec.recommenders[0].name if vpa.spec.recommenders else DEFAULT_RECOMMENDER
+
+
+@dataclass(frozen=True)
+class VPAOptions:
+    """What is allowed; the defaults are those of a new object with every gate off."""
+
+    is_create: bool = True
+    allow_cpu_startup_boost: bool = False
+    allow_per_vpa_config: bool = False
+    allow_in_place: bool = False
+    allow_vpa_scope: bool = False
+    existing_controlled_resources: frozenset[str] = frozenset()
+    checked_scopes: Collection[str] | None = None
+    """Names of the scopes that exist, where the reference must be checked; None where it must not."""
+
+
+def options_for(
+    gates: FeatureGates,
+    old: VerticalPodAutoscaler | None = None,
+    *,
+    is_create: bool | None = None,
+    checked_scopes: Collection[str] | None = None,
+) -> VPAOptions:
+    """Return the options for writing a VPA over `old`; without an old object it is a create."""
+    before = old or VerticalPodAutoscaler()
+    policies = policies_of(before)
+    return VPAOptions(
+        is_create=old is None if is_create is None else is_create,
+        allow_cpu_startup_boost=gates.cpu_startup_boost or _has_startup_boost(before),
+        allow_per_vpa_config=gates.per_vpa_config or _has_own_config(before),
+        allow_in_place=gates.in_place or _mode_of(before) == UpdateMode.IN_PLACE,
+        allow_vpa_scope=gates.vpa_selector_refinement or before.spec.vpa_scope is not None,
+        existing_controlled_resources=frozenset(
+            resource for policy in policies for resource in policy.controlled_resources or ()
+        ),
+        checked_scopes=checked_scopes,
+    )
+
+
+def policies_of(vpa: VerticalPodAutoscaler) -> tuple[ContainerResourcePolicy, ...]:
+    """Return the container policies, none if there is no resource policy."""
+    return vpa.spec.resource_policy.container_policies if vpa.spec.resource_policy else ()
+
+
+def _mode_of(vpa: VerticalPodAutoscaler) -> str | None:
+    return vpa.spec.update_policy.update_mode if vpa.spec.update_policy else None
+
+
+def _has_startup_boost(vpa: VerticalPodAutoscaler) -> bool:
+    return vpa.spec.startup_boost is not None or any(
+        policy.startup_boost is not None for policy in policies_of(vpa)
+    )
+
+
+def _has_own_config(vpa: VerticalPodAutoscaler) -> bool:
+    if vpa.spec.update_policy and vpa.spec.update_policy.evict_after_oom_seconds is not None:
+        return True
+    return any(own_config(policy) for policy in policies_of(vpa))
+
+
+def own_config(policy: ContainerResourcePolicy) -> dict[str, object]:
+    """Return the fields of a policy that the gate PerVPAConfig guards, those that are set, in upstream's order."""
+    fields = {
+        "oomBumpUpRatio": policy.oom_bump_up_ratio,
+        "oomMinBumpUp": policy.oom_min_bump_up,
+        "memoryAggregationIntervalSeconds": policy.memory_aggregation_interval_seconds,
+        "memoryAggregationIntervalCount": policy.memory_aggregation_interval_count,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

@@ -2,10 +2,18 @@
 
 from collections.abc import Iterator
 
-from trimtab.model.fielderror import FieldError, FieldPath, forbidden, invalid, not_supported, quote, required
+from trimtab.model.core.pod import CPU, MEMORY, ResourceList
+from trimtab.model.field_errors import (
+    FieldError,
+    FieldPath,
+    forbidden,
+    invalid,
+    not_supported,
+    quote,
+    required,
+)
 from trimtab.model.quantity import Quantity
-from trimtab.model.resources import CPU, MEMORY, ResourceList
-from trimtab.model.vpa.options import VPAOptions, own_config
+from trimtab.model.vpa.defaults import VPAOptions, own_config
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
     ContainerResourcePolicy,

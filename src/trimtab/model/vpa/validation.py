@@ -6,19 +6,30 @@ Container policies are looked at in `policy_validation`, VPAScope objects in `sc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trimtab.model.fielderror import (
+from trimtab.model.field_errors import (
     FieldError,
     FieldPath,
     forbidden,
     invalid,
+    name_errors,
     not_found,
     not_supported,
+    quantity_errors,
     required,
     too_many,
 )
-from trimtab.model.vpa.options import VPAOptions, policies_of
+from trimtab.model.labels.selector import selector_problems
+from trimtab.model.vpa.defaults import VPAOptions, policies_of
 from trimtab.model.vpa.policy_validation import validate_policy, validate_startup_boost
-from trimtab.model.vpa.types import PodUpdatePolicy, UpdateMode, VerticalPodAutoscaler
+from trimtab.model.vpa.types import (
+    ContainerControlledValues,
+    ContainerResourcePolicy,
+    EvictionChangeRequirement,
+    PodUpdatePolicy,
+    UpdateMode,
+    VerticalPodAutoscaler,
+    VPAScope,
+)
 
 MAX_RECOMMENDERS = 1
 SUPPORTED_MODES = sorted(mode for mode in UpdateMode if mode != UpdateMode.AUTO)
@@ -115,3 +126,58 @@ def _scope_warnings(vpa: VerticalPodAutoscaler) -> Iterator[str]:
         f"spec.updatePolicy: {mode} {how}, and an evicted pod may lose the role that spec.vpaScope selects it by; "
         "use InPlaceOrRecreate or InPlace"
     )
+
+
+def validate_scope(scope: VPAScope) -> list[FieldError]:
+    """Check one VPAScope; every mistake is reported at the selector that it spoils."""
+    selectors = {"nodeSelector": scope.spec.node_selector, "podSelector": scope.spec.pod_selector}
+    return [
+        invalid(_SPEC.child(name), part, problem)
+        for name, selector in selectors.items()
+        if selector is not None
+        for part, problem in selector_problems(selector)
+    ]
+
+
+LONGEST_NAME = 253
+"""Characters of a name, as Kubernetes has it."""
+
+
+def schema_errors(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
+    """Yield what the definition's schema would refuse and the webhook's rules do not look at."""
+    if vpa.spec.target_ref is not None:
+        for name, text in (("kind", vpa.spec.target_ref.kind), ("name", vpa.spec.target_ref.name)):
+            if not text:
+                yield required(_SPEC.child("targetRef", name))
+            yield from name_errors(text, LONGEST_NAME, _SPEC.child("targetRef", name))
+    policies = _SPEC.child("resourcePolicy", "containerPolicies")
+    for position, policy in enumerate(policies_of(vpa)):
+        yield from _check_amounts(policy, policies.index(position))
+        values = policy.controlled_values
+        if values is not None and values not in set(ContainerControlledValues):
+            path = policies.index(position).child("controlledValues")
+            yield not_supported(path, values, ContainerControlledValues)
+    yield from _check_evictions(vpa)
+    for position, recommender in enumerate(vpa.spec.recommenders):
+        if not recommender.name:
+            yield required(_SPEC.child("recommenders").index(position).child("name"))
+
+
+def _check_amounts(policy: ContainerResourcePolicy, path: FieldPath) -> Iterator[FieldError]:
+    for bound, amounts in (("minAllowed", policy.min_allowed), ("maxAllowed", policy.max_allowed)):
+        for name, amount in amounts.items():
+            where = path.child(bound).key(name)
+            yield from quantity_errors(amount, where)
+            if amount.sign < 0:
+                yield invalid(where, str(amount), "must be greater than or equal to 0")
+
+
+def _check_evictions(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
+    requirements = vpa.spec.update_policy.eviction_requirements if vpa.spec.update_policy else ()
+    for position, requirement in enumerate(requirements):
+        path = _SPEC.child("updatePolicy", "evictionRequirements").index(position)
+        if not requirement.resources:
+            yield required(path.child("resources"))
+        if requirement.change_requirement not in set(EvictionChangeRequirement):
+            change = requirement.change_requirement
+            yield not_supported(path.child("changeRequirement"), change, EvictionChangeRequirement)

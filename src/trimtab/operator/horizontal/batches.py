@@ -12,16 +12,20 @@ from math import inf
 from typing import Any
 
 from trimtab.clock import Clock
-from trimtab.decide.horizontal import Decision, Failed
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer
-from trimtab.operator.horizontal.plans import Plan, Wanted, namespaces_of
+from trimtab.decide.horizontal import Decision, FetchFailure
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.metric_queries import (
+    MetricQueries,
+    Wanted,
+    namespaces_of,
+)
+from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES
+from trimtab.operator.horizontal.inputs.targets import TargetCache
+from trimtab.operator.horizontal.inputs.turn import Turn, begin_turn
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Answers, Reconciler
-from trimtab.operator.horizontal.targets import Targets
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.horizontal.turn import Turn, begin_turn
-from trimtab.operator.horizontal.usage import EVERYWHERE
-from trimtab.operator.horizontal.writes import DecideAgain
+from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.operator.horizontal.writer import DecideAgain
 from trimtab.operator.ownership import Ownership
 
 AT_ONCE = 200
@@ -33,7 +37,7 @@ class Due:
     """An HPA that waits for answers; they are of use only while its spec is the one of the plan."""
 
     turn: Turn
-    plan: Plan
+    plan: MetricQueries
 
 
 class Batches:
@@ -43,10 +47,10 @@ class Batches:
         self,
         clock: Clock,
         ownership: Ownership,
-        targets: Targets,
-        observer: Observer,
+        targets: TargetCache,
+        observer: SnapshotBuilder,
         reconciler: Reconciler,
-        telemetry: Telemetry,
+        telemetry: HpaControllerMetrics,
     ) -> None:
         self._clock = clock
         self._ownership = ownership
@@ -57,7 +61,7 @@ class Batches:
         self.questions = observer.questions
         self._whole = observer.questions.whole
 
-    def begin(self, autoscalers: Iterable[Autoscaler], beside: Iterable[Autoscaler] = ()) -> None:
+    def begin(self, autoscalers: Iterable[HpaState], beside: Iterable[HpaState] = ()) -> None:
         """Begin a sync of those whose last turn has ended; what others ask for is asked `beside` it."""
         started = self._clock.monotonic()
         due: list[Due] = []
@@ -73,7 +77,7 @@ class Batches:
             self._start(questions, batch)
         self._telemetry.cycles.inc()
 
-    def register_foreign_targets(self, autoscalers: Iterable[Autoscaler]) -> None:
+    def register_foreign_targets(self, autoscalers: Iterable[HpaState]) -> None:
         """Take in the targets of HPAs that another replica decides: both notice when two claim the same pods."""
         for autoscaler in autoscalers:
             hpa = autoscaler.hpa
@@ -81,7 +85,7 @@ class Batches:
             if aim is not None:
                 self._observer.aimed(autoscaler, aim)
 
-    def plan(self, autoscaler: Autoscaler) -> Plan | None:
+    def plan(self, autoscaler: HpaState) -> MetricQueries | None:
         """Return what to ask for an HPA; None if that, or its target, has to be looked up."""
         hpa = autoscaler.hpa
         try:
@@ -94,7 +98,7 @@ class Batches:
         """Start work that holds no turn; it ends with the reconciler's own work."""
         self._reconciler.start(work)
 
-    def scale_early(self, autoscaler: Autoscaler, plan: Plan, answers: Answers) -> None:
+    def scale_early(self, autoscaler: HpaState, plan: MetricQueries, answers: Answers) -> None:
         """Decide out of turn, and write it only if it scales."""
         turn = begin_turn(autoscaler, self._clock.monotonic(), self)
         try:
@@ -114,8 +118,8 @@ class Batches:
 
     async def _decide_batch(self, questions: Wanted, batch: list[Due]) -> None:
         answers = await self._reconciler.ask(questions)
-        everywhere = answers.get(EVERYWHERE)
-        if isinstance(everywhere, Failed):
+        everywhere = answers.get(ALL_NAMESPACES)
+        if isinstance(everywhere, FetchFailure):
             self._whole.failed(everywhere.message)
             self._ask_by_namespace(batch)
             return
@@ -138,7 +142,7 @@ class Batches:
         for questions, part in apart.items():
             self._start(questions, part)
 
-    def _grouped(self, batch: Sequence[Due], beside: Iterable[Autoscaler]) -> dict[Wanted, list[Due]]:
+    def _grouped(self, batch: Sequence[Due], beside: Iterable[HpaState]) -> dict[Wanted, list[Due]]:
         """Put HPAs that wait for the same answers together; what others ask for as well is asked for together."""
         plans = [*(due.plan for due in batch), *filter(None, map(self.plan, beside))]
         whole = self._whole.pays(namespaces_of(plans))

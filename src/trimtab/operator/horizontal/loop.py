@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from trimtab.clock import Clock
-from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.lookout import Lookout
-from trimtab.operator.horizontal.pace import Pace
-from trimtab.operator.horizontal.turns import Turns
+from trimtab.operator.horizontal.early_scaling import UsageMonitor
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
+from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule
 from trimtab.operator.ownership import Ownership
 
 
@@ -16,7 +15,7 @@ class Loop:
     """Begins rounds and looks; what they do goes on beside it."""
 
     def __init__(
-        self, clock: Clock, autoscalers: Autoscalers, ownership: Ownership, batches: Batches, pace: Pace
+        self, clock: Clock, autoscalers: HpaCache, ownership: Ownership, batches: Batches, pace: SyncPeriods
     ) -> None:
         self._clock = clock
         self._autoscalers = autoscalers
@@ -24,7 +23,7 @@ class Loop:
         self._batches = batches
         self._pace = pace
         self._news = asyncio.Event()
-        self._lookout = Lookout(clock, batches, ownership.owns, self._news.set, pace)
+        self._lookout = UsageMonitor(clock, batches, ownership.owns, self._news.set, pace)
         self._urgent: set[str] = set()
 
     def hurry(self, *uids: str) -> None:
@@ -32,7 +31,7 @@ class Loop:
         self._urgent.update(uids)
         self._news.set()
 
-    def all_owned(self) -> list[Autoscaler]:
+    def all_owned(self) -> list[HpaState]:
         """Return those that we decide about, and take notice of where the others aim."""
         owned = [one for one in self._autoscalers if self._ownership.owns(one.key)]
         if len(owned) < len(self._autoscalers):
@@ -44,7 +43,7 @@ class Loop:
         self, may_decide: Callable[[], bool], before_waiting: Callable[[], Awaitable[None]]
     ) -> None:
         """Go on until cancelled; while nothing `may_decide`, see every now and then whether it may again."""
-        turns = Turns(self._pace, self._clock.monotonic())
+        turns = SyncSchedule(self._pace, self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
             if not may_decide():
@@ -61,12 +60,12 @@ class Loop:
             await before_waiting()
             await self._wait(min(turns.next_at, self._lookout.next_at) - self._clock.monotonic())
 
-    def begin_round(self, due: Iterable[Autoscaler], beside: Iterable[Autoscaler] = ()) -> None:
+    def begin_round(self, due: Iterable[HpaState], beside: Iterable[HpaState] = ()) -> None:
         """Begin a round over these, except those that were just scaled; others are looked at `beside` it."""
         now = self._clock.monotonic()
         self._batches.begin((one for one in due if one.not_before <= now), beside)
 
-    def _begin_turn(self, turns: Turns, now: float) -> None:
+    def _begin_turn(self, turns: SyncSchedule, now: float) -> None:
         due = turns.take(self.all_owned(), now)
         self._urgent.difference_update(one.uid for one in due)
         if not turns.is_divided:

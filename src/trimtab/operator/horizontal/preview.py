@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.decide.horizontal import Failed, Observation, Record, decide
-from trimtab.decide.horizontal.dryrun import is_only_told, only_told
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer
+from trimtab.decide.horizontal import FetchFailure, Observation, Record, decide
+from trimtab.decide.horizontal.decision import as_dry_run, is_only_told
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 from trimtab.operator.horizontal.reconciler import Answers, Reconciler
-from trimtab.operator.horizontal.targets import Aim
+from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 
 log = logging.getLogger(__name__)
 
@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 class Preview:
     """Makes the decisions that whoever acts would make, from the memory that the objects carry."""
 
-    def __init__(self, clock: Clock, observer: Observer, reconciler: Reconciler) -> None:
+    def __init__(self, clock: Clock, observer: SnapshotBuilder, reconciler: Reconciler) -> None:
         self._clock = clock
         self._observer = observer
         self._reconciler = reconciler
 
-    async def one(self, autoscaler: Autoscaler, everyone: Iterable[Autoscaler]) -> Record:
+    async def one(self, autoscaler: HpaState, everyone: Iterable[HpaState]) -> Record:
         """Decide about one HPA."""
         aims = await self._aims(everyone)
         if autoscaler.uid not in aims:
@@ -33,10 +33,10 @@ class Preview:
         answers = await self._answers([autoscaler], aims)
         seen = await self._seen(autoscaler, aims[autoscaler.uid], answers)
         return Record(
-            observation=seen, decision=only_told(seen, decide(seen, self._clock.now())), is_dry_run=True
+            observation=seen, decision=as_dry_run(seen, decide(seen, self._clock.now())), is_dry_run=True
         )
 
-    async def all(self, everyone: Sequence[Autoscaler]) -> AsyncIterator[tuple[Autoscaler, Record]]:
+    async def all(self, everyone: Sequence[HpaState]) -> AsyncIterator[tuple[HpaState, Record]]:
         """Decide about every HPA, and ask each question once."""
         aims = await self._aims(everyone)
         aimed = [autoscaler for autoscaler in everyone if autoscaler.uid in aims]
@@ -50,12 +50,12 @@ class Preview:
                 log.warning("%s cannot be looked at: %s", autoscaler.key, error)
                 continue
             is_dry_run = is_only_told(seen)
-            told = only_told(seen, decision) if is_dry_run else decision
+            told = as_dry_run(seen, decision) if is_dry_run else decision
             yield autoscaler, Record(observation=seen, decision=told, is_dry_run=is_dry_run)
 
-    async def _aims(self, everyone: Iterable[Autoscaler]) -> dict[str, Aim]:
+    async def _aims(self, everyone: Iterable[HpaState]) -> dict[str, ResolvedTarget]:
         """Find out what all of them scale: a decision about one depends on the targets of the others."""
-        aims: dict[str, Aim] = {}
+        aims: dict[str, ResolvedTarget] = {}
         for autoscaler in everyone:
             try:
                 aims[autoscaler.uid] = await self._reconciler.find_target(autoscaler)
@@ -65,16 +65,16 @@ class Preview:
             self._observer.aimed(autoscaler, aims[autoscaler.uid])
         return aims
 
-    async def _answers(self, autoscalers: Iterable[Autoscaler], aims: dict[str, Aim]) -> Answers:
+    async def _answers(self, autoscalers: Iterable[HpaState], aims: dict[str, ResolvedTarget]) -> Answers:
         questions = [
             question
             for autoscaler in autoscalers
             for question in await self._observer.find_questions(autoscaler, aims[autoscaler.uid])
-            if not isinstance(question, Failed)
+            if not isinstance(question, FetchFailure)
         ]
         return await self._reconciler.ask(dict.fromkeys(questions))
 
-    async def _seen(self, autoscaler: Autoscaler, aim: Aim, answers: Answers) -> Observation:
+    async def _seen(self, autoscaler: HpaState, aim: ResolvedTarget, answers: Answers) -> Observation:
         sight = self._observer.look(autoscaler)
         owners = await self._observer.find_owners(autoscaler, sight)
         current = None if aim.scale is None else aim.scale.spec.replicas

@@ -9,19 +9,28 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.epoch import Epoch
+from trimtab.cluster.leases.epoch import Epoch
 from trimtab.decide.horizontal import Decision, Observation, decide
-from trimtab.decide.horizontal.steady import continued, steady
+from trimtab.decide.horizontal.records.unchanged import continued, steady
 from trimtab.metrics.queries import Query
-from trimtab.operator.horizontal.autoscalers import Autoscaler
-from trimtab.operator.horizontal.observe import Observer, Sight
-from trimtab.operator.horizontal.owners import Found
-from trimtab.operator.horizontal.plans import Plan, plan_of
-from trimtab.operator.horizontal.questions import Answer
-from trimtab.operator.horizontal.targets import Aim, Targets
-from trimtab.operator.horizontal.telemetry import Telemetry
-from trimtab.operator.horizontal.turn import Turn
-from trimtab.operator.horizontal.writes import DecideAgain, Outcome, ScaleUnknown, Writer, record_of
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.metric_queries import (
+    Answer,
+    MetricQueries,
+    queries_for_hpa,
+)
+from trimtab.operator.horizontal.inputs.owners import Found
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget, TargetCache
+from trimtab.operator.horizontal.inputs.turn import Turn
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.horizontal.snapshot import MatchedPods, SnapshotBuilder
+from trimtab.operator.horizontal.writer import (
+    DecideAgain,
+    ScaleUnknown,
+    Writer,
+    WriteResult,
+    record_of,
+)
 from trimtab.operator.ownership import Ownership
 
 log = logging.getLogger(__name__)
@@ -35,9 +44,9 @@ MOST_TRIES = 3
 class Decided(msgspec.Struct, frozen=True):
     """A decision that has something to write, and what it was made on."""
 
-    aim: Aim
+    aim: ResolvedTarget
     seen: Observation
-    outcome: Outcome
+    outcome: WriteResult
 
 
 class Reconciler:
@@ -47,10 +56,10 @@ class Reconciler:
         self,
         clock: Clock,
         ownership: Ownership,
-        targets: Targets,
-        observer: Observer,
+        targets: TargetCache,
+        observer: SnapshotBuilder,
         writer: Writer,
-        telemetry: Telemetry,
+        telemetry: HpaControllerMetrics,
     ) -> None:
         self._clock = clock
         self._ownership = ownership
@@ -122,7 +131,9 @@ class Reconciler:
                 self.complete(turn, decided)
                 return
 
-    async def reconcile_with_owners(self, turn: Turn, plan: Plan, sight: Sight, answers: Answers) -> None:
+    async def reconcile_with_owners(
+        self, turn: Turn, plan: MetricQueries, sight: MatchedPods, answers: Answers
+    ) -> None:
         """Look up the owners of the pods, decide, and write."""
         autoscaler = turn.autoscaler
         owners = await self._observer.find_owners(autoscaler, sight)
@@ -142,8 +153,8 @@ class Reconciler:
     def decide(
         self,
         turn: Turn,
-        plan: Plan,
-        sight: Sight,
+        plan: MetricQueries,
+        sight: MatchedPods,
         answers: Answers,
         owners: dict[str, Found],
         epochs: Mapping[int, Epoch],
@@ -173,7 +184,7 @@ class Reconciler:
             return None
         return decided
 
-    def decide_early(self, autoscaler: Autoscaler, plan: Plan, answers: Answers) -> Decided | None:
+    def decide_early(self, autoscaler: HpaState, plan: MetricQueries, answers: Answers) -> Decided | None:
         """Decide between two syncs; return the decision only if it scales: everything else is for the next sync."""
         sight = self._observer.look(autoscaler)
         epoch = self._ownership.epochs().get(self._ownership.share(autoscaler.key))
@@ -198,7 +209,7 @@ class Reconciler:
         meta = autoscaler.hpa.metadata
         self._telemetry.decided(meta.namespace, meta.name, decision, self._clock.monotonic() - turn.started)
 
-    async def find_target(self, autoscaler: Autoscaler) -> Aim:
+    async def find_target(self, autoscaler: HpaState) -> ResolvedTarget:
         """Return the target of an HPA, from a watch where that can be believed."""
         hpa = autoscaler.hpa
         reference, namespace = hpa.spec.scale_target_ref, hpa.metadata.namespace
@@ -214,7 +225,7 @@ class Reconciler:
             spec = autoscaler.hpa.spec
             aim = await self.find_target(autoscaler)
             self._observer.aimed(autoscaler, aim)
-            plan = plan_of(autoscaler.hpa, aim, await self._observer.find_questions(autoscaler, aim))
+            plan = queries_for_hpa(autoscaler.hpa, aim, await self._observer.find_questions(autoscaler, aim))
             answers = await self.ask(plan.wanted)
             sight = self._observer.look(autoscaler)
             owners: dict[str, Found] = {}
@@ -278,7 +289,7 @@ class Reconciler:
             why,
         )
 
-    def _remember(self, autoscaler: Autoscaler, epoch: Epoch, aim: Aim, now: float) -> None:
+    def _remember(self, autoscaler: HpaState, epoch: Epoch, aim: ResolvedTarget, now: float) -> None:
         current = None if aim.scale is None else aim.scale.spec.replicas
         if current is not None and not aim.is_read and autoscaler.memory.contradicts(epoch, current):
             self._targets.doubt(aim)
@@ -287,7 +298,7 @@ class Reconciler:
             autoscaler.steady = None
         self._follow_wall_clock(autoscaler, now)
 
-    def _follow_wall_clock(self, autoscaler: Autoscaler, now: float) -> None:
+    def _follow_wall_clock(self, autoscaler: HpaState, now: float) -> None:
         if autoscaler.memory.follow_wall_clock(now, self._clock.monotonic()):
             autoscaler.steady = None
 

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Mapping
 
 from trimtab.decide.horizontal import Explanation, Record, explain
-from trimtab.decide.horizontal.record import dumps
-from trimtab.model import wire
-from trimtab.operator.health import Misdirected
-from trimtab.operator.horizontal.autoscalers import Autoscaler, Autoscalers
+from trimtab.decide.horizontal.records.record import dumps
+from trimtab.model.json import wire
+from trimtab.operator.health import HeldByAnotherReplica
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
 from trimtab.operator.ownership import Ownership
 
 
 def pages_of(
-    autoscalers: Autoscalers, ownership: Ownership | None = None
+    autoscalers: HpaCache, ownership: Ownership | None = None
 ) -> Mapping[str, Callable[[str], bytes | None]]:
     """Return the pages that show records; `?name=namespace/name` chooses the HPA."""
 
     def here(key: str) -> str:
         """Return the key if it is ours; records of one that another copy decides would be old."""
         if ownership is not None and _named(autoscalers, key) and (where := ownership.elsewhere(key)):
-            raise Misdirected(where)
+            raise HeldByAnotherReplica(where)
         return key
 
     return {
@@ -28,7 +28,7 @@ def pages_of(
     }
 
 
-def overview(autoscalers: Autoscalers, ownership: Ownership | None = None) -> bytes:
+def overview(autoscalers: HpaCache, ownership: Ownership | None = None) -> bytes:
     """Return one line of facts per HPA; of one that another copy decides, who that is."""
     lines = []
     for one in sorted(autoscalers, key=lambda one: one.key):
@@ -37,7 +37,7 @@ def overview(autoscalers: Autoscalers, ownership: Ownership | None = None) -> by
     return wire.encode({"autoscalers": lines})
 
 
-def explained(autoscalers: Autoscalers, key: str) -> bytes | None:
+def explained(autoscalers: HpaCache, key: str) -> bytes | None:
     """Return the explanation of the last decision about an HPA."""
     found = _named(autoscalers, key)
     if found is None or not found.records:
@@ -46,7 +46,7 @@ def explained(autoscalers: Autoscalers, key: str) -> bytes | None:
     return wire.encode({"about": found.key, "text": str(story), "explanation": wire.to_builtins(story)})
 
 
-def recorded(autoscalers: Autoscalers, key: str) -> bytes | None:
+def recorded(autoscalers: HpaCache, key: str) -> bytes | None:
     """Return the last records of an HPA, one JSON object per line, oldest first."""
     found = _named(autoscalers, key)
     return None if found is None else b"".join(dumps(record) + b"\n" for record in found.records)
@@ -56,12 +56,12 @@ def _told(record: Record) -> Explanation:
     return explain(record, dry_run=record.is_dry_run)
 
 
-def _named(autoscalers: Autoscalers, key: str) -> Autoscaler | None:
+def _named(autoscalers: HpaCache, key: str) -> HpaState | None:
     namespace, _, name = key.partition("/")
     return autoscalers.named(namespace, name)
 
 
-def _facts(autoscaler: Autoscaler) -> dict[str, object]:
+def _facts(autoscaler: HpaState) -> dict[str, object]:
     hpa = autoscaler.hpa
     return {
         "namespace": hpa.metadata.namespace,
@@ -73,7 +73,7 @@ def _facts(autoscaler: Autoscaler) -> dict[str, object]:
     }
 
 
-def _line(autoscaler: Autoscaler) -> dict[str, object]:
+def _line(autoscaler: HpaState) -> dict[str, object]:
     line = _facts(autoscaler)
     if autoscaler.records:
         story = _told(autoscaler.records[-1])

@@ -9,28 +9,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.kind_cache import KindCache
-from trimtab.cluster.resources import LIMIT_RANGES, NODES
-from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.control import Claim, VPAIndex, index_vpas
-from trimtab.decide.vertical.controllers import ControllerKey, Owners, creator_of
-from trimtab.decide.vertical.intake import Capacity
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.returns import is_left_behind
-from trimtab.decide.vertical.scope import NodeLabels
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange
-from trimtab.model.node import Node
-from trimtab.model.pod import Pod
-from trimtab.model.resources import CPU, MEMORY
-from trimtab.model.selector import Selector
+from trimtab.cluster.resource import LIMIT_RANGES, NODES
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, index_vpas
+from trimtab.decide.vertical.control.controllers import (
+    ControllerIndex,
+    ControllerKey,
+    creator_of,
+)
+from trimtab.decide.vertical.control.scope import NodeLabels
+from trimtab.decide.vertical.input.usage import Capacity
+from trimtab.decide.vertical.update.in_place.withdraw import is_left_behind
+from trimtab.decide.vertical.update.observation import (
+    ObservedController,
+    ObservedVPA,
+    UpdateObservation,
+)
+from trimtab.model.core.objects import LimitRange, Node
+from trimtab.model.core.pod import CPU, MEMORY, Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.caches import Caches
-from trimtab.operator.vertical.controllers import Controllers, Unsupported
+from trimtab.operator.pods.vpa_pods import shared_pods
 from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
-from trimtab.operator.vertical.shared_pods import shared_pods
+from trimtab.operator.vertical.targets import Controllers, Unsupported
 
 log = logging.getLogger(__name__)
 
@@ -50,16 +56,16 @@ class Targeted:
 
 
 @dataclass(frozen=True)
-class Standings:
+class ControlSnapshot:
     """Who may control whom, as of one moment."""
 
     vpas: tuple[Targeted, ...]
     index: VPAIndex
-    owners: Owners
+    owners: ControllerIndex
     nodes: NodeLabels
 
     @cached_property
-    def claims(self) -> dict[str, Claim]:
+    def claims(self) -> dict[str, VpaClaim]:
         """Return each VPA's claim, by `namespace/name`."""
         return {claim.key: claim for claims in self.index.by_target.values() for claim in claims}
 
@@ -70,26 +76,26 @@ class ClusterView:
     def __init__(
         self,
         client: Client,
-        caches: Caches,
+        caches: SharedInformers,
         *,
         gates: FeatureGates | None = None,
-        compat: Compat = DEFAULT,
+        compat: VpaCompat = DEFAULT,
     ) -> None:
         self.gates = gates or FeatureGates()
         self.compat = compat
         self.discovery = Discovery(client)
-        self.pods: KindCache[Pod] = caches.want(shared_pods())
+        self.pods: NamespacedInformer[Pod] = caches.want(shared_pods())
         self.vpas = caches.want(VPAS)
         self.nodes = caches.want(NODES)
         self.controllers = Controllers(client, self.discovery, caches)
         self.namespaces = caches.namespaces
         """The watched namespaces; none means all."""
         self._caches = caches
-        self._scopes: KindCache[VPAScope] | None = None
-        self._limit_ranges: KindCache[LimitRange] | None = None
+        self._scopes: NamespacedInformer[VPAScope] | None = None
+        self._limit_ranges: NamespacedInformer[LimitRange] | None = None
 
     @property
-    def limit_ranges(self) -> KindCache[LimitRange]:
+    def limit_ranges(self) -> NamespacedInformer[LimitRange]:
         """Return the LimitRanges; they are watched from the first time on that a loop asks for them."""
         if self._limit_ranges is None:
             self._limit_ranges = self._caches.want(LIMIT_RANGES)
@@ -119,7 +125,7 @@ class ClusterView:
         """Return whether nothing is missing from the caches."""
         return all(cache.has_synced for cache in self.all_caches())
 
-    def all_caches(self) -> Iterator[KindCache[Any]]:
+    def all_caches(self) -> Iterator[NamespacedInformer[Any]]:
         """Yield every cache that decisions are made from."""
         yield from (self.pods, self.vpas, self.nodes)
         if self._limit_ranges is not None:
@@ -164,7 +170,7 @@ class ClusterView:
         """Return what every node has; no container can use more."""
         return {node.metadata.name: found for node in self.nodes if (found := _capacity(node)) is not None}
 
-    async def standings(self, namespaces: Collection[str] = ()) -> Standings:
+    async def standings(self, namespaces: Collection[str] = ()) -> ControlSnapshot:
         """Resolve all VPAs, their targets and scopes, and the owners of pods in their namespaces and in these."""
         vpas = [
             Targeted(vpa, await self.controllers.selector_of(vpa))
@@ -172,7 +178,7 @@ class ClusterView:
         ]
         known = {*namespaces, *(one.vpa.metadata.namespace for one in vpas)}
         await self.controllers.resolve(pod for pod in self.pods if pod.metadata.namespace in known)
-        return Standings(tuple(vpas), self.index(vpas), self.controllers.owners(), self.node_labels())
+        return ControlSnapshot(tuple(vpas), self.index(vpas), self.controllers.owners(), self.node_labels())
 
     def index(self, vpas: Iterable[Targeted]) -> VPAIndex:
         """Return these VPAs by target, scopes resolved."""
@@ -188,13 +194,13 @@ class ClusterView:
         pods = await self.discovery.served("", "v1", "pods")
         return pods is not None and "resize" in pods.subresources
 
-    async def observation(self, *, serves_resize: bool) -> Observation:
+    async def observation(self, *, serves_resize: bool) -> UpdateObservation:
         """Return the cluster as an update loop sees it: the namespaces that have VPAs, or pods that VPAs left behind."""
         left_behind = self._left_behind()
         standings = await self.standings(left_behind)
         namespaces = {*left_behind, *(one.vpa.metadata.namespace for one in standings.vpas)}
         pods = tuple(pod for pod in self.pods if pod.metadata.namespace in namespaces)
-        return Observation(
+        return UpdateObservation(
             vpas=tuple(
                 ObservedVPA(vpa=one.vpa, selector=None if one.selector is None else str(one.selector))
                 for one in standings.vpas

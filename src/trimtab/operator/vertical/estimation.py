@@ -2,14 +2,18 @@
 
 from datetime import timedelta
 
-from trimtab.decide.vertical.aggregate import AggregationConfig
-from trimtab.decide.vertical.estimate import EstimatorSettings, Percentiles, ResourceSettings
-from trimtab.decide.vertical.format import Rounding
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing
+from trimtab.decide.vertical.cluster_state.aggregates import AggregationConfig
+from trimtab.decide.vertical.recommend.estimators import (
+    EstimatorSettings,
+    Percentiles,
+    ResourceSettings,
+)
+from trimtab.decide.vertical.recommend.quantities import RecommendationRounding
+from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommender import PostProcessing
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.model.resources import CPU, MEMORY
-from trimtab.operator.vertical.settings import VerticalSettings
+from trimtab.operator.settings.vertical import VerticalSettings
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -36,7 +40,7 @@ def estimation_of(settings: VerticalSettings) -> RecommenderSettings:
         ),
         pod_min_cpu_millicores=settings.pod_min_cpu_millicores,
         pod_min_memory_mib=settings.pod_min_memory_mb,
-        rounding=Rounding(
+        rounding=RecommendationRounding(
             settings.round_cpu_millicores, settings.round_memory_bytes, settings.humanize_memory
         ),
     )

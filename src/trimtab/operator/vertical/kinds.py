@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from trimtab.cluster.resource import Resource
-from trimtab.cluster.resources import DAEMON_SETS, JOBS
-from trimtab.model.selector import LabelSelector
+from trimtab.cluster.resource import DAEMON_SETS, JOBS, Resource
+from trimtab.model.core.objects import ObjectReference
+from trimtab.model.core.pod import Pod
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
-from trimtab.model.wire import Wire
-from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
+from trimtab.operator.horizontal.inputs.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
 
 GROUP, VERSION = "autoscaling.k8s.io", "v1"
 VPAS = Resource(GROUP, VERSION, "verticalpodautoscalers", "VerticalPodAutoscaler", VerticalPodAutoscaler)
@@ -63,3 +64,19 @@ WORKLOADS: dict[str, Resource[Any]] = {
     "CronJob": Resource("batch", "v1", "cronjobs", "CronJob", SlimCronJob),
 }
 """Kinds that VPAs target by themselves, all watched: they are links of every pod's chain of controllers."""
+
+
+def vpa_reference(vpa: VerticalPodAutoscaler) -> ObjectReference:
+    """Return the reference to a VPA."""
+    meta = vpa.metadata
+    return ObjectReference(
+        kind=VPAS.kind, api_version=VPAS.api_version, namespace=meta.namespace, name=meta.name, uid=meta.uid
+    )
+
+
+def pod_reference(pod: Pod) -> ObjectReference:
+    """Return the reference to a pod."""
+    meta = pod.metadata
+    return ObjectReference(
+        kind="Pod", api_version="v1", namespace=meta.namespace, name=meta.name, uid=meta.uid
+    )

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 
 from trimtab import tasks
-from trimtab.cluster.cache import Delta
-from trimtab.cluster.client import Client, Selection
-from trimtab.cluster.informer import Informer
-from trimtab.cluster.resources import LEASES
-from trimtab.decide.vertical.tenure import SeenLease, Tenure, see_lease
-from trimtab.model.lease import Lease
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.resource import LEASES
+from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure, see_lease
+from trimtab.model.core.objects import Lease
 
 
 class RoleLeases:
@@ -27,7 +27,7 @@ class RoleLeases:
         """Watch the Leases of a namespace from now on, and wait for the first list."""
         informer = self._informers.get(namespace)
         if informer is None:
-            informer = Informer(self._client, LEASES, Selection(namespace=namespace))
+            informer = Informer(self._client, LEASES, ListOptions(namespace=namespace))
             informer.subscribe(self._on_lease)
             self._informers[namespace] = informer
             self._tasks.append(tasks.keep_running(f"the watch of Leases in {namespace}", informer.run))
@@ -48,7 +48,7 @@ class RoleLeases:
         Raises ClusterError if the server does not say.
         """
         # A list of one, because the right to list is there for the watch and the right to get is not.
-        listing = await self._client.list(LEASES, Selection(namespace, fields=f"metadata.name={name}"))
+        listing = await self._client.list(LEASES, ListOptions(namespace, fields=f"metadata.name={name}"))
         if not listing.items:
             self._seen.pop((namespace, name), None)
             return Tenure.FREE

@@ -6,22 +6,29 @@ import msgspec
 
 from trimtab.decide.horizontal import (
     DEFAULT,
-    Failed,
+    FetchFailure,
+    HpaSettings,
     Memory,
     Observation,
-    PodFacts,
     PodSamples,
+    PodSnapshot,
     Record,
     Sample,
     Series,
-    Settings,
     after_scale,
     decide,
     explain,
 )
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.decide.horizontal.requests import ContainerRequests
-from trimtab.model.gates import FeatureGates
+from trimtab.decide.horizontal.observation.requests import ContainerRequests
+from trimtab.model.core.meta import (
+    Condition,
+    CrossVersionObjectReference,
+    ObjectMeta,
+    OwnerReference,
+)
+from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior,
@@ -32,17 +39,15 @@ from trimtab.model.hpa.types import (
     MetricLoss,
     MetricSpec,
 )
-from trimtab.model.meta import Condition, CrossVersionObjectReference, ObjectMeta, OwnerReference
+from trimtab.model.json.wire import convert
 from trimtab.model.quantity import Quantity
-from trimtab.model.scale import Scale, ScaleSpec, ScaleStatus
-from trimtab.model.wire import convert
 
 NOW = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)
 T = NOW.timestamp()
 EVERY_GATE = FeatureGates(
     hpa_selection_strategy=True, hpa_configurable_tolerance=True, hpa_scale_to_zero=True
 )
-NO_WINDOW = Settings(downscale_stabilization=0.0)
+NO_WINDOW = HpaSettings(downscale_stabilization=0.0)
 TARGET_UID = "uid-of-web"
 REPLICA_SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-7f9", uid="uid-of-web-7f9")
 DEPLOYMENT = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid=TARGET_UID)
@@ -62,7 +67,7 @@ def pod(name="web-1", *, cpu=100, ready="True", phase="Running", owners=(), age=
         "containers": (ContainerRequests(name="main", requests=requests),),
         "owners": tuple(owners),
     }
-    return PodFacts(name=name, **(given | facts))
+    return PodSnapshot(name=name, **(given | facts))
 
 
 def pods(number, **facts):
@@ -86,7 +91,7 @@ def series(*units, age=20.0, window=0.0):
 
 
 def unreadable(text="something went wrong"):
-    return Failed(message=text)
+    return FetchFailure(message=text)
 
 
 def cpu(percent=50):
@@ -271,7 +276,7 @@ def told(decision):
 
 def why_unusable(reading):
     """Return the text of a failed reading."""
-    assert isinstance(reading, Failed)
+    assert isinstance(reading, FetchFailure)
     return reading.message
 
 

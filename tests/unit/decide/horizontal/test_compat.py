@@ -35,25 +35,25 @@ from tests.unit.decide.horizontal.builders import (
 from trimtab.decide.horizontal import (
     DEFAULT,
     KUBERNETES_1_36,
-    Compat,
-    Gone,
+    ConflictingHpa,
+    HpaCompat,
     Memory,
     Owner,
-    Rival,
+    OwnerNotFound,
+    OwnerUnavailable,
     Target,
-    Unread,
     after_scale,
     decide,
 )
-from trimtab.decide.horizontal.compat import NAMED
+from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 
 QUEUE = external(average(100))
 THEIRS = pod("theirs", owners=(msgspec.structs.replace(REPLICA_SET, name="x", uid="uid-of-x"),))
-OWNED = {REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)), "uid-of-x": Gone()}
-RIVAL = Rival(
+OWNED = {REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)), "uid-of-x": OwnerNotFound()}
+RIVAL = ConflictingHpa(
     key="shop/b", selector="app=web", strategy="OwnerReference", target=Target(kind="Deployment", uid="b")
 )
 OLD = HorizontalPodAutoscalerStatus()
@@ -89,7 +89,7 @@ SHOWN_BY = {
         4,
         series(100),
         pods=pods(4, owners=(REPLICA_SET,)),
-        owners={REPLICA_SET.uid: Unread(error="timeout")},
+        owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout")},
         settings=NO_WINDOW,
     ),
     "raise_to_min_without_metrics": observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()),
@@ -119,7 +119,7 @@ SHOWN_BY = {
         hpa(QUEUE),
         4,
         series(400),
-        rivals=(Rival(key="shop/b", selector="app=web"),),
+        rivals=(ConflictingHpa(key="shop/b", selector="app=web"),),
         memory=remembered(told={"AmbiguousSelector": T - 15}),
     ),
     "tell_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
@@ -130,7 +130,7 @@ SHOWN_BY = {
 }
 
 
-@pytest.mark.parametrize("switch", Compat.__struct_fields__)
+@pytest.mark.parametrize("switch", HpaCompat.__struct_fields__)
 def test_each_switch_changes_a_decision_of_its_own(switch):
     seen = SHOWN_BY[switch]
     ours = msgspec.structs.replace(seen.compat, **{switch: True})
@@ -146,8 +146,8 @@ def outcome(seen, compat):
 
 
 def test_the_default_has_every_ruling_and_the_kubernetes_setting_none():
-    assert all(getattr(DEFAULT, name) for name in Compat.__struct_fields__)
-    assert not any(getattr(KUBERNETES_1_36, name) for name in Compat.__struct_fields__)
+    assert all(getattr(DEFAULT, name) for name in HpaCompat.__struct_fields__)
+    assert not any(getattr(KUBERNETES_1_36, name) for name in HpaCompat.__struct_fields__)
     assert {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36} == NAMED
 
 

@@ -34,11 +34,12 @@ from tests.unit.decide.horizontal.builders import (
     why_unusable,
     with_compat,
 )
-from trimtab.decide.horizontal import Memory, ScaleFailure, readings
-from trimtab.decide.horizontal.compat import KUBERNETES_1_36
+from trimtab.decide.horizontal import Memory, ScaleFailure
+from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.model import wire
+from trimtab.decide.horizontal.observation import samples as readings
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, MetricTarget
+from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
 
 YEAR = 365 * 86_400.0
@@ -85,7 +86,7 @@ def test_what_is_not_a_number_fails_the_metric(text):
     reading = readings.read_external_metric(
         wire.convert({"items": [{"metricName": "queue", "value": text}]}, ExternalMetricValueList)
     )
-    assert isinstance(reading, readings.Failed)
+    assert isinstance(reading, readings.FetchFailure)
     assert held(run(observe(hpa(external(average(10))), 5, reading)), 5)
 
 
@@ -210,7 +211,9 @@ def test_an_answer_about_something_else_is_refused(described):
 def test_an_external_answer_about_another_metric_is_refused():
     """F40."""
     answer = wire.convert({"items": [{"metricName": "other", "value": "1"}]}, ExternalMetricValueList)
-    assert isinstance(readings.read_external_metric(answer, readings.Asked(metric="queue")), readings.Failed)
+    assert isinstance(
+        readings.read_external_metric(answer, readings.Asked(metric="queue")), readings.FetchFailure
+    )
 
 
 def test_pods_of_others_do_not_enter_the_average():

@@ -17,8 +17,12 @@ from tests.unit.decide.horizontal.builders import (
     series,
 )
 from trimtab.decide.horizontal import Memory, memory
+from trimtab.decide.horizontal.behavior.stabilization import (
+    Windows,
+    stabilize,
+    stabilize_both_ways,
+)
 from trimtab.decide.horizontal.memory import MOST_SCALE_EVENTS, Recommendation, ScaleEvent
-from trimtab.decide.horizontal.stabilize import Windows, stabilize, stabilize_both_ways
 
 histories = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3600)), max_size=40)
 

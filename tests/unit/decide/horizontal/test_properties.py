@@ -28,27 +28,27 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import (
-    Gone,
     Memory,
     Owner,
+    OwnerNotFound,
+    OwnerUnavailable,
     Record,
     Series,
     Target,
-    Unread,
-    decide_again,
-    record,
+    replay,
 )
-from trimtab.decide.horizontal.compat import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
-from trimtab.decide.horizontal.selection import keep_owned
-from trimtab.model.gates import FeatureGates
-from trimtab.model.meta import OwnerReference
+from trimtab.decide.horizontal.records import record
+from trimtab.decide.horizontal.selection.selection import keep_owned
+from trimtab.model.core.meta import OwnerReference
+from trimtab.model.feature_gates import FeatureGates
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
 DEPLOYMENT = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid="uid-of-web")
-OWNED: dict[str, Owner | Gone | Unread] = {
+OWNED: dict[str, Owner | OwnerNotFound | OwnerUnavailable] = {
     REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)),
-    JOB.uid: Gone(),
+    JOB.uid: OwnerNotFound(),
 }
 few = settings(max_examples=100, deadline=None)
 
@@ -103,7 +103,7 @@ def observations(draw):
         draw(st.integers(0, 45)),
         *(reading for _, reading in metrics),
         pods=chosen,
-        owners=draw(st.sampled_from([OWNED, OWNED | {JOB.uid: Unread(error="timeout")}])),
+        owners=draw(st.sampled_from([OWNED, OWNED | {JOB.uid: OwnerUnavailable(error="timeout")}])),
         memory=memory,
         gates=draw(st.sampled_from([FeatureGates(), FeatureGates.of({"AllAlpha": True})])),
         compat=draw(st.sampled_from([DEFAULT, KUBERNETES_1_36])),
@@ -140,7 +140,7 @@ def test_by_labels_all_numbers_are_those_of_a_decision_that_knows_no_strategy(se
 @given(observations())
 def test_deciding_recording_and_deciding_again_is_the_identity(seen):
     written = record.dumps(Record(observation=seen, decision=run(seen)))
-    assert record.dumps(decide_again(record.loads(written))) == written
+    assert record.dumps(replay(record.loads(written))) == written
 
 
 @few

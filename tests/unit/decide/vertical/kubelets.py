@@ -20,13 +20,17 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.actions import Action, Evict, Outcome
-from trimtab.decide.vertical.brake import NO_BRAKES
-from trimtab.decide.vertical.lost_answers import judge_lost, lost_requests, mark_lost
-from trimtab.decide.vertical.update import update_loop
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.pod import Pod
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
+from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
+from trimtab.decide.vertical.update.in_place.lost_answers import (
+    judge_lost,
+    lost_requests,
+    mark_lost,
+)
+from trimtab.decide.vertical.update.loop import update_loop
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
 
 TICK = timedelta(seconds=10)
 LOST_ANSWERS = 0.1
@@ -243,18 +247,18 @@ class Cluster:
             for _, pod in sorted(self.pods.items())
         )
 
-    def perform(self, action: Action) -> Outcome:
+    def perform(self, action: Action) -> ActionResult:
         """Play API server."""
         dice = self.work.dice
         if not self._is_there(action):
-            return Outcome.FAILED
+            return ActionResult.FAILED
         if not isinstance(action, Evict) and dice.random() < 0.05 and not self.is_generous:
-            return dice.choice([Outcome.FAILED, Outcome.INFEASIBLE, Outcome.LATER])
+            return dice.choice([ActionResult.FAILED, ActionResult.INFEASIBLE, ActionResult.LATER])
         if not isinstance(action, Evict):
             self.pods[action.pod.name]["metadata"]["annotations"].update(action.plan.originals)
         if dice.random() >= LOST_ANSWERS or self.is_generous:
             self._carry_out(action)
-            return Outcome.DONE
+            return ActionResult.DONE
         self.log.append("lost answer")
         fate = dice.choice(["at once", "later", "never"])
         if fate == "at once":
@@ -262,7 +266,7 @@ class Cluster:
         elif fate == "later":
             self.log.append("carried out late")
             self.late.append((self.now + timedelta(seconds=dice.randint(1, LATEST)), action))
-        return Outcome.UNKNOWN
+        return ActionResult.UNKNOWN
 
     def _is_there(self, action: Action) -> bool:
         """Return whether the pod is the one that is meant, and is not being deleted."""
@@ -328,7 +332,7 @@ class Updater:
             action = next(loop)
             while True:
                 outcome = cluster.perform(action)
-                if outcome is Outcome.UNKNOWN:
+                if outcome is ActionResult.UNKNOWN:
                     lost[action.pod.metadata.uid] = cluster.now
                 done += 1
                 if done == crash_after:

@@ -8,16 +8,20 @@ from typing import Any
 
 import msgspec
 
-from trimtab.decide.vertical.actions import Action, Evict, Outcome
 from trimtab.decide.vertical.compat import DEFAULT
-from trimtab.decide.vertical.control import VPAIndex
-from trimtab.decide.vertical.observation import Observation, ObservedController, ObservedVPA
-from trimtab.decide.vertical.update import UpdateResult, drive, update_loop
-from trimtab.decide.vertical.updater_state import DEFAULT_SETTINGS, UpdaterState
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.limitrange import LimitRange, LimitRangeItem
-from trimtab.model.pod import ContainerResizePolicy, Pod
+from trimtab.decide.vertical.control.control import VPAIndex
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
+from trimtab.decide.vertical.update.loop import UpdateResult, drive, update_loop
+from trimtab.decide.vertical.update.loop_state import DEFAULT_SETTINGS, UpdaterState
+from trimtab.decide.vertical.update.observation import (
+    ObservedController,
+    ObservedVPA,
+    UpdateObservation,
+)
+from trimtab.model.core.objects import LimitRange, LimitRangeItem
+from trimtab.model.core.pod import ContainerResizePolicy, Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler, VPAScope
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
@@ -163,10 +167,10 @@ def scope(name="leader", pods=None, nodes=None) -> VPAScope:
 
 def world(
     vpas=(), pods=(), scopes=(), *, replicas=None, nodes=None, ranges=(), controllers=None
-) -> Observation:
+) -> UpdateObservation:
     """Observe the workload: as many replicas as pods, unless said otherwise."""
     known = {"StatefulSet/shop/db": ObservedController(replicas=len(pods) if replicas is None else replicas)}
-    return Observation(
+    return UpdateObservation(
         vpas=tuple(ObservedVPA(vpa=one, selector="app=db") for one in vpas),
         scopes=tuple(scopes),
         pods=tuple(pods),
@@ -185,26 +189,26 @@ def limit_range_item(**item) -> LimitRangeItem:
     return wire.convert(item, LimitRangeItem)
 
 
-def index(seen: Observation, gates=ALL_GATES, compat=DEFAULT) -> VPAIndex:
+def index(seen: UpdateObservation, gates=ALL_GATES, compat=DEFAULT) -> VPAIndex:
     return seen.index(gates, compat)
 
 
 class Recorder:
     """An API that does what it is asked (or what `outcomes` say for a pod), and remembers it in order."""
 
-    def __init__(self, **outcomes: Outcome) -> None:
+    def __init__(self, **outcomes: ActionResult) -> None:
         self.outcomes = {name.replace("_", "-"): outcome for name, outcome in outcomes.items()}
         self.asked: list[tuple[str, str]] = []
         self.actions: list[Action] = []
 
-    def __call__(self, action: Action) -> Outcome:
+    def __call__(self, action: Action) -> ActionResult:
         self.asked.append(("evict" if isinstance(action, Evict) else "resize", action.pod.name))
         self.actions.append(action)
-        return self.outcomes.get(action.pod.name, Outcome.DONE)
+        return self.outcomes.get(action.pod.name, ActionResult.DONE)
 
 
 def run(
-    seen: Observation,
+    seen: UpdateObservation,
     state: UpdaterState | None = None,
     *,
     now=NOW,

@@ -19,11 +19,10 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.actions import Outcome
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.controllers import ControllerKey
+from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.explain import explain_pod, explain_vpa, pod_lines, vpa_lines
-from trimtab.decide.vertical.record import (
+from trimtab.decide.vertical.records import (
     VERSION,
     read_admission,
     read_update,
@@ -33,9 +32,10 @@ from trimtab.decide.vertical.record import (
     replay_update,
     to_json,
 )
-from trimtab.decide.vertical.updater_state import UpdaterSettings, UpdaterState
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
+from trimtab.decide.vertical.update.actions import ActionResult
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
 
 SCOPES = [scope("leader", pods=LEADER), scope("gold", pods={"tier": "gold"})]
 
@@ -154,7 +154,7 @@ def recorded(seen, state=None, settings=None, gates=ALL_GATES, compat=DEFAULT, a
 
 
 @pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["default", "vpa-1.8"])
-@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("outcome", list(ActionResult))
 def test_a_record_of_an_update_loop_replays_to_the_same_bytes(compat, outcome):
     seen = world(
         [vpa("base", recommended("4Gi"), mode="InPlaceOrRecreate")],
@@ -171,7 +171,7 @@ def test_a_record_of_an_update_loop_replays_to_the_same_bytes(compat, outcome):
 
 def test_a_second_loop_replays_from_the_state_the_first_left():
     seen = seen_by_all()
-    first = recorded(seen, api=Recorder(db_0=Outcome.REFUSED))
+    first = recorded(seen, api=Recorder(db_0=ActionResult.REFUSED))
     second = recorded(seen, first.record.after)
     assert to_json(replay_update(read_update(to_json(second.record)))) == to_json(second.record)
 

@@ -3,14 +3,23 @@
 from dataclasses import dataclass, replace
 
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
-from trimtab.decide.vertical.attribution import attribute
-from trimtab.decide.vertical.compat import DEFAULT, Compat
-from trimtab.decide.vertical.intake import Capacity, Intake, UsageBatch, add_usage
-from trimtab.decide.vertical.profiles import merged_rows, profiles_of
-from trimtab.decide.vertical.recommend import RecommenderSettings
-from trimtab.decide.vertical.recommender import PostProcessing, VPARecommendation, recommend_all
-from trimtab.decide.vertical.state import ClusterState, ContainerId, PodId
-from trimtab.model.selector import Selector
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.control.attribution import attribute
+from trimtab.decide.vertical.input.usage import (
+    Capacity,
+    IntakeReport,
+    UsageBatch,
+    add_usage,
+)
+from trimtab.decide.vertical.recommend.profiles import merged_rows, profiles_of
+from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommender import (
+    PostProcessing,
+    VPARecommendation,
+    recommend_all,
+)
+from trimtab.model.labels.selector import Selector
 from trimtab.model.times import SECOND_NS, parse_ns
 
 START_NS = parse_ns("2026-01-15T12:00:00Z")
@@ -31,7 +40,7 @@ class Load:
 class Recommender:
     """The model, fed one scrape after another; `vpas` and `scopes` as an operator would know them."""
 
-    def __init__(self, vpas, scopes=(), *, compat: Compat = DEFAULT, gates=ALL_GATES, nodes=None) -> None:
+    def __init__(self, vpas, scopes=(), *, compat: VpaCompat = DEFAULT, gates=ALL_GATES, nodes=None) -> None:
         self.vpas, self.scopes, self.compat, self.gates = tuple(vpas), tuple(scopes), compat, gates
         self.nodes = nodes or {}
         self.state = ClusterState(compat=compat, per_vpa_config=True, block_columns=64)
@@ -52,7 +61,7 @@ class Recommender:
 
     def scrape(
         self, loads: dict[str, Load], *, minutes: int = 1, capacity: Capacity | None = None
-    ) -> tuple[Intake, Intake]:
+    ) -> tuple[IntakeReport, IntakeReport]:
         """Add one sample per pod, some minutes after the last."""
         self.now_ns += minutes * MINUTE_NS
         names = [ContainerId(PodId("shop", name), "app") for name in loads]

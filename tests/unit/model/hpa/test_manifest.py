@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages, policy
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import (
     InvalidObjectError,
     decode_errors,

@@ -5,15 +5,20 @@ import json
 import pytest
 
 from tests.unit.model.hpa.objects import hpa
-from trimtab.cluster.codec import decode_answer, decode_page, event_decoder
+from trimtab.cluster.cache.codec import decode_answer, decode_page, event_decoder
 from trimtab.decide.horizontal import Observation
-from trimtab.model import wire
 from trimtab.model.crds import all_crds
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import read
 from trimtab.model.hpa.selection_strategy import ANNOTATION, conflict_of
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.versions import WRITERS, to_native_v1, to_native_v2, to_own
+from trimtab.model.hpa.versions.manifests import (
+    WRITERS,
+    to_native_v1,
+    to_native_v2,
+    to_own,
+)
+from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
 
 OWN = "autoscaling.trimtab.dev/v2"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import default, ignored_annotations, read, to_v1, validate_create, warnings_for
 
 GATES = FeatureGates.parse("AllAlpha=true")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.model.gates import FeatureGates
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.vpa.admission import Review, review_scope, review_vpa
 
 TARGET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}

@@ -2,13 +2,11 @@
 
 import pytest
 
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.vpa.options import VPAOptions, options_for
-from trimtab.model.vpa.schema_validation import schema_errors
-from trimtab.model.vpa.scope_validation import validate_scope
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.model.vpa.defaults import VPAOptions, options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.model.vpa.validation import validate_vpa
+from trimtab.model.vpa.validation import schema_errors, validate_scope, validate_vpa
 
 TARGET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
 SCOPES_ALLOWED = VPAOptions(allow_vpa_scope=True)

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import yaml
 
-from trimtab.decide.vertical.control import index_vpas
-from trimtab.decide.vertical.roles import Declaration, declaration_of
-from trimtab.decide.vertical.scope import Scope
-from trimtab.model import wire
-from trimtab.model.gates import FeatureGates
-from trimtab.model.pod import Pod
-from trimtab.model.selector import Selector
+from trimtab.decide.vertical.control.control import index_vpas
+from trimtab.decide.vertical.control.role_labels import Declaration, declaration_of
+from trimtab.decide.vertical.control.scope import Scope
+from trimtab.model.core.pod import Pod
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.admission import Review, review_scope, review_vpa
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.settings import declared
+from trimtab.operator.settings.settings import declared
 
 PAGE = (Path(__file__).parents[4] / "docs" / "vertical.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -5,15 +5,15 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod, vpa
 from tests.unit.decide.vertical.usage_builders import DAY_NS, Load, Recommender
-from trimtab.cli.run import run
-from trimtab.cli.upstream import with_upstream_flags
-from trimtab.decide.vertical.intake import record_oom
-from trimtab.decide.vertical.oom import OOM
-from trimtab.decide.vertical.recommender import recommend_all
-from trimtab.decide.vertical.state import ClusterState
+from trimtab.cli.commands.run import run
+from trimtab.cli.vpa_flags import with_upstream_flags
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.input.oom import OOM
+from trimtab.decide.vertical.input.usage import record_oom
+from trimtab.decide.vertical.recommend.recommender import recommend_all
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.model.selector import Selector
-from trimtab.operator.settings import Settings, with_values
+from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 
 GIB = 2**30

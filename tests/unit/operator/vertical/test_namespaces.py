@@ -2,13 +2,13 @@
 
 import pytest
 
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import (
     configuration_name,
     configurations,
     mutating_webhooks,
 )
-from trimtab.operator.vertical.updater import updater_settings
+from trimtab.operator.vertical.updater.controller import updater_settings
 
 
 @pytest.mark.parametrize(

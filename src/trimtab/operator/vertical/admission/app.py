@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import nullcontext
 from typing import Any
 
-from trimtab.model import wire
+from trimtab.model.json import wire
 from trimtab.operator.vertical.admission.reviews import Reviewer
 
 Message = MutableMapping[str, Any]

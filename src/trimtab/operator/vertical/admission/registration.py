@@ -5,10 +5,9 @@ import logging
 from collections.abc import Iterable
 
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client
-from trimtab.cluster.patching import PatchType
+from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
-from trimtab.operator.settings import Settings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.reviews import (
     DEFAULT_VPAS,
     MUTATE_PODS,
@@ -18,7 +17,7 @@ from trimtab.operator.vertical.admission.reviews import (
     VALIDATE_VPAS,
 )
 from trimtab.operator.vertical.kinds import GROUP, VERSION
-from trimtab.operator.vertical.probe import PROBE_LABEL
+from trimtab.operator.vertical.updater.webhook_check import PROBE_LABEL
 
 log = logging.getLogger(__name__)
 NAMINGS = ("trimtab", "upstream")

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from trimtab.clock import Clock
-from trimtab.decide.vertical.admit import admit_pod
-from trimtab.model import wire
-from trimtab.model.pod import Pod
-from trimtab.model.vpa.admission import Answer, Review, review_scope, review_vpa
+from trimtab.decide.vertical.admission.admit import admit_pod
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
+from trimtab.model.vpa.admission import Review, ReviewResponse, review_scope, review_vpa
 from trimtab.model.vpa.types import VPAScopeReference
-from trimtab.operator.vertical.admission.knowledge import Knowledge
-from trimtab.operator.vertical.probe import PROBE_ANSWER, PROBE_LABEL
-from trimtab.operator.vertical.telemetry import AdmissionMetrics, StepTimer
+from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
+from trimtab.operator.vertical.metrics import AdmissionMetrics, StepTimer
+from trimtab.operator.vertical.updater.webhook_check import PROBE_ANSWER, PROBE_LABEL
 
 log = logging.getLogger(__name__)
 API_VERSION = "admission.k8s.io/v1"
@@ -74,13 +74,13 @@ class Reviewer:
     """Answers the reviews of all our webhooks."""
 
     def __init__(
-        self, clock: Clock, knowledge: Knowledge, metrics: AdmissionMetrics, *, is_dry_run: bool = False
+        self, clock: Clock, knowledge: VpaLookup, metrics: AdmissionMetrics, *, is_dry_run: bool = False
     ) -> None:
         self._clock = clock
         self._is_dry_run = is_dry_run
         self._knowledge = knowledge
         self._metrics = metrics
-        self._answers: dict[str, tuple[str, Callable[[_Request], Awaitable[Answer]]]] = {
+        self._answers: dict[str, tuple[str, Callable[[_Request], Awaitable[ReviewResponse]]]] = {
             MUTATE_PODS: ("Pod", self._mutate_pod),
             PROBE: ("probe", _answer_probe),
             DEFAULT_VPAS: ("VerticalPodAutoscaler", self._default_vpa),
@@ -113,7 +113,7 @@ class Reviewer:
             answer, status = _unreadable(path, str(error)), "unreadable"
         except Exception:  # whatever a body makes us do wrong, the object is created as it is
             log.exception("reviewing a %s", resource)
-            answer, status = Answer(allowed=True), "error"
+            answer, status = ReviewResponse(allowed=True), "error"
         timer.step("admit")
         encoded = _encode(uid, answer)
         timer.step("build_response")
@@ -121,13 +121,13 @@ class Reviewer:
         self._metrics.latency.labels(status, resource).observe(self._clock.monotonic() - began)
         return Reviewed(encoded, resource, status)
 
-    async def _mutate_pod(self, request: _Request) -> Answer:
+    async def _mutate_pod(self, request: _Request) -> ReviewResponse:
         raw = _object(request.object)
         try:
             pod = wire.convert(raw, Pod)
         except (wire.WireError, RecursionError) as error:
             log.warning("a pod in namespace %s cannot be read: %s", request.namespace, error)
-            return Answer(allowed=True)
+            return ReviewResponse(allowed=True)
         located = msgspec.structs.replace(
             pod, metadata=msgspec.structs.replace(pod.metadata, namespace=request.namespace)
         )
@@ -136,7 +136,7 @@ class Reviewer:
         self._metrics.pods.labels("true" if is_applied else "false").inc()
         if admission.error:
             log.warning("a pod in namespace %s is left alone: %s", request.namespace, admission.error)
-        return Answer(allowed=True, patch=list(admission.operations))
+        return ReviewResponse(allowed=True, patch=list(admission.operations))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -145,19 +145,19 @@ class Reviewer:
         yield
         timer.step("write_response")
 
-    async def _mutate_pod_or_vpa(self, request: _Request) -> Answer:
+    async def _mutate_pod_or_vpa(self, request: _Request) -> ReviewResponse:
         return await (self._mutate_pod if request.kind.kind == "Pod" else self._review_vpa)(request)
 
-    async def _default_vpa(self, request: _Request) -> Answer:
+    async def _default_vpa(self, request: _Request) -> ReviewResponse:
         """Complete a VPA, and refuse it here already: the server's schema would be next, whose text says less."""
         found = await self._review_vpa(request)
-        return Answer(allowed=found.allowed, patch=found.patch, status=found.status)
+        return ReviewResponse(allowed=found.allowed, patch=found.patch, status=found.status)
 
-    async def _validate_vpa(self, request: _Request) -> Answer:
+    async def _validate_vpa(self, request: _Request) -> ReviewResponse:
         found = await self._review_vpa(request)
-        return Answer(allowed=found.allowed, warnings=found.warnings, status=found.status)
+        return ReviewResponse(allowed=found.allowed, warnings=found.warnings, status=found.status)
 
-    async def _review_vpa(self, request: _Request) -> Answer:
+    async def _review_vpa(self, request: _Request) -> ReviewResponse:
         review = self._review(request)
         wanted = (
             wire.convert(review.object, _Scoped).spec.vpa_scope.name
@@ -169,7 +169,7 @@ class Reviewer:
             review = replace(review, scopes=await self._knowledge.scopes_with(request.namespace, wanted))
         return review_vpa(review, self._knowledge.view.gates)
 
-    async def _validate_scope(self, request: _Request) -> Answer:
+    async def _validate_scope(self, request: _Request) -> ReviewResponse:
         return review_scope(self._review(request))
 
     def _review(self, request: _Request) -> Review:
@@ -182,13 +182,13 @@ class Reviewer:
         )
 
 
-def _only_told(resource: str, answer: Answer) -> Answer:
+def _only_told(resource: str, answer: ReviewResponse) -> ReviewResponse:
     """Return the answer of a dry run: the object passes as it is."""
     if answer.patch and resource == "Pod":
         log.info("dry run: a pod would be changed", extra={"facts": {"operations": len(answer.patch)}})
     refusal = (answer.status or {}).get("message", "")
     told = [] if answer.allowed else [f"Trimtab is a dry run, otherwise it would refuse this: {refusal}"]
-    return Answer(allowed=True, warnings=[*answer.warnings, *told])
+    return ReviewResponse(allowed=True, warnings=[*answer.warnings, *told])
 
 
 class _UnreadableError(ValueError):
@@ -212,23 +212,25 @@ def _object(raw: msgspec.Raw) -> Any:
         raise _UnreadableError(f"the object cannot be read: {error}") from error
 
 
-def _unreadable(path: str, message: str) -> Answer:
+def _unreadable(path: str, message: str) -> ReviewResponse:
     """Let a pod pass whatever came; refuse anything else, since nobody could say what was allowed."""
     if path in {MUTATE_PODS, PODS_AND_VPAS}:
-        return Answer(allowed=True)
+        return ReviewResponse(allowed=True)
     status = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": message}
-    return Answer(allowed=False, status=status)
+    return ReviewResponse(allowed=False, status=status)
 
 
-async def _answer_probe(request: _Request) -> Answer:
+async def _answer_probe(request: _Request) -> ReviewResponse:
     """Write what the updater asked for into the annotation that it looks at."""
     pod = _object(request.object)
     labels = wire.convert(pod, Pod).metadata.labels
     annotations = {PROBE_ANSWER: labels.get(PROBE_LABEL, "")}
-    return Answer(allowed=True, patch=[{"op": "add", "path": "/metadata/annotations", "value": annotations}])
+    return ReviewResponse(
+        allowed=True, patch=[{"op": "add", "path": "/metadata/annotations", "value": annotations}]
+    )
 
 
-def _encode(uid: str, answer: Answer) -> bytes:
+def _encode(uid: str, answer: ReviewResponse) -> bytes:
     response: Json = {"uid": uid, "allowed": answer.allowed}
     if answer.patch:
         response["patchType"] = "JSONPatch"

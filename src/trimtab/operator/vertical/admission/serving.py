@@ -6,9 +6,9 @@ from pathlib import Path
 
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import KeyPair
-from trimtab.serving import HttpServer, Limits
+from trimtab.serving.server import ClientLimits, HttpServer
 
-LIMITS = Limits(idle_seconds=75, connections=512)
+LIMITS = ClientLimits(idle_seconds=75, connections=512)
 """kube-apiserver is the only client; it keeps its connections for longer than a minute."""
 
 STOP_SECONDS = 3.0

@@ -1,0 +1,68 @@
+"""The adapter's own Prometheus metrics."""
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from trimtab.adapter.api.health import Health, State
+from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.source import Source
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class AdapterMetrics:
+    """Counts requests and shows the health of sources and rules."""
+
+    def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "trimtab_adapter_requests",
+            "Requests by API group and status.",
+            ["group", "code"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "trimtab_adapter_request_seconds",
+            "Time to answer, in seconds.",
+            ["group"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._registry.register(_HealthCollector(sources, objects))
+
+    def count(self, group: str, code: int, seconds: float) -> None:
+        """Take note of one request."""
+        self._requests.labels(group, str(code)).inc()
+        self._seconds.labels(group).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class _HealthCollector(Collector):
+    def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
+        self._sources = sources
+        self._objects = objects
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield the states as they are at this moment."""
+        family = GaugeMetricFamily(
+            "trimtab_adapter_source_health",
+            "1 for the state that a source, a rule or a watch of pods (source `cluster`) is in.",
+            labels=["source", "what", "state"],
+        )
+        parts = [(source.name, health) for source in self._sources for health in source.health()]
+        parts += [("cluster", health) for health in self._objects.health()]
+        for name, health in parts:
+            for state in State:
+                family.add_metric([name, health.name, state.value], _is_in(health, state))
+        yield family
+
+
+def _is_in(health: Health, state: State) -> float:
+    return float(health.state is state)

@@ -1,0 +1,156 @@
+"""Setting values over HTTP, on loopback, with a token: the other side of the testing source.
+
+PUT    /custom/namespaces/NS/RESOURCE/NAME/METRIC?label=value    body: the value
+PUT    /custom/RESOURCE/NAME/METRIC?label=value                  for objects without a namespace
+PUT    /external/namespaces/NS/METRIC?label=value
+DELETE the same paths                                            forget the series
+GET    /values                                                   everything, in the form of the file
+POST   /values                                                   set everything that the body holds
+DELETE /values                                                   forget everything
+"""
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from trimtab.adapter.api.app import JSON, AdapterResponse, Receive, Scope, Send, reply
+from trimtab.adapter.api.routes import split_path
+from trimtab.adapter.errors import (
+    AdapterError,
+    BadRequest,
+    ConfigurationError,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+    status_body,
+)
+from trimtab.adapter.files import API_VERSION, convert, parse_document
+from trimtab.adapter.sources.testing.source import TestingSource
+from trimtab.adapter.sources.testing.values import (
+    KIND,
+    CustomValue,
+    ExternalValue,
+    MetricTable,
+    MetricValueFile,
+    Value,
+    as_json,
+    each,
+)
+from trimtab.model.json import wire
+
+MAX_BODY = 3 * 1024 * 1024
+_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+class AdminApp:
+    """The ASGI application of the admin port."""
+
+    def __init__(self, source: TestingSource, token: str) -> None:
+        self._source = source
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            self._admit(scope)
+            body = await _body(scope, receive)
+            answer = self._answer(scope["method"], split_path(scope["raw_path"]), scope["query_string"], body)
+        except AdapterError as error:
+            answer = AdapterResponse(error.status(), error.code)
+        except ConfigurationError as error:
+            answer = AdapterResponse(status_body(422, "Invalid", str(error)), 422)
+        await reply(scope, send, answer, read_body=True)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "").rpartition(":")[0] or headers.get(b"host", "")
+        if host not in _HOSTS:
+            # A web page that made its own name point at loopback (DNS rebinding) comes with that name.
+            raise WrongHost(f"this port answers to {', '.join(_HOSTS)} only")
+        scheme, _, token = headers.get(b"authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(
+            token.strip().encode(), self._token.encode()
+        ):
+            raise Unauthorized("the admin port needs its token: Authorization: Bearer TOKEN")
+
+    def _answer(self, method: str, parts: Sequence[str], query: bytes, body: bytes) -> AdapterResponse:
+        if tuple(parts) == ("values",):
+            return self._all(method, body)
+        if method not in {"PUT", "DELETE"}:
+            raise NotAllowed(f"{method} is not served here; PUT sets a value, DELETE forgets it")
+        value = _value(parts, query, body.decode("utf-8", "replace").strip() if method == "PUT" else "0")
+        if method == "PUT":
+            self._source.put(value)
+        elif not self._source.table.remove(value):
+            raise NotFound("there is no such series")
+        return AdapterResponse(b"{}")
+
+    def _all(self, method: str, body: bytes) -> AdapterResponse:
+        if method == "DELETE":
+            self._source.table = MetricTable()
+        elif method == "POST":
+            data = parse_document(body.decode("utf-8", "replace"), "body")
+            for key in ("apiVersion", "kind"):
+                data.pop(key, None)
+            for value in each(convert(data, MetricValueFile, "body")):
+                self._source.put(value)
+        elif method != "GET":
+            raise NotAllowed(f"{method} /values is not served; use GET, POST or DELETE")
+        values = as_json(list(self._source.table.points()))
+        return AdapterResponse(
+            wire.encode({"apiVersion": API_VERSION, "kind": KIND, **values}), content_type=JSON
+        )
+
+
+class WrongHost(AdapterError):  # noqa: N818 - named as the HTTP status is
+    """The request was meant for another host."""
+
+    code = 421
+    reason = "Misdirected"
+
+
+def load_token(path: Path) -> str:
+    """Return the token in a file; make one that only the owner can read if there is none."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(32)
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(token + "\n", encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from error
+    if len(token) < 16:
+        raise ConfigurationError(f"{path}: the admin token must have 16 characters at least")
+    return token
+
+
+def _value(parts: Sequence[str], query: bytes, text: str) -> Value:
+    labels = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    match list(parts):
+        case ["custom", "namespaces", namespace, resource, name, metric]:
+            return CustomValue(
+                metric=metric, value=text, name=name, resource=resource, namespace=namespace, labels=labels
+            )
+        case ["custom", resource, name, metric]:
+            return CustomValue(metric=metric, value=text, name=name, resource=resource, labels=labels)
+        case ["external", "namespaces", namespace, metric]:
+            return ExternalValue(metric=metric, value=text, namespace=namespace, labels=labels)
+    raise NotFound(
+        "paths are /values, /custom/[namespaces/NS/]RESOURCE/NAME/METRIC, /external/namespaces/NS/METRIC"
+    )
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    body: bytes = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise BadRequest("the request was cut")
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY:
+            raise TooLarge(f"the body has more than {MAX_BODY} bytes")
+        if not message.get("more_body", False):
+            return body

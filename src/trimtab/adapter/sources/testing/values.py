@@ -1,0 +1,169 @@
+"""Values set by hand: their file format and the table that holds them.
+
+A series is known by its metric, its object (or namespace) and its labels; setting it again replaces it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigSection, convert, read_document
+from trimtab.model.quantity import Quantity, QuantityError
+
+KIND = "MetricValues"
+MAX_SERIES = 100_000
+
+
+class CustomValue(ConfigSection):
+    """One series of a custom metric."""
+
+    metric: str
+    value: str | int | float
+    name: str
+    resource: str = "pods"
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    """What metric selectors choose by."""
+    object_labels: dict[str, str] | None = None
+    """The object's own labels, for questions about `*`; left out, the cluster is asked."""
+    timestamp: datetime | None = None
+    """When it was measured; left out, the moment of the question."""
+    window_seconds: int | None = None
+
+
+class ExternalValue(ConfigSection):
+    """One series of an external metric."""
+
+    metric: str
+    value: str | int | float
+    namespace: str
+    labels: dict[str, str] = {}
+    timestamp: datetime | None = None
+    window_seconds: int | None = None
+
+
+class MetricValueFile(ConfigSection):
+    """A file, or what is sent over HTTP."""
+
+    custom: tuple[CustomValue, ...] = ()
+    external: tuple[ExternalValue, ...] = ()
+
+
+Value = CustomValue | ExternalValue
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPoint:
+    """A value that was set, checked and ready to be answered."""
+
+    labels: Mapping[str, str]
+    value: Quantity
+    setting: Value
+
+    def timestamp(self, now: datetime) -> datetime:
+        """Return when it was measured."""
+        return self.setting.timestamp or now
+
+
+def object_labels(points: Mapping[Labels, MetricPoint]) -> Mapping[str, str] | None:
+    """Return the labels of an object that were given with its values, if any were."""
+    for point in points.values():
+        if isinstance(point.setting, CustomValue) and point.setting.object_labels is not None:
+            return point.setting.object_labels
+    return None
+
+
+@dataclass(slots=True)
+class MetricTable:
+    """All values, found by what questions name: metric and namespace, then the object."""
+
+    custom: dict[tuple[str, str, str], dict[str, dict[Labels, MetricPoint]]] = field(default_factory=dict)
+    external: dict[tuple[str, str], dict[Labels, MetricPoint]] = field(default_factory=dict)
+    count: int = 0
+
+    def put(self, value: Value) -> None:
+        """Set one series."""
+        point = MetricPoint(value.labels, _quantity(value), _in_utc(value))
+        shelf = self._shelf(value, create=True)
+        assert shelf is not None, "made where it was missing"
+        key = labels_key(value.labels)
+        if key not in shelf:
+            if self.count >= MAX_SERIES:
+                raise ConfigurationError(f"more than {MAX_SERIES} series")
+            self.count += 1
+        shelf[key] = point
+
+    def remove(self, value: Value) -> bool:
+        """Forget one series and return whether it was there."""
+        shelf = self._shelf(value, create=False)
+        found = shelf.pop(labels_key(value.labels), None) if shelf else None
+        self.count -= found is not None
+        return found is not None
+
+    def points(self) -> Iterator[MetricPoint]:
+        """Yield every value."""
+        for objects in self.custom.values():
+            for shelf in objects.values():
+                yield from shelf.values()
+        for shelf in self.external.values():
+            yield from shelf.values()
+
+    def _shelf(self, value: Value, *, create: bool) -> dict[Labels, MetricPoint] | None:
+        if isinstance(value, ExternalValue):
+            place = (value.metric, value.namespace)
+            return self.external.setdefault(place, {}) if create else self.external.get(place)
+        key = (value.metric, value.resource, value.namespace)
+        objects = self.custom.setdefault(key, {}) if create else self.custom.get(key, {})
+        return objects.setdefault(value.name, {}) if create else objects.get(value.name)
+
+
+def table_of(values: MetricValueFile) -> MetricTable:
+    """Return a table that holds the values of a file."""
+    table = MetricTable()
+    for value in each(values):
+        table.put(value)
+    return table
+
+
+def each(values: MetricValueFile) -> Iterable[Value]:
+    """Return the series of both kinds."""
+    return (*values.custom, *values.external)
+
+
+def read_values(path: Path) -> MetricValueFile:
+    """Read a values file."""
+    return convert(read_document(path, KIND), MetricValueFile, str(path))
+
+
+def labels_key(labels: Mapping[str, str]) -> Labels:
+    """Return labels as the key of a series."""
+    return tuple(sorted(labels.items()))
+
+
+def as_json(points: Sequence[MetricPoint]) -> dict[str, Any]:
+    """Return values in the form of the file."""
+    custom = [point.setting for point in points if isinstance(point.setting, CustomValue)]
+    external = [point.setting for point in points if isinstance(point.setting, ExternalValue)]
+    data: dict[str, Any] = msgspec.to_builtins(
+        MetricValueFile(custom=tuple(custom), external=tuple(external))
+    )
+    return data
+
+
+def _quantity(value: Value) -> Quantity:
+    try:
+        return Quantity.parse(value.value if isinstance(value.value, str) else repr(value.value))
+    except QuantityError as error:
+        raise ConfigurationError(f"{value.metric}: value {value.value!r}: {error}") from error
+
+
+def _in_utc(value: Value) -> Value:
+    if value.timestamp is None or value.timestamp.tzinfo is not None:
+        return value
+    return msgspec.structs.replace(value, timestamp=value.timestamp.replace(tzinfo=UTC))

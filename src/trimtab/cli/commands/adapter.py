@@ -1,0 +1,148 @@
+"""`trimtab adapter`: serve custom and external metrics; `trimtab adapter test`: try rules before they are served."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trimtab.adapter.adapter import Adapter, serve
+from trimtab.adapter.config import (
+    AdapterConfiguration,
+    ServerAddress,
+    connection_to,
+    load_configuration,
+)
+from trimtab.adapter.errors import AdapterError, ConfigurationError
+from trimtab.adapter.sources.prometheus.dry_run import Tried, try_rules
+from trimtab.adapter.sources.prometheus.rules import RulesFile, read_rules
+from trimtab.cli.commands.run import client_of, options_of
+from trimtab.cli.connection import context_option, kubeconfig_option
+from trimtab.cli.errors import FOUND, CommandError
+from trimtab.clock import SystemClock
+from trimtab.cluster.config import load_connection
+from trimtab.cluster.errors import ConfigError
+from trimtab.cluster.http import HttpTransport
+from trimtab.metrics.prometheus import PrometheusClient
+from trimtab.operator import log_format
+from trimtab.operator.settings.settings import Settings, with_values
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The adapter's configuration file; see docs/adapter.md.",
+)
+@kubeconfig_option
+@context_option
+@click.pass_context
+def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context: str, **values: Any) -> None:
+    """Serve custom and external metrics to autoscalers.
+
+    Serves custom.metrics.k8s.io and external.metrics.k8s.io to the API server's aggregation layer. Values come from the sources of the configuration file: set by hand, rules over Prometheus, other adapters. Stops
+    on SIGTERM or SIGINT.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if config is None:
+        raise click.UsageError("Missing option '--config'.", ctx)
+    settings = with_values({**values, "kubeconfig": kubeconfig, "context": context})
+    log_format.set_up(settings.log_format)
+    try:
+        configuration = load_configuration(config)
+        _run(_serve(configuration, config.absolute().parent, settings))
+    except (ConfigurationError, ConfigError) as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"cannot listen: {error.strerror or error}", "is the port taken?") from error
+
+
+adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst", "log_format")
+
+
+@adapter.command("test")
+@click.argument("rules", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--prometheus", "url", default="", metavar="URL", help="Also ask this Prometheus and show the values."
+)
+@click.option("--namespace", default="default", show_default=True, help="Namespace to ask about.")
+@click.pass_context
+def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
+    """Print the PromQL that each rule would send, and the values if a Prometheus is given.
+
+    Exit codes: 0 every rule can be used, 1 some cannot, 2 the file cannot be read.
+    """
+    try:
+        read = read_rules(rules)
+        tried = _run(_try(read, url, namespace))
+    except (ConfigurationError, AdapterError) as error:
+        raise CommandError(str(error)) from error
+    for one in tried:
+        _show(one)
+    for name, reason in read.refused.items():
+        click.echo(f"{name}: cannot be used: {reason}")
+    ctx.exit(FOUND if read.refused or any(one.problem for one in tried) else 0)
+
+
+async def _serve(configuration: AdapterConfiguration, root: Path, settings: Settings) -> None:
+    clock = SystemClock()
+    connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
+    client = client_of(clock, connection, settings)
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    try:
+        async with serve(clock, client, configuration, root, settings.watch_namespaces) as running:
+            _announce(running, configuration)
+            await stopped.wait()
+    finally:
+        await client.close()
+
+
+def _announce(running: Adapter, configuration: AdapterConfiguration) -> None:
+    click.echo(f"serving metrics on https://{configuration.listen.address}:{running.port}")
+    for name, port in running.admin_ports.items():
+        click.echo(f"values of {name} are set on http://127.0.0.1:{port}")
+    sys.stdout.flush()
+
+
+async def _try(read: RulesFile, url: str, namespace: str) -> list[Tried]:
+    clock = SystemClock()
+    if not url:
+        return await try_rules(read, None, namespace)
+    client = PrometheusClient(
+        clock, HttpTransport(clock, connection_to(clock, ServerAddress(url=url), Path()))
+    )
+    try:
+        return await try_rules(read, client, namespace)
+    finally:
+        await client.close()
+
+
+def _show(tried: Tried) -> None:
+    click.echo(f"{tried.rule}: {tried.what}")
+    if tried.query:
+        click.echo(f"  {tried.query}")
+    for line in tried.values:
+        click.echo(f"    {line}")
+    if tried.problem:
+        click.echo(f"    problem: {tried.problem}")
+
+
+def _run(main: Coroutine[Any, Any, Any]) -> Any:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - absent on some platforms
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

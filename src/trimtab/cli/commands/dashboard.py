@@ -1,0 +1,62 @@
+"""`trimtab dashboard`: look at a cluster's autoscalers in a browser, with one's own rights, changing nothing."""
+
+import click
+
+from trimtab.cli.commands.run import start
+from trimtab.cli.connection import context_option, kubeconfig_option
+from trimtab.cli.errors import CommandError
+from trimtab.cli.operator_settings import GATES, operator_namespace_option
+from trimtab.operator.settings.settings import Settings
+
+
+@click.command("dashboard")
+@click.option(
+    "-n", "--namespace", "namespaces", multiple=True, help="Only this namespace; may be given several times."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one."
+)
+@click.option(
+    "--native-hpas", is_flag=True, help="Show autoscaling/v2 objects too, as Trimtab would decide on them."
+)
+@click.option(
+    "--feature-gates",
+    default=GATES,
+    show_default=True,
+    help="Gates to decide with where the operator's cannot be read.",
+)
+@click.option(
+    "--compat", default="", help="Decide as upstream does where the operator's settings cannot be read."
+)
+@operator_namespace_option
+@kubeconfig_option
+@context_option
+def dashboard(
+    namespaces: tuple[str, ...],
+    port: int,
+    native_hpas: bool,
+    operator_namespace: str,
+    **options: str,
+) -> None:
+    """Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written."""
+    settings = Settings(
+        components=("dashboard",),
+        watch_namespaces=namespaces,
+        feature_gates=options["feature_gates"],
+        compat=options["compat"],
+        native_hpas=native_hpas,
+        kubeconfig=options["kubeconfig"],
+        context=options["context"],
+        leader_elect_resource_namespace=operator_namespace,
+        port=0,
+        dashboard_port=port,
+        dashboard_login="token",
+    )
+    try:
+        start(settings, announce=_tell)
+    except OSError as error:
+        raise CommandError(f"cannot listen: {error.strerror or error}", "try --port 0") from error
+
+
+def _tell(address: str) -> None:
+    click.echo(f"dashboard: {address}\n\nIt reads with your own rights and writes nothing. Ctrl-C ends it.")

@@ -1,0 +1,283 @@
+"""`trimtab explain`: why an autoscaler did what it did, or would do."""
+
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
+from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
+from trimtab.cli.output import to_json, to_yaml
+from trimtab.cluster.client import Client
+from trimtab.cluster.errors import NotFound
+from trimtab.cluster.leases.fence import ClosedFence
+from trimtab.decide.horizontal import Record, explain
+from trimtab.decide.horizontal.explain.from_status import explain_from_status, forbidden_metric
+from trimtab.decide.horizontal.records.record import WELL, decided, loads
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.explain import (
+    CannotLookError,
+    Explained,
+    Explainer,
+    NotFoundError,
+)
+from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.recommender.feeder import DEFAULT_RECOMMENDER
+from trimtab.operator.vertical.wiring import compat_of
+
+HORIZONTAL = "horizontal"
+
+
+class DecisionToExplain(NamedTuple):
+    """A decision to explain."""
+
+    record: Record
+    notes: Sequence[str] = ()
+    """What to say about the settings that it was made by."""
+    is_dry_run: bool = False
+    """Whether the operator that acts on the HPA writes nothing."""
+
+
+@click.command("explain")
+@click.argument("what")
+@namespace_option
+@click.option(
+    "--operator",
+    envvar="TRIMTAB_OPERATOR",
+    default="",
+    help="Address of a running operator's port, as http://127.0.0.1:8080, for HPAs; without it the decision is made on the spot.",
+)
+@operator_namespace_option
+@click.option(
+    "--feature-gates",
+    default="",
+    show_default="the operator's",
+    help="Gates to decide with; the operator's last decision is made again with them.",
+)
+@click.option(
+    "--compat",
+    default="",
+    show_default="the operator's",
+    help="Decide as upstream does: kubernetes-1.36; the operator's last decision is made again so.",
+)
+@click.option(
+    "-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text", show_default=True
+)
+@kubeconfig_option
+@context_option
+def command(what: str, namespace: str, operator: str, output: str, **options: str) -> None:
+    """Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
+    kind, _, name = what.rpartition("/")
+    if kind in {"vpa", "verticalpodautoscaler", "pod"} and name:
+        _explain_vertical(kind, name, namespace, output, options)
+        return
+    if kind not in {"hpa", "thpa", "horizontalpodautoscaler", ""} or not name:
+        raise CommandError(f"{what!r} cannot be explained", "say hpa/NAME, vpa/NAME or pod/NAME")
+    if operator and not options["compat"] and not options["feature_gates"]:
+        _show(_from_operator(operator, namespace or "default", name, output), output)
+        return
+    told = (
+        DecisionToExplain(_ruled(operator, namespace, name, options))
+        if operator
+        else _on_the_spot(name, namespace, options)
+    )
+    record = told.record
+    if output == "record":
+        click.echo(wire.encode(record).decode())
+        return
+    # What an operator saw was forbidden to the operator; what was looked up here, to this user.
+    why = "" if operator else forbidden_metric(record.observation)
+    hpa = record.observation.hpa
+    story = explain_from_status(hpa, why) if why else explain(record, dry_run=told.is_dry_run)
+    text = "\n".join([str(story), *told.notes])
+    _show(
+        {"about": hpa.key, "text": text, "notes": told.notes, "explanation": wire.to_builtins(story)}, output
+    )
+
+
+def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, str]) -> None:
+    if output == "record":
+        raise CommandError("only decisions about HPAs are kept as records", "use -o json")
+
+    choice = _choice(options)
+
+    async def look(client: Client, context_namespace: str) -> tuple[Explained, list[str]]:
+        return await explain_size(client, kind, namespace or context_namespace, name, choice)
+
+    try:
+        explained, notes = with_client(options["kubeconfig"], options["context"], look)
+    except NotFoundError as error:
+        raise CommandError(str(error), "look with: kubectl get vpa,pods", FOUND) from error
+    except (ValueError, CannotLookError) as error:
+        raise CommandError(str(error)) from error
+    text = "\n".join([*explained.lines, *notes])
+    data = wire.to_builtins(explained.data)
+    _show({"about": f"{kind}/{name}", "text": text, "notes": notes, "explanation": data}, output)
+
+
+async def explain_size(
+    client: Client, kind: str, namespace: str, name: str, choice: Choice
+) -> tuple[Explained, list[str]]:
+    """Explain a VPA or a pod by the operator's settings; return what to note about them, too."""
+    recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
+    found = await vertical_settings(client, choice, recommender)
+    settings = found.settings
+    explainer = Explainer(
+        client.clock,
+        client,
+        namespace,
+        gates=FeatureGates.parse(settings.feature_gates),
+        settings=settings,
+        compat=compat_of(settings.compat),
+        sees_all_pods=found.updater_sees_all_pods,
+    )
+    try:
+        explained = await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
+    finally:
+        await explainer.close()
+    return explained, [*_dry_run(found), *_unwatched(found, namespace), found.line]
+
+
+def _choice(options: dict[str, str]) -> Choice:
+    return Choice(options["operator_namespace"], options["feature_gates"], options["compat"])
+
+
+async def _recommender_of(client: Client, namespace: str, name: str) -> str:
+    """Return the name of the recommender that a VPA asks for; one that is not there is told of later."""
+    try:
+        vpa = await client.get(VPAS, name, namespace)
+    except NotFound:
+        return ""
+    return vpa.spec.recommenders[0].name if vpa.spec.recommenders else DEFAULT_RECOMMENDER
+
+
+def _dry_run(found: Found) -> list[str]:
+    return ["dry run: the operator runs with --dry-run and changes nothing"] if found.settings.dry_run else []
+
+
+def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) -> Record:
+    """Make the operator's last decision again, on what it saw, by other rules than its own."""
+    lines = _from_operator(operator, namespace or "default", name, "record").splitlines()
+    if not lines:
+        raise CommandError(
+            f"the operator has not decided about {name!r} yet", "ask again after a sync", FOUND
+        )
+    last = loads(lines[-1])
+    try:
+        rules = rules_of(Settings(feature_gates=options["feature_gates"], compat=options["compat"]))
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    seen = last.observation
+    gates = rules.gates if options["feature_gates"] else seen.gates
+    compat = rules.compat if options["compat"] else seen.compat
+    # What became of the other decision is not told of this one: it was not carried out.
+    return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
+
+
+def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:
+    choice = _choice(options)
+
+    async def look(client: Client, context_namespace: str) -> DecisionToExplain | None:
+        return await explain_replicas(client, namespace or context_namespace, name, choice)
+
+    try:
+        found = with_client(options["kubeconfig"], options["context"], look)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    if found is None:
+        raise _no_such_hpa(name, namespace or "of the context")
+    return found
+
+
+async def explain_replicas(
+    client: Client, namespace: str, name: str, choice: Choice
+) -> DecisionToExplain | None:
+    """Decide about an HPA by the operator's settings; return what to note about them, too."""
+    found = await settings_for(client, HORIZONTAL, choice)
+    notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
+    settings = replace(found.settings, watch_namespaces=(namespace,))
+    record = await _glance(client, settings, namespace, name)
+    if record is not None:
+        return DecisionToExplain(record, notes, is_dry_run=found.settings.dry_run)
+    # The operator leaves such HPAs alone. What it would decide is shown all the same.
+    both = replace(settings, own_hpas=True, native_hpas=True)
+    record = await _glance(client, both, namespace, name)
+    return None if record is None else DecisionToExplain(record, [_not_acted_on(found), *notes])
+
+
+async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
+    component = HpaController(client.clock, client, settings, rules=rules_of(settings), fence=ClosedFence())
+    try:
+        await component.start()
+        return await component.glance(namespace, name)
+    finally:
+        await component.close()
+
+
+def _not_acted_on(found: Found) -> str:
+    flag = "--no-own-hpas" if not found.settings.own_hpas else "no --native-hpas"
+    who = "the operator" if found.is_published else "an operator with default settings"
+    return f"not acted on: {who} runs with {flag}; this is what it would decide otherwise"
+
+
+def _unwatched(found: Found, namespace: str) -> list[str]:
+    watched = found.settings.watch_namespaces
+    if not watched or namespace in watched:
+        return []
+    return [f"not acted on: the operator watches {', '.join(watched)} and not {namespace}"]
+
+
+def _no_such_hpa(name: str, namespace: str) -> CommandError:
+    return CommandError(
+        f"there is no HPA {name!r} in namespace {namespace}", "look with: kubectl get thpa,hpa -A", FOUND
+    )
+
+
+def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any:
+    page = "records" if output == "record" else "explain"
+    url = f"{operator.rstrip('/')}/{page}?" + urllib.parse.urlencode({"name": f"{namespace}/{name}"})
+    if not url.startswith(("http://", "https://")):
+        raise CommandError(f"{operator!r} is not an http address")
+    try:
+        asked = urllib.request.Request(url, headers=_credentials())  # noqa: S310 - the scheme is checked above
+        with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310
+            body = answer.read()
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            raise _no_such_hpa(name, namespace) from error
+        raise CommandError(
+            f"{operator}: {error.read().decode(errors='replace').strip()}", "", FOUND
+        ) from error
+    except OSError as error:
+        why = getattr(error, "reason", error)
+        raise CommandError(
+            f"the operator at {operator} does not answer: {getattr(why, 'strerror', None) or why}",
+            "start it, correct --operator, or leave it out to compute the answer from the cluster",
+        ) from error
+    return body.decode() if output == "record" else msgspec.json.decode(body)
+
+
+def _credentials() -> dict[str, str]:
+    token = os.environ.get("TRIMTAB_TOKEN", "")
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _show(found: Any, output: str) -> None:
+    if output == "record":
+        click.echo(found, nl=False)
+    elif output == "text":
+        click.echo(f"{found['about']}\n{found['text']}")
+    else:
+        click.echo(to_json(found) if output == "json" else to_yaml(found), nl=False)

@@ -1,0 +1,252 @@
+"""`trimtab run`: the operator, in a cluster or beside one."""
+
+import asyncio
+import math
+import os
+from collections.abc import Callable
+from dataclasses import Field
+from datetime import timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trimtab.cli.errors import CommandError
+from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
+from trimtab.model.booleans import BOOLEANS
+from trimtab.model.times import format_duration, parse_duration
+from trimtab.operator import gc_tuning
+from trimtab.operator.settings.bounds import refuse_absurd_values
+from trimtab.operator.settings.flags import Flag
+from trimtab.operator.settings.settings import Settings, declared, with_values
+from trimtab.operator.vertical.admission.tls import refuse_unusable_tls
+
+if TYPE_CHECKING:
+    from trimtab.clock import Clock
+    from trimtab.cluster.client import Client
+    from trimtab.cluster.config import Connection
+
+
+class Duration(click.ParamType[timedelta]):
+    """A duration such as 15s or 5m."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read the text."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            span = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if span < timedelta():
+            self.fail(f"{value!r} is negative", param, ctx)
+        return span
+
+
+class Number(click.types.FloatParamType):
+    """A number that can be calculated with: `nan` and `inf` are read by Python, and meant by nobody."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the text."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Several names, separated by commas."""
+
+    name = "names"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split the text."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+
+
+class _Setting(click.Option):
+    """An option that knows its group."""
+
+    group = ""
+
+
+class _Run(click.Command):
+    """Takes switches also as Kubernetes programs do: `--leader-elect=false`, or `=0`, is `--no-leader-elect`."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options group by group: eighty in one list are read by nobody."""
+        shown = [(one, one.get_help_record(ctx)) for one in self.get_params(ctx)]
+        lines = [(getattr(one, "group", ""), record) for one, record in shown if record is not None]
+        for group, records in groupby(lines, key=lambda line: line[0]):
+            with formatter.section(group or "Options"):
+                formatter.write_dl([record for _, record in records])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, [self._switch(as_pflag(argument)) for argument in args])
+
+    def _switch(self, argument: str) -> str:
+        name, is_given, value = argument.partition("=")
+        if not is_given:
+            return argument
+        for option in self.params:
+            if isinstance(option, click.Option) and option.is_flag and name in option.opts:
+                is_on = BOOLEANS.get(value)
+                return argument if is_on is None else (option.opts if is_on else option.secondary_opts)[0]
+        return argument
+
+
+def _option(field: Field[Any], flag: Flag) -> click.Option:
+    option = _ungrouped(field, flag)
+    option.group = flag.group
+    return option
+
+
+def _ungrouped(field: Field[Any], flag: Flag) -> _Setting:
+    default = field.default
+    shown = _shown(default)
+    words = f"{flag.help} [default: {shown}; env: {flag.environment}]"
+    variables = [flag.environment, *flag.variables]
+    if isinstance(default, bool):
+        off = flag.name.replace("--", "--no-", 1)
+        return _Setting([f"{flag.name}/{off}", field.name], default=None, help=words, envvar=variables)
+    kind: click.ParamType[Any] | type = type(default)
+    if isinstance(default, timedelta):
+        kind = Duration()
+    elif isinstance(default, float):
+        kind = Number()
+    elif isinstance(default, tuple):
+        kind = Names()
+    named = [flag.name, *flag.aliases, field.name]
+    return _Setting(named, type=kind, default=None, help=words, envvar=variables)
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, timedelta):
+        return format_duration(default)
+    if isinstance(default, tuple):
+        return ",".join(default) or "none"
+    return str(default).lower() if isinstance(default, bool) else str(default) or "none"
+
+
+def options_of(*names: str) -> list[click.Option]:
+    """Return the options of some settings, for a command that is not the operator but takes them too."""
+    found = {field.name: _option(field, flag) for field, flag in declared() if field.name in names}
+    return [found[name] for name in names]
+
+
+def setting_options() -> list[click.Parameter]:
+    """Return one option per setting."""
+    options: list[click.Parameter] = [_option(field, flag) for field, flag in declared()]
+    options.append(click.Option(["--sync-period", "sync_period"], type=Duration(), hidden=True, default=None))
+    return options
+
+
+def operator_command(
+    name: str, options: list[click.Parameter], callback: Callable[..., None], words: str
+) -> click.Command:
+    """Return a command that runs the operator."""
+    return _Run(name, params=options, callback=callback, help=words)
+
+
+def _command() -> click.Command:
+    return operator_command(
+        "run",
+        [*setting_options(), *upstream_options()],
+        _run,
+        "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
+    )
+
+
+def _run(**values: Any) -> None:
+    try:
+        settings = with_values(with_upstream_flags(values))
+        refuse_absurd_values(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    run_settings(settings)
+
+
+def run_settings(settings: Settings) -> None:
+    """Run an operator until stopped; raise CommandError if its webhook or its port cannot be served."""
+    try:
+        refuse_unusable_tls(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    try:
+        start(settings)
+    except OSError as error:
+        where = f"{settings.bind_address}:{settings.port}"
+        raise CommandError(
+            f"cannot listen on {where}: {error.strerror or error}", "choose another --port, or 0 for any"
+        ) from error
+
+
+def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
+    """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
+    gc_tuning.collect_less_often()
+    from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
+    from trimtab.cluster.config import load_connection  # noqa: PLC0415
+    from trimtab.cluster.errors import ConfigError  # noqa: PLC0415
+    from trimtab.operator import log_format  # noqa: PLC0415
+    from trimtab.operator.horizontal.inputs.kinds import RivalControllerError  # noqa: PLC0415
+    from trimtab.operator.operator import Operator, Parts  # noqa: PLC0415
+    from trimtab.operator.process import Component  # noqa: PLC0415
+
+    log_format.set_up(settings.log_format, verbosity=0 if announce is not None else settings.verbosity)
+    clock = SystemClock()
+
+    def page(parts: Parts) -> Component:
+        from trimtab.dashboard.dashboard import Dashboard  # noqa: PLC0415 - most operators show no page
+
+        return Dashboard(parts, announce)
+
+    def adapter(parts: Parts) -> Component:
+        from trimtab.adapter.adapter import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
+
+        settings = parts.settings
+        return AdapterComponent(
+            parts.clock, parts.client, settings.adapter_config, namespaces=settings.watch_namespaces
+        )
+
+    async def main() -> None:
+        connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
+        client = client_of(clock, connection, settings)
+        try:
+            token = os.environ.get("TRIMTAB_TOKEN", "")
+            beside = {"dashboard": page, "adapter": adapter}
+            await Operator(clock, client, settings, token=token, beside=beside).run()
+        finally:
+            await client.close()
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(main())
+    except (ConfigError, RivalControllerError, ValueError) as error:
+        raise CommandError(str(error), exit_code=2) from error
+
+
+def client_of(clock: "Clock", connection: "Connection", settings: Settings) -> "Client":
+    """Return the client of a program, paced as its settings say."""
+    from trimtab.cluster.client import Client  # noqa: PLC0415 - imported when it runs, so that --help is quick
+    from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
+
+    transport = HttpTransport(clock, connection)
+    return Client(clock, transport, qps=settings.kube_api_qps or None, burst=int(settings.kube_api_burst))
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+run = _command()

@@ -1,0 +1,318 @@
+"""`trimtab simulate`: what autoscalers would have done with recorded load, by the code that decides in production."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.commands.run import options_of
+from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
+from trimtab.cli.manifests.documents import read_bundle
+from trimtab.cli.manifests.yaml_nodes import Document
+from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
+from trimtab.cli.output import to_json, to_yaml, write_file
+from trimtab.decide.horizontal.decision import annotation_problem
+from trimtab.decide.horizontal.records.record import dumps
+from trimtab.model import hpa as hpa_rules
+from trimtab.model.core.meta import group_of
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa.metric_fields import own_fields
+from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, is_dry_run
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import wire
+from trimtab.model.manifest import read_manifest
+from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.settings.settings import Settings
+from trimtab.simulate import (
+    Candidate,
+    Figures,
+    Model,
+    ModelError,
+    Results,
+    Trace,
+    TraceError,
+    read_trace,
+    run_with_progress,
+)
+from trimtab.simulate.chart import render_chart
+
+
+def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
+    """Return a candidate for each HPA; raise CommandError for one that an API server would refuse."""
+    try:
+        rules = rules_of(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    found = [(document, hpa) for document in documents if (hpa := _hpa(document, rules.gates)) is not None]
+    if not found:
+        raise CommandError("there is no HorizontalPodAutoscaler in the input", "name a file that holds one")
+    per_file = Counter(document.source for document, _ in found)
+    return [
+        Candidate(
+            Path(document.source).name if per_file[document.source] == 1 else hpa.key,
+            hpa,
+            rules.settings,
+            rules.gates,
+            rules.compat,
+        )
+        for document, hpa in found
+    ]
+
+
+def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | None:
+    manifest = read_manifest(document.data, gates)
+    if manifest.errors:
+        error = manifest.errors[0]
+        raise CommandError(
+            f"{document.place_of(error.field.strip('.'))}: {manifest.kind} {manifest.key}: {error}",
+            "`trimtab validate` shows everything",
+            FOUND,
+        )
+    if not isinstance(manifest.object, HorizontalPodAutoscaler):
+        return None
+    conflict = selection_strategy.conflict_of(document.data)
+    if problem := conflict or annotation_problem(manifest.object, gates):
+        raise CommandError(
+            f"{document.place_of()}: {manifest.kind} {manifest.key}: {problem}",
+            "an operator scales nothing until then",
+            FOUND,
+        )
+    return wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
+
+
+def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+    """Return an HPA with what its annotations say, as the operator reads it."""
+    annotations = hpa.metadata.annotations
+    spec = selection_strategy.with_annotation(hpa.spec, annotations)
+    if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
+        spec = own_fields.with_annotations(spec, annotations)
+    return msgspec.structs.replace(hpa, spec=spec)
+
+
+def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for text in texts:
+        name, _, amount = text.partition("=")
+        try:
+            found[name] = milli_value_of(amount)
+        except QuantityError:
+            found[name] = 0
+        if not name or found[name] <= 0:
+            raise click.BadParameter(f"{text!r}: write NAME=QUANTITY, as in cpu=500m", param=param)
+    return found
+
+
+@click.command("simulate")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="Recorded load: a CSV whose columns are the time and the total of each metric.",
+)
+@click.option(
+    "--request",
+    "requests",
+    multiple=True,
+    callback=_amounts,
+    metavar="RESOURCE=QUANTITY",
+    help="What one pod requests; utilizations need it.",
+)
+@click.option(
+    "--capacity",
+    multiple=True,
+    callback=_amounts,
+    metavar="METRIC=QUANTITY",
+    help="The most that one pod can carry; of a resource, its request unless said.",
+)
+@click.option("--replicas", type=click.IntRange(min=0), help="Replicas at the beginning.")
+@click.option(
+    "--start-seconds",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="From the creation of a pod until it is ready.",
+)
+@click.option(
+    "--metrics-period",
+    type=click.FloatRange(min=1),
+    default=15.0,
+    show_default=True,
+    help="How often usage is measured, in seconds.",
+)
+@click.option(
+    "--metrics-delay",
+    type=click.FloatRange(min=0),
+    default=15.0,
+    show_default=True,
+    help="How long a measurement takes to reach the autoscaler, in seconds.",
+)
+@click.option(
+    "--sync-period",
+    type=click.FloatRange(min=1),
+    show_default="15, or the operator's",
+    help="How often the autoscaler decides, in seconds.",
+)
+@click.option(
+    "--settings",
+    "settings_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The operator's settings: its Lease, as `kubectl get lease -n trimtab -o yaml` prints it.",
+)
+@click.option(
+    "--feature-gates",
+    default="",
+    metavar="A=true,B=false",
+    help="Gates; Trimtab's own four are on unless --settings says otherwise.",
+)
+@click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.36.")
+@click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
+@click.option(
+    "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the replicas into this file."
+)
+@click.option(
+    "--records",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the record of every change in this file, for `trimtab replay`.",
+)
+@click.option(
+    "-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True
+)
+def simulate(  # noqa: PLR0913 - one parameter per option
+    files: tuple[str, ...],
+    *,
+    trace_file: Path,
+    settings_file: Path | None,
+    sync_period: float | None,
+    changes: bool,
+    svg: Path | None,
+    records: Path | None,
+    output: str,
+    **options: Any,
+) -> None:
+    """Try HPAs on recorded load before they meet a cluster, with the production decisions.
+
+    Each HPA in FILE... (`-` for standard input) is a candidate. The simulated workload shares the load among its ready
+    pods; new pods are ready after --start-seconds. A metric is fed by the column of its name, a ContainerResource by
+    `CONTAINER/RESOURCE` or the resource, one with a selector by `NAME{LABEL=VALUE}` or its name.
+    """
+    bundle = read_bundle(files)
+    if bundle.has_unreadable:
+        raise CommandError(
+            "nothing was simulated because not every input could be read", exit_code=CANNOT_READ
+        )
+    names = ("feature_gates", "compat", *NUMBERS)
+    settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
+    candidates = candidates_of(bundle.documents, settings)
+    period = settings.sync_period.total_seconds() if sync_period is None else sync_period
+    trace, model = _trace(trace_file), Model(sync_period=period, **options)
+    try:
+        tallies = _play(candidates, trace, model)
+    except ModelError as error:
+        raise CommandError(str(error)) from error
+    if svg is not None:
+        write_file(svg, render_chart(candidates, tallies, trace, model).encode())
+    if records is not None:
+        write_file(records, b"".join(dumps(one) + b"\n" for each in tallies for one in each.changes))
+    click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
+    for name in [one.name for one in candidates if is_dry_run(one.hpa)]:
+        click.echo(f"{name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled", err=True)
+    _show(tallies, trace, output, with_changes=changes)
+
+
+simulate.params += options_of(*NUMBERS)
+
+
+def _trace(path: Path) -> Trace:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            return read_trace(lines, str(path))
+    except (TraceError, UnicodeDecodeError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[Results]:
+    """Play one after the other, with progress where somebody looks."""
+    console = Console(stderr=True)
+    results: list[Results] = []
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        for candidate in candidates:
+            task = progress.add_task(candidate.name, total=1.0)
+            for done, so_far in run_with_progress(candidate, trace, model):
+                progress.update(task, completed=done)
+                result = so_far
+            results.append(result)
+    return results
+
+
+def _show(tallies: Sequence[Results], trace: Trace, output: str, *, with_changes: bool) -> None:
+    if output != "table":
+        data = [_data(one, with_changes=with_changes) for one in tallies]
+        click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
+        return
+    span = (trace.end - trace.start) / 3600
+    click.echo(f"{span:,.1f} hours of load from {_time(trace.start)}, {tallies[0].figures.syncs:,} syncs")
+    Console().print(_table(tallies))
+    for one in tallies if with_changes else ():
+        for change in one.changes:
+            decided = change.decision
+            click.echo(
+                f"{one.figures.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
+            )
+
+
+def _table(tallies: Sequence[Results]) -> Table:
+    """Return the figures as rows and the candidates as columns: there are few of them, and their names are long."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("")
+    for one in tallies:
+        table.add_column(Text(one.figures.name), justify="right", overflow="fold")
+    rows = [_rows(one.figures) for one in tallies]
+    for title in dict.fromkeys(title for each in rows for title in each):
+        table.add_row(Text(title), *(each.get(title, "") for each in rows))
+    return table
+
+
+def _rows(figures: Figures) -> dict[str, str]:
+    rows = {
+        "replica-hours": f"{figures.replica_hours:,.1f}",
+        "lowest and highest replicas": f"{figures.lowest} - {figures.peak}",
+        "scaled up, down": f"{figures.ups}, {figures.downs}",
+    }
+    for column, carried in figures.carried.items():
+        rows[f"{column}: time above target"] = f"{carried.above_target:.1%}"
+        if carried.short is not None and carried.idle is not None:
+            rows[f"{column}: short of capacity"] = f"{carried.short:,.1f} unit-hours"
+            rows[f"{column}: idle capacity"] = f"{carried.idle:,.1f} unit-hours"
+    return rows
+
+
+def _data(one: Results, *, with_changes: bool) -> dict[str, Any]:
+    data = asdict(one.figures)
+    if with_changes:
+        data["changes"] = [
+            {
+                "at": _time(change.decision.now),
+                "from": change.decision.current,
+                "to": change.decision.desired,
+                "reason": change.decision.reason,
+            }
+            for change in one.changes
+        ]
+    return data
+
+
+def _time(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%SZ}"

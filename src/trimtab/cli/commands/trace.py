@@ -1,0 +1,109 @@
+"""`trimtab trace`: record load out of Prometheus, for `trimtab simulate`."""
+
+import asyncio
+import re
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+import click
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from trimtab.adapter.config import ServerAddress, connection_to
+from trimtab.adapter.errors import ConfigurationError
+from trimtab.cli.errors import CommandError
+from trimtab.clock import Clock, SystemClock
+from trimtab.cluster.http import HttpTransport
+from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
+from trimtab.metrics.range_queries import Progress as Done
+from trimtab.metrics.range_queries import Range, read_history
+from trimtab.model.times import parse_long_duration
+from trimtab.simulate import Trace, TraceError
+from trimtab.simulate.trace import single_series, trace_from_series
+
+# A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
+_QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)
+
+
+class _Span(click.ParamType[timedelta]):
+    """A duration, also in days, which Prometheus' users are used to."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Return the duration; it must be longer than nothing."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            span = parse_long_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if span <= timedelta():
+            self.fail(f"{value!r} must be longer than nothing", param, ctx)
+        return span
+
+
+def _queries(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        named = _QUERY.fullmatch(text)
+        column, query = (part.strip() for part in named.groups()) if named else ("", "")
+        if not column or not query or column in found:
+            raise click.BadParameter(f"{text!r}: write COLUMN=QUERY, each column once", param=param)
+        found[column] = query
+    return found
+
+
+@click.command("trace")
+@click.option("--prometheus", "url", required=True, metavar="URL", help="Address, as http://127.0.0.1:9090.")
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    required=True,
+    callback=_queries,
+    metavar="COLUMN=QUERY",
+    help="A column of the trace and the PromQL of its total, as cpu='sum(rate(...[5m]))'.",
+)
+@click.option("--since", type=_Span(), default="7d", show_default=True, help="How far back.")
+@click.option("--step", type=_Span(), default="1m", show_default=True, help="Distance between rows.")
+@click.option("--token-file", default="", help="A file with a bearer token.")
+@click.option("-o", "--output", type=click.File("w", lazy=True), default="-", help="Where the CSV goes.")
+def trace(
+    url: str, queries: dict[str, str], since: timedelta, step: timedelta, token_file: str, output: TextIO
+) -> None:
+    """Record load out of Prometheus as a trace for `trimtab simulate`."""
+    clock = SystemClock()
+    now = clock.now().replace(microsecond=0)
+    wanted = Range(now - since, now, step.total_seconds())
+    address = ServerAddress(url=url, token_file=token_file)
+    try:
+        found = asyncio.run(_read(clock, address, queries, wanted))
+    except (PrometheusError, TraceError, ConfigurationError) as error:
+        raise CommandError(str(error)) from error
+    output.writelines(f"{line}\n" for line in found.lines())
+
+
+async def _read(clock: Clock, address: ServerAddress, queries: dict[str, str], wanted: Range) -> Trace:
+    client = PrometheusClient(
+        clock, HttpTransport(clock, connection_to(clock, address, Path())), deadline=60.0
+    )
+    console = Console(stderr=True)
+    series = {}
+    try:
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            for column, query in queries.items():
+                task = progress.add_task(column, total=1.0)
+                tell = partial(_tell, progress, task)
+                series[column] = single_series(column, await read_history(client, query, wanted, told=tell))
+    finally:
+        await client.close()
+    return trace_from_series(series, wanted)
+
+
+def _tell(progress: Progress, task: TaskID, done: Done) -> None:
+    progress.update(task, completed=done.share)

@@ -1,0 +1,196 @@
+"""`trimtab validate`: what an API server would refuse, and what it would accept but nobody means."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
+from trimtab.cli.manifests.documents import read_bundle
+from trimtab.cli.manifests.yaml_nodes import Document, Place
+from trimtab.cli.output import to_json, to_yaml
+from trimtab.model.bundle import bundle_warnings
+from trimtab.model.feature_gates import FeatureGates, GateError
+from trimtab.model.manifest import Manifest, read_manifest
+
+ERROR = "error"
+WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One error or warning about one field of one object."""
+
+    place: Place
+    severity: str
+    kind: str
+    key: str
+    field: str
+    message: str
+
+    @property
+    def subject(self) -> str:
+        """Return `Kind namespace/name`, or the kind alone for a document without a name."""
+        return f"{self.kind} {self.key}" if self.key else self.kind
+
+    def line(self) -> str:
+        """Return `file:line: Kind namespace/name: field: message`; warnings say that they are."""
+        parts = [
+            str(self.place),
+            self.subject,
+            self.field,
+            "warning" * (self.severity == WARNING),
+            self.message,
+        ]
+        return ": ".join(part for part in parts if part)
+
+    def data(self) -> dict[str, Any]:
+        """Return the finding as plain data."""
+        return {
+            "file": self.place.source,
+            "line": self.place.line,
+            "severity": self.severity,
+            "kind": self.kind,
+            "object": self.key,
+            "field": self.field,
+            "message": self.message,
+        }
+
+
+def print_table(findings: Sequence[Finding]) -> None:
+    """Print the findings as a table that fits the terminal."""
+    # Only this format needs rich, whose import takes longer than most validations.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("WHERE", "OBJECT", "SEVERITY", "FIELD", "MESSAGE"):
+        table.add_column(heading, overflow="fold")
+    for found in findings:
+        cells = (str(found.place), found.subject, found.severity, found.field, found.message)
+        table.add_row(*(Text(cell) for cell in cells))
+    Console().print(table)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 error`, `2 errors`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+ALWAYS_ON = (
+    "HPASelectionStrategy=true,HPAConfigurableTolerance=true,HPAScaleToZero=true,VPASelectorRefinement=true"
+)
+"""The gates of Trimtab's own features, on here unless switched off by name: manifests are written for what is coming."""
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "table", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="Format of the findings.",
+)
+@click.option(
+    "--feature-gates", default="", metavar="A=true,B=false", help="Gates of the API server to judge for."
+)
+@click.option("--strict", is_flag=True, help="Let warnings count as errors in the exit code.")
+@click.pass_context
+def validate(
+    ctx: click.Context, files: tuple[str, ...], output: str, feature_gates: str, strict: bool
+) -> None:
+    """Check manifests offline, as the API server would, and more.
+
+    Reads HorizontalPodAutoscalers (autoscaling/v1, v2, v2beta1, v2beta2 and autoscaling.trimtab.dev/v2),
+    VerticalPodAutoscalers, their checkpoints and VPAScopes from YAML or JSON files, `-` for standard input; Lists are
+    unpacked, other kinds skipped. Prints `FILE:LINE: KIND NAMESPACE/NAME: FIELD: MESSAGE` for each finding, also for
+    objects that do not go together.
+
+    The gates HPASelectionStrategy, HPAConfigurableTolerance, HPAScaleToZero and VPASelectorRefinement are on unless
+    --feature-gates names them; all others have their defaults.
+
+    Exit codes: 0 no errors, 1 errors, 2 something could not be read.
+    """
+    gates = gates_of(feature_gates)
+    bundle = read_bundle(files)
+    manifests = [read_manifest(document.data, gates) for document in bundle.documents]
+    findings = list(_findings(bundle.documents, manifests))
+    skipped = [
+        (document, manifest)
+        for document, manifest in zip(bundle.documents, manifests, strict=True)
+        if not manifest.is_known
+    ]
+    _show(findings, skipped, output)
+    if output in ("text", "table"):
+        _summarise(findings, len(manifests) - len(skipped))
+    bad = sum(finding.severity == ERROR or strict for finding in findings)
+    ctx.exit(CANNOT_READ if bundle.has_unreadable else FOUND if bad else 0)
+
+
+def gates_of(text: str) -> FeatureGates:
+    """Return the gates to judge for; raise CommandError if they cannot be read."""
+    try:
+        return FeatureGates.parse(f"{ALWAYS_ON},{text}")
+    except GateError as error:
+        raise CommandError(f"--feature-gates: {error}") from error
+
+
+def _findings(documents: Sequence[Document], manifests: Sequence[Manifest]) -> Iterator[Finding]:
+    """Yield the findings in the order of the documents; what concerns several of them last."""
+    for document, manifest in zip(documents, manifests, strict=True):
+        for error in manifest.errors:
+            yield _finding(document, manifest, ERROR, error.field, error.body)
+        for doubt in manifest.doubts:
+            yield _finding(document, manifest, WARNING, doubt.field, doubt.text)
+    readable = [
+        (document, manifest)
+        for document, manifest in zip(documents, manifests, strict=True)
+        if manifest.object is not None
+    ]
+    members = [manifest.object for _, manifest in readable if manifest.object is not None]
+    for warning in bundle_warnings(members):
+        document, manifest = readable[warning.position]
+        yield _finding(document, manifest, WARNING, warning.field, warning.text)
+
+
+def _finding(document: Document, manifest: Manifest, severity: str, path: str, message: str) -> Finding:
+    path = path.strip(".")
+    return Finding(
+        document.place_of(path), severity, manifest.kind, manifest.key, path, " ".join(message.split())
+    )
+
+
+def _show(findings: Sequence[Finding], skipped: Sequence[tuple[Document, Manifest]], output: str) -> None:
+    if output in ("json", "yaml"):
+        data = {
+            "findings": [finding.data() for finding in findings],
+            "skipped": [
+                {
+                    "file": document.source,
+                    "line": document.root.line,
+                    "kind": manifest.kind,
+                    "object": manifest.key,
+                }
+                for document, manifest in skipped
+            ],
+        }
+        click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
+        return
+    if output == "table" and findings:
+        print_table(findings)
+    elif output == "text":
+        for finding in findings:
+            click.echo(finding.line())
+    for document, manifest in skipped:
+        subject = f"{manifest.kind} {manifest.key}".strip()
+        click.echo(f"{document.place_of()}: {subject}: skipped, not a kind that Trimtab validates", err=True)
+
+
+def _summarise(findings: Sequence[Finding], checked: int) -> None:
+    errors = sum(finding.severity == ERROR for finding in findings)
+    found = f"{counted(errors, 'error')}, {counted(len(findings) - errors, 'warning')}"
+    click.echo(f"{counted(checked, 'object')} checked: {found}", err=True)

@@ -1,0 +1,110 @@
+"""`trimtab vpa-recommender`, `vpa-updater`, `vpa-admission-controller`: upstream's programs, by upstream's command lines.
+
+They are `trimtab run` with upstream's defaults, and read the three flags that mean something else there as upstream does:
+`--port`, `--webhook-address` and `--webhook-port` of the admission controller. Flags of `trimtab run` are taken as well.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from trimtab.cli.commands.run import operator_command, run_settings, setting_options
+from trimtab.cli.errors import CommandError
+from trimtab.cli.vpa_flags import upstream_options, with_upstream_flags
+from trimtab.operator.settings.compat import VPA
+from trimtab.operator.settings.settings import Settings, with_values
+
+_ANY_ADDRESS: Final = "::"  # upstream's programs listen everywhere
+_COMMON: Final[Mapping[str, Any]] = {
+    "compat": VPA,
+    "bind_address": _ANY_ADDRESS,
+    "kube_api_qps": 50.0,
+    "leader_elect": False,
+    "leader_elect_resource_namespace": "kube-system",
+}
+PROGRAMS: Final[dict[str, Mapping[str, Any]]] = {
+    "vpa-recommender": {
+        "components": ("recommender",),
+        "port": 8942,
+        "leader_elect_resource_name": "vpa-recommender-lease",
+    },
+    "vpa-updater": {
+        "components": ("updater",),
+        "port": 8943,
+        "leader_elect_resource_name": "vpa-updater",
+    },
+    "vpa-admission-controller": {
+        "components": ("admission",),
+        "port": 8944,
+        "webhook_address": _ANY_ADDRESS,
+        "webhook_port": 8000,
+        "webhook_service": "vpa-webhook",
+        "webhook_timeout_seconds": 30,
+        "tls_cert_file": "/etc/tls-certs/serverCert.pem",
+        "tls_key_file": "/etc/tls-certs/serverKey.pem",
+        "tls_ca_file": "/etc/tls-certs/caCert.pem",
+    },
+}
+"""Upstream's defaults, by program, where ours differ."""
+_REREAD: Final = ("--port", "--webhook-address", "--webhook-port", "--register-by-url")
+
+
+def program_settings(program: str, values: dict[str, Any]) -> Settings:
+    """Return the settings that upstream's program would have with these flags; raise ValueError if they clash."""
+    home = {"namespace": os.environ.get("NAMESPACE") or "kube-system"}
+    defaults = {**_COMMON, **home, **PROGRAMS[program]}
+    given = {name: value for name, value in values.items() if value is not None}
+    by_url, address = given.pop("register_by_url", False), given.pop("registered_address", "")
+    port = given.pop("registered_port", "")
+    if by_url:
+        given["webhook_url"] = f"{address}:{port}" if "://" in address else f"https://{address}:{port}"
+    return with_values({**defaults, **with_upstream_flags(given)})
+
+
+def _command(program: str) -> click.Command:
+    def callback(**values: Any) -> None:
+        try:
+            settings = program_settings(program, values)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        run_settings(settings)
+
+    options = [*setting_options(), *upstream_options()]
+    if program == "vpa-admission-controller":
+        options = [option for option in options if not set(option.opts) & set(_REREAD)] + _reread()
+    return operator_command(
+        program,
+        options,
+        callback,
+        f"Run in the place of upstream's {program}, with its flags.",
+    )
+
+
+def _reread() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--port", "webhook_port"], type=int, default=None, help="Port that the webhook listens on."
+        ),
+        click.Option(
+            ["--webhook-address", "registered_address"],
+            default=None,
+            help="Address under which the webhook is registered, with --register-by-url.",
+        ),
+        click.Option(
+            ["--webhook-port", "registered_port"],
+            default=None,
+            help="Port under which the webhook is registered, with --register-by-url.",
+        ),
+        click.Option(
+            ["--register-by-url/--no-register-by-url", "register_by_url"],
+            default=None,
+            help="Register the webhook by its address, not by its Service.",
+        ),
+    ]
+
+
+recommender = _command("vpa-recommender")
+updater = _command("vpa-updater")
+admission_controller = _command("vpa-admission-controller")

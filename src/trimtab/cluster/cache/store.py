@@ -1,0 +1,152 @@
+"""The objects of one informer, by namespace and name, with the rule that nothing goes back in time.
+
+resourceVersions of one resource are comparable integers (KEP-5504). A server that uses other texts is believed as it
+speaks: only equal versions of one object are recognised as duplicates then.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from trimtab.cluster.cache.codec import Object
+from trimtab.model.core.pod import Pod
+
+T = TypeVar("T", bound=Object)
+T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
+_NONE: Mapping[str, object] = {}
+
+
+class Index(Protocol[T_contra]):
+    """Something that is kept up to date with a store, such as a lookup by owner or by label selector."""
+
+    def add(self, new: T_contra) -> None:
+        """Take in an object."""
+        ...
+
+    def update(self, old: T_contra, new: T_contra) -> None:
+        """Replace an object by its newer self."""
+        ...
+
+    def remove(self, old: T_contra) -> None:
+        """Forget an object."""
+        ...
+
+
+class Store(Generic[T]):
+    """Objects by namespace and name; cluster-scoped ones have the empty namespace."""
+
+    def __init__(self) -> None:
+        # Two levels instead of a tuple per object: less memory, and the objects of a namespace come for free.
+        self._namespaces: dict[str, dict[str, T]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[T]:
+        for objects in self._namespaces.values():
+            yield from objects.values()
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """Return an object, or None."""
+        objects = self._namespaces.get(namespace)
+        return objects.get(name) if objects else None
+
+    def in_namespace(self, namespace: str) -> Mapping[str, T]:
+        """Return the objects of a namespace by name; a view, not to be kept across a wait."""
+        return self._namespaces.get(namespace, {})
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that hold anything, sorted."""
+        return sorted(self._namespaces)
+
+    def put(self, new: T) -> T | None:
+        """Store an object and return the one that it replaces."""
+        meta = new.metadata
+        objects = self._namespaces.setdefault(meta.namespace, {})
+        old = objects.get(meta.name)
+        objects[meta.name] = new
+        self._count += old is None
+        return old
+
+    def take(self, name: str, namespace: str) -> T | None:
+        """Remove an object and return it."""
+        objects = self._namespaces.get(namespace)
+        old = objects.pop(name, None) if objects else None
+        if old is not None:
+            self._count -= 1
+            if not objects:
+                del self._namespaces[namespace]
+        return old
+
+
+def version_number(resource_version: str) -> int | None:
+    """Return a resourceVersion as a number; None if it is none."""
+    if resource_version.isascii() and resource_version.isdigit() and len(resource_version) < 40:
+        return int(resource_version)
+    return None
+
+
+def is_older(version: str, than: str) -> bool:
+    """Return whether `version` certainly lies before `than`."""
+    left, right = version_number(version), version_number(than)
+    return left is not None and right is not None and left < right
+
+
+def later(version: str, other: str) -> str:
+    """Return the later of two versions; where they cannot be compared, the second."""
+    return version if is_older(other, version) else other
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+class KeyIndex(Generic[T, K]):
+    """The objects under each key; an object may have several keys or none."""
+
+    def __init__(self, keys: Callable[[T], Iterable[K]]) -> None:
+        self._keys = keys
+        self._objects: dict[K, dict[str, T]] = {}
+
+    def get(self, key: K) -> Mapping[str, T]:
+        """Return the objects under `key` by uid; a view, not to be kept across a wait."""
+        return self._objects.get(key, {})
+
+    def keys(self) -> Iterable[K]:
+        """Return the keys that have objects."""
+        return self._objects.keys()
+
+    def add(self, new: T) -> None:
+        """Take in an object."""
+        for key in self._keys(new):
+            self._objects.setdefault(key, {})[new.metadata.uid] = new
+
+    def update(self, old: T, new: T) -> None:
+        """Replace an object by its newer self."""
+        self.remove(old)
+        self.add(new)
+
+    def remove(self, old: T) -> None:
+        """Forget an object."""
+        for key in self._keys(old):
+            objects = self._objects.get(key)
+            if objects is not None:
+                objects.pop(old.metadata.uid, None)
+                if not objects:
+                    del self._objects[key]
+
+
+def by_uid() -> KeyIndex[T, str]:
+    """Return an index by the object's own uid, for walking up owner chains."""
+    return KeyIndex(lambda thing: (thing.metadata.uid,))
+
+
+def by_owner() -> KeyIndex[T, str]:
+    """Return an index by the uid of the controlling owner."""
+    return KeyIndex(
+        lambda thing: [owner.uid for owner in thing.metadata.owner_references if owner.controller]
+    )
+
+
+def by_node() -> KeyIndex[Pod, str]:
+    """Return an index of pods by the node that they are bound to."""
+    return KeyIndex(lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())

@@ -1,0 +1,130 @@
+"""One watch at a time: its request, its deadline, its lines, and the ways it can break.
+
+A watch asks the server to end it after 35 to 45 seconds and gives it 10 more. client-go asks for 5 to 10 minutes,
+so a connection that silently stalls leaves it blind for as long (fault F04); ours is noticed within a minute. The
+price is one cheap request per resource per 40 seconds, and the server sends a bookmark just before each end, so the
+version to resume from stays young (fault F11).
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import WatchEvent, event_decoder
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.resource import Resource
+from trimtab.cluster.transport.transport import LineTooLongError, Request, lines
+from trimtab.model.json import wire
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchPace:
+    """How long a watch lasts, in seconds."""
+
+    shortest: float = 35.0
+    longest: float = 45.0
+    grace: float = 10.0
+    """How much longer than asked we wait for the server to end the watch."""
+    short: float = 5.0
+    """A watch that ends sooner, without an event, counts as a failure (fault F02)."""
+    proof: float = 7.0
+    """How long the first watch after a failure lasts: its end proves that the cache is up to date (fault F09)."""
+
+
+class WatchBrokenError(Exception):
+    """A watch ended otherwise than at its time; `list_again` says that resuming would not be safe."""
+
+    def __init__(self, message: str, *, list_again: bool = False) -> None:
+        super().__init__(message)
+        self.list_again = list_again
+
+
+class Watch(Generic[T]):
+    """Opens watches on one resource, one after the other."""
+
+    def __init__(
+        self, client: Client, resource: Resource[T], selection: ListOptions, pace: WatchPace
+    ) -> None:
+        self._client = client
+        self._clock = client.clock
+        self._resource = resource
+        self._selection = selection
+        self._pace = pace
+        self._decode = event_decoder(resource.struct)
+        self._act = f"watching {resource.describe(selection.namespace, None)}"
+        self._progressed = False
+        self._heard_at = 0.0
+        self._proof_was_silent = False
+        self.ran_its_time = False
+
+    def progressed(self) -> None:
+        """Take note that an event was news; a stream of old news does not count as a working watch."""
+        self._progressed = True
+
+    async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[WatchEvent[T], None]:
+        """Yield the events after `version` until the watch ends; raise if it did not end as it should.
+
+        A watch on a cache that `is_doubtful` ends soon, because only its end proves that nothing was missed. One that
+        ended before a slow server said anything is followed by a long one: the server may only be far behind.
+        """
+        asked = round(self._client.sender.random.uniform(self._pace.shortest, self._pace.longest))
+        is_proof = is_doubtful and not self._proof_was_silent
+        if is_proof:
+            asked = min(asked, round(self._pace.proof))
+        started = self._heard_at = self._clock.monotonic()
+        self._progressed = self.ran_its_time = False
+        try:
+            async with asyncio.timeout(asked + self._pace.grace):
+                async with aclosing(self._stream(self._request(version, asked))) as events:
+                    async for event in events:
+                        yield event
+        except TimeoutError:
+            self._proof_was_silent = is_proof
+            self._check_silence()
+        self._check_length(asked, self._clock.monotonic() - started)
+
+    async def _stream(self, request: Request) -> AsyncGenerator[WatchEvent[T], None]:
+        async with self._client.sender.watch(self._act, request) as stream:
+            try:
+                async for line in lines(stream, request.max_line):
+                    self._heard_at = self._clock.monotonic()
+                    event = self._decode(line)
+                    if event.status is not None:
+                        raise errors.error_from_status(self._act, event.status)
+                    yield event
+            except (wire.WireError, LineTooLongError) as error:
+                # Nobody can say which object this was about, so only a new list is safe (fault F10).
+                raise WatchBrokenError(f"{self._act}: {error}", list_again=True) from error
+
+    def _check_silence(self) -> None:
+        silence = self._clock.monotonic() - self._heard_at
+        if silence > self._pace.grace:
+            raise WatchBrokenError(f"{self._act}: nothing was heard for {silence:.0f} s")
+
+    def _check_length(self, asked: float, lasted: float) -> None:
+        self.ran_its_time = lasted >= asked - 1.0
+        if self.ran_its_time:
+            self._proof_was_silent = (
+                False  # the server is heard again, so a short watch proves something again
+            )
+        if lasted < self._pace.short and not self._progressed:
+            raise WatchBrokenError(
+                f"{self._act}: the server ended the watch after {lasted:.1f} s without an event"
+            )
+
+    def _request(self, version: str, seconds: float) -> Request:
+        query: list[tuple[str, Any]] = [
+            *self._selection.query(),
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", f"{seconds:.0f}"),
+        ]
+        return Request("GET", self._resource.path(self._selection.namespace), query)

@@ -1,0 +1,169 @@
+"""Reading one answer after the other from the bytes of a connection; no socket, no waiting.
+
+httptools does the parsing. What it leaves to its user is here: interim answers, answers that end with the
+connection, limits, and bytes that nobody asked for.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from trimtab.cluster.http.errors import BadAnswerError, TooBigError
+
+_MAX_HEAD = 256 * 1024
+"""Bytes before the body; API servers send less than one KB, so more is an attack or an accident."""
+
+_NO_LIMIT = 1 << 62
+
+
+class Headers(Mapping[str, str]):
+    """The headers of an answer, with lower-case names; made readable when somebody looks, as few do."""
+
+    __slots__ = ("_raw", "_read")
+
+    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
+        self._raw = raw
+        self._read: dict[str, str] | None = None
+
+    def __getitem__(self, name: str) -> str:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, str]:
+        if self._read is None:
+            read: dict[str, str] = {}
+            for raw_name, raw_value in self._raw:
+                name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+                # A repeated header means a list (RFC 9110, 5.3).
+                read[name] = f"{read[name]}, {value}" if name in read else value
+            self._read = read
+        return self._read
+
+
+class ResponseParser:
+    """The answer being read: `status` is 0 until its head is complete, `parts` are what came of its body."""
+
+    def __init__(self) -> None:
+        self._parser = HttpResponseParser(self)
+        self.expect(with_body=True, max_body=_NO_LIMIT)
+
+    def expect(
+        self, *, with_body: bool, max_body: int | None, into: Callable[[bytes], None] | None = None
+    ) -> None:
+        """Start over for the next answer; `into` takes the body of a good one in the place of `parts`."""
+        self.status = 0
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.has_begun = False
+        self.is_complete = False
+        self.keeps_alive = False
+        self.encoding = ""
+        self._raw: list[tuple[bytes, bytes]] = []
+        self._with_body = with_body
+        self._into = into
+        self._limit = _NO_LIMIT if max_body is None else max_body
+        self._head_size = 0
+        self._framed = False
+        self._problem: Exception | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """Return the headers of the answer."""
+        return Headers(self._raw)
+
+    def feed(self, data: bytes) -> None:
+        """Read on; raise if it cannot be an answer, or is a longer one than allowed."""
+        self.has_begun = True
+        if not self.status:
+            self._head_size += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as error:
+            raise BadAnswerError("the server switches to another protocol, which nobody asked for") from error
+        except HttpParserError as error:
+            if not self.is_complete:
+                raise self._problem or BadAnswerError(f"not an HTTP answer: {error}") from error
+            self.keeps_alive = False
+        if self._problem is not None:
+            raise self._problem
+        if not self.status and self._head_size > _MAX_HEAD:
+            raise BadAnswerError(f"the head of the answer has more than {_MAX_HEAD} bytes")
+
+    def end(self) -> bool:
+        """Take note that the connection ended in order; return whether the answer is whole."""
+        if self.status and not self._framed:
+            self.is_complete = True
+        return self.is_complete
+
+    def take_body(self) -> bytes:
+        """Return what came of the body since the last time."""
+        parts = self.parts
+        self.parts = []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    # What httptools calls, by its names.
+
+    def on_message_begin(self) -> None:
+        """Notice bytes of a second answer, which nobody asked for: this connection is out of step."""
+        if self.is_complete:
+            self.keeps_alive = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header, and look at the three that say how the body is to be read."""
+        if self.is_complete:
+            return
+        self._raw.append((name, value))
+        if len(name) in {14, 16, 17}:
+            self._frame(name.lower(), value)
+
+    def _frame(self, name: bytes, value: bytes) -> None:
+        if name == b"content-length":
+            self._framed = True
+            if value.isdigit() and int(value) > self._limit and self._with_body:
+                self._problem = TooBigError()
+        elif name == b"transfer-encoding":
+            self._framed = True
+            if value.strip().lower() != b"chunked":
+                self.encoding = value.decode("latin-1")
+        elif name == b"content-encoding" and value.strip().lower() != b"identity":
+            self.encoding = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Learn the status; an interim answer (1xx) is no answer yet."""
+        status = self._parser.get_status_code()
+        if self.is_complete:
+            return
+        if status < 200:
+            self._raw = []
+            self._framed = False
+            return
+        self.status = status
+        if not self._with_body:
+            # The parser cannot be told that no body follows, so it cannot read another answer either.
+            self.is_complete = True
+        elif status in {204, 304}:
+            self._framed = True
+
+    def on_body(self, data: bytes) -> None:
+        """Keep a piece of the body."""
+        self.size += len(data)
+        if self.size > self._limit:
+            self._problem = TooBigError()
+        elif self.is_complete:
+            return
+        elif self._into is not None and self.status < 300:
+            self._into(data)
+        else:
+            self.parts.append(data)
+
+    def on_message_complete(self) -> None:
+        """Learn that the answer is whole."""
+        if self.status and not self.is_complete:
+            self.is_complete = True
+            self._into = None  # a connection may be idle for long, and is not to hold on to what it brought
+            self.keeps_alive = self._parser.should_keep_alive()

@@ -1,0 +1,79 @@
+"""What a dry run may send: the one rule, asked by the sender for every write.
+
+A dry run decides everything and changes nothing that others act on. It writes events, and the Leases by which copies
+of it take turns. It writes no status: a live updater and webhook apply the recommendation in it, and a live operator
+resumes from the memory in it. Requests that store nothing pass: reviews of tokens and rights, and writes with
+`dryRun=All`. All other writes are refused here, whichever loop sends them.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from trimtab.cluster.transport.transport import Request
+from trimtab.model.json import wire
+
+_EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
+_REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_LEASES: Final = ("coordination.k8s.io", "leases")
+
+
+class _Metadata(wire.Wire):
+    name: str = ""
+
+
+class _Named(wire.Wire):
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    group: str
+    resource: str
+    """The plural, with the subresource if there is one."""
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """Which writes a dry run may send."""
+
+    lease_namespace: str = ""
+    lease_name: str = ""
+    """The Lease of this process; those of its shards, members and settings begin with this name."""
+
+    def may_send(self, request: Request) -> bool:
+        """Return whether a request may leave this process."""
+        if request.method == "GET" or ("dryRun", "All") in request.query:
+            return True
+        target = _target_of(request)
+        kind = target.group, target.resource
+        return kind in _EVENTS or target.group in _REVIEWS or (kind == _LEASES and self._is_own_lease(target))
+
+    def _is_own_lease(self, target: _Target) -> bool:
+        own = self.lease_name
+        prefixes = (f"{own}-shard-", f"{own}-member-")
+        is_named = target.name in (own, f"{own}-settings") or target.name.startswith(prefixes)
+        return bool(own) and target.namespace == self.lease_namespace and is_named
+
+
+def _target_of(request: Request) -> _Target:
+    parts = request.path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else ("".join(parts[1:2]), parts[3:])
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = [*rest, "", "", ""][:3]
+    return _Target(
+        group, f"{plural}/{subresource}" if subresource else plural, namespace, name or _name_in(request)
+    )
+
+
+def _name_in(request: Request) -> str:
+    """Return the name of the object that is created."""
+    try:
+        return wire.decode(request.body or b"{}", _Named).metadata.name
+    except (wire.WireError, msgspec.DecodeError):
+        return ""

@@ -1,0 +1,112 @@
+"""A transport without a socket: it calls a server object in the same process, such as the embedded cluster.
+
+The same client code runs on it under the virtual clock, deterministically and at the price of a function call. Any
+object with the `InProcessServer` shape will do; this package knows none of them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+from urllib.parse import urlencode
+
+from trimtab.cluster.errors import TransportError
+from trimtab.cluster.transport.transport import Request, Response
+
+
+class InProcessAnswer(Protocol):
+    """What a server object returns: a whole body, or a stream of chunks."""
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """Return the body, if it is not streamed."""
+        ...
+
+    @property
+    def stream(self) -> AsyncIterator[bytes] | None:
+        """Return the chunks of a watch."""
+        ...
+
+
+class InProcessServer(Protocol):
+    """A server that answers requests without a socket."""
+
+    async def request(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    ) -> InProcessAnswer:
+        """Answer one request."""
+        ...
+
+
+class InProcessTransport:
+    """Calls `server` for each request; `headers` go with every one of them (the Authorization, for example)."""
+
+    def __init__(self, server: InProcessServer, *, headers: Mapping[str, str] | None = None) -> None:
+        self._server = server
+        self._headers = {"accept": "application/json", **(headers or {})}
+
+    async def request(self, request: Request) -> Response:
+        """Send and return the whole answer."""
+        try:
+            async with asyncio.timeout(request.deadlines.total):
+                answer = await self._ask(request)
+                body = (
+                    answer.body if answer.stream is None else b"".join([part async for part in answer.stream])
+                )
+        except TimeoutError as error:
+            raise TransportError(f"{request}: not answered within {request.deadlines.total:g} s") from error
+        return Response(answer.status, _lower(answer.headers), body)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator["_Stream"]:
+        """Send and yield once the headers are there."""
+        try:
+            async with asyncio.timeout(request.deadlines.first_byte):
+                answer = await self._ask(request)
+        except TimeoutError as error:
+            raise TransportError(f"{request}: no answer in time") from error
+        try:
+            yield _Stream(answer)
+        finally:
+            close = getattr(answer.stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    async def _ask(self, request: Request) -> InProcessAnswer:
+        headers = {**self._headers, **request.headers}
+        query = urlencode(request.query)
+        return await self._server.request(request.method, request.path, query, headers, request.body or b"")
+
+
+class _Stream:
+    """A watch in progress, or an answer that came instead."""
+
+    def __init__(self, answer: InProcessAnswer) -> None:
+        self.status = answer.status
+        self.headers = _lower(answer.headers)
+        self._answer = answer
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the bytes as the server makes them."""
+        if self._answer.stream is None:
+            yield self._answer.body
+            return
+        async for chunk in self._answer.stream:
+            yield chunk
+
+
+def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -1,0 +1,111 @@
+"""How often we may bother an API server: backoff after failures, turns after a 429, an optional rate limit."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from trimtab.clock import Clock
+
+
+class Backoff:
+    """Delays that double with each failure and start over after a quiet time.
+
+    The defaults are client-go's for lists and watches: 0.8 s doubling to 30 s, up to as much again as jitter, and
+    back to the start after two minutes without a failure.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        jitter: random.Random,
+        *,
+        first: float = 0.8,
+        longest: float = 30.0,
+        reset_after: float = 120.0,
+    ) -> None:
+        self._clock = clock
+        self._random = jitter
+        self._first = first
+        self._longest = longest
+        self._reset_after = reset_after
+        self._next = first
+        self._last: float | None = None
+
+    def delay(self) -> float:
+        """Return how long to wait after this failure."""
+        now = self._clock.monotonic()
+        if self._last is not None and now - self._last > self._reset_after + self._next:
+            self._next = self._first
+        self._last = now
+        base, self._next = self._next, min(self._next * 2, self._longest)
+        return min(base * (1.0 + self._random.random()), max(self._longest, base))
+
+    def reset(self) -> None:
+        """Start over."""
+        self._next = self._first
+
+
+class RateLimiter:
+    """Gives each request its turn.
+
+    Without a 429 every request goes at once, unless `qps` limits them. After a 429 only one request at a time goes,
+    and only when the server's Retry-After has passed; the first that is served opens the gate again. So however
+    many callers wait, an overloaded server hears from one of them per Retry-After (fault F13).
+    """
+
+    def __init__(
+        self, clock: Clock, jitter: random.Random, *, qps: float | None = None, burst: int = 10
+    ) -> None:
+        self._clock = clock
+        self._random = jitter
+        self._qps = qps
+        self._burst = burst
+        self._tokens = float(burst)
+        self._filled = clock.monotonic()
+        self._throttled = False
+        self._not_before = 0.0
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether nobody has to wait: no limit is set and the server did not complain."""
+        return self._qps is None and not self._throttled
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a turn and hold it while the request is under way."""
+        await self._take_token()
+        if not self._throttled:
+            yield
+            return
+        async with self._one_at_a_time:
+            # The one before may have opened the gate while we waited for the lock.
+            if self._throttled:
+                await self._sleep_until(self._not_before)
+            yield
+
+    def throttle(self, retry_after: float | None) -> None:
+        """Take note of a 429."""
+        wait = 1.0 if retry_after is None else max(retry_after, 0.1)
+        self._throttled = True
+        # Up to a quarter more, so that many clients told the same second do not return in the same instant.
+        self._not_before = self._clock.monotonic() + wait * (1.0 + 0.25 * self._random.random())
+
+    def served(self) -> None:
+        """Take note of any other answer: the server has room again."""
+        self._throttled = False
+
+    async def _take_token(self) -> None:
+        if self._qps is None:
+            return
+        now = self._clock.monotonic()
+        self._tokens = min(self._tokens + (now - self._filled) * self._qps, float(self._burst))
+        self._filled = now
+        self._tokens -= 1.0  # below zero is a place in the queue
+        if self._tokens < 0:
+            await self._clock.sleep(-self._tokens / self._qps)
+
+    async def _sleep_until(self, moment: float) -> None:
+        while (wait := moment - self._clock.monotonic()) > 0:
+            await self._clock.sleep(wait)

@@ -1,0 +1,158 @@
+"""Requests and replies of the dashboard, between ASGI's messages and the handlers."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+
+from trimtab.model.json import wire
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Header = tuple[str, str]
+T = TypeVar("T")
+
+MOST_BODY: Final = 64 * 1024
+"""Bytes of a request's body; a whole `behavior` is under two thousand."""
+
+HTML: Final = "text/html; charset=utf-8"
+TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+
+
+class RefusedError(Exception):
+    """The request is answered with an error status and a sentence."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """Say which status and why."""
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class WebRequest:
+    """One request without its body."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    """By lower-case name; a header that came twice is joined by a comma, so that it matches nothing."""
+    is_https: bool
+
+    @property
+    def host(self) -> str:
+        """Return the Host header."""
+        return self.headers.get("host", "")
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter of the query; empty if there is none."""
+        return parse_qs(self.query, max_num_fields=20).get(name, [""])[0]
+
+    def cookie(self, name: str) -> str:
+        """Return a cookie; empty if there is none that can be read."""
+        try:
+            found = SimpleCookie(self.headers.get("cookie", "")).get(name)
+        except CookieError:
+            return ""
+        return found.value if found is not None else ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One whole answer."""
+
+    status: int
+    body: bytes = b""
+    kind: str = JSON
+    headers: tuple[Header, ...] = ()
+
+
+def request_of(scope: Message) -> WebRequest:
+    """Return the head of an ASGI request."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return WebRequest(
+        method=scope["method"],
+        path=scope["path"],
+        query=scope.get("query_string", b"").decode("latin-1"),
+        headers=headers,
+        is_https=scope.get("scheme") == "https",
+    )
+
+
+async def body_of(receive: Receive) -> bytes:
+    """Read the body; raise RefusedError if it is too long or does not end."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise RefusedError(400, "the request ended early")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MOST_BODY:
+            raise RefusedError(413, f"the body is longer than {MOST_BODY} bytes")
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    """Read a JSON body; raise RefusedError if it has another shape."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise RefusedError(422, f"the body cannot be read: {error}") from error
+
+
+def shown(value: object, status: int = 200) -> Reply:
+    """Return a value as JSON."""
+    return Reply(status, encoded(value))
+
+
+def encoded(value: object) -> bytes:
+    """Write a value as JSON in which characters that hide or reorder text are spelt out, for messages are anybody's."""
+    return _HIDDEN.sub(_spelt, wire.encode(value))
+
+
+# Escape sequences are taken whole, so that an escaped backslash before a "u" is not mistaken for one.
+_HIDDEN: Final = re.compile(
+    rb"\\(?:u00[01][0-9a-f]|.)|\x7f|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
+)
+
+
+def _spelt(found: re.Match[bytes]) -> bytes:
+    text = found[0]
+    if text[:1] == b"\\":
+        return b"\\" + text if text[1:2] == b"u" else text
+    return b"\\\\u%04x" % ord(text.decode())
+
+
+def said(status: int, text: str) -> Reply:
+    """Return a sentence as JSON, which no browser takes for a page."""
+    return shown({"message": text}, status)
+
+
+async def send_reply(send: Send, reply: Reply, security: Iterable[Header], *, is_head: bool = False) -> None:
+    """Send a whole answer with the security headers."""
+    headers = [
+        ("content-type", reply.kind),
+        ("content-length", str(len(reply.body))),
+        *security,
+        *reply.headers,
+    ]
+    await send({"type": "http.response.start", "status": reply.status, "headers": raw(headers)})
+    await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
+
+
+def raw(headers: Iterable[Header]) -> list[tuple[bytes, bytes]]:
+    """Return headers as ASGI wants them."""
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]

@@ -1,0 +1,123 @@
+"""Rate policies: how far the replicas may move within a period.
+
+A period's start is reckoned back from the current replicas by what was added and removed since. Floats are used
+exactly as upstream uses them: 50 replicas and 10 % allow 56, and 10 replicas less 90 % allow 0.
+"""
+
+from collections.abc import Iterable
+from math import ceil
+
+from trimtab.decide.horizontal.arithmetic import INT32_MAX, INT32_MIN, fold32, int32_of
+from trimtab.decide.horizontal.config import HpaCompat
+from trimtab.decide.horizontal.memory import Memory, ScaleEvent, add_event, overwrite_event
+from trimtab.model.hpa.types import (
+    HorizontalPodAutoscalerBehavior,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    ScalingPolicySelect,
+    ScalingPolicyType,
+)
+from trimtab.model.json.wire import Wire
+
+
+class RateLimit(Wire):
+    """How far the replicas may go now, and the policy that says so."""
+
+    replicas: int
+    policy: HPAScalingPolicy | None = None
+    is_disabled: bool = False
+    """Whether the direction is switched off by `selectPolicy: Disabled`."""
+
+
+def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float) -> int:
+    """Sum up the scale events younger than the period."""
+    cutoff = now - period_seconds
+    return sum(event.change for event in events if event.at > cutoff)
+
+
+def scale_up_limit(
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
+) -> RateLimit:
+    """Return the most replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
+        return RateLimit(replicas=current, is_disabled=True)
+    strictest = rules.select_policy == ScalingPolicySelect.MIN
+    best = RateLimit(replicas=INT32_MAX if strictest else INT32_MIN)
+    proposed = 0
+    for policy in rules.policies:
+        start = _period_start(current, memory, policy, now, compat)
+        proposed = _allowed_up(start, policy, compat, proposed)
+        if proposed < best.replicas if strictest else proposed > best.replicas:
+            best = RateLimit(replicas=proposed, policy=policy)
+    return best
+
+
+def scale_down_limit(
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
+) -> RateLimit:
+    """Return the fewest replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
+        return RateLimit(replicas=current, is_disabled=True)
+    strictest = rules.select_policy == ScalingPolicySelect.MIN
+    best = RateLimit(replicas=INT32_MIN if strictest else INT32_MAX)
+    proposed = 0
+    for policy in rules.policies:
+        start = _period_start(current, memory, policy, now, compat)
+        proposed = _allowed_down(start, policy, compat, proposed)
+        if proposed > best.replicas if strictest else proposed < best.replicas:
+            best = RateLimit(replicas=proposed, policy=policy)
+    return best
+
+
+def _period_start(
+    current: int, memory: Memory, policy: HPAScalingPolicy, now: float, compat: HpaCompat
+) -> int:
+    added = change_within(policy.period_seconds, memory.scale_up, now)
+    removed = change_within(policy.period_seconds, memory.scale_down, now)
+    return fold32(current - added + removed, saturate=compat.saturate)
+
+
+def _allowed_up(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previous: int) -> int:
+    if policy.type == ScalingPolicyType.PODS:
+        return fold32(start + policy.value, saturate=compat.saturate)
+    if policy.type == ScalingPolicyType.PERCENT:
+        allowed = int32_of(ceil(start * (1 + policy.value / 100)), saturate=compat.saturate)
+        # A share of nothing is nothing; without the ruling such a policy could never leave zero.
+        return (
+            max(allowed, 1)
+            if start <= 0 and policy.value > 0 and compat.percent_policy_leaves_zero
+            else allowed
+        )
+    return previous  # an unknown type passes no validation; upstream then repeats the policy before
+
+
+def _allowed_down(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previous: int) -> int:
+    if policy.type == ScalingPolicyType.PODS:
+        return fold32(start - policy.value, saturate=compat.saturate)
+    if policy.type == ScalingPolicyType.PERCENT:
+        return int32_of(start * (1 - policy.value / 100), saturate=compat.saturate)
+    return previous
+
+
+def scale_events(
+    memory: Memory,
+    behavior: HorizontalPodAutoscalerBehavior | None,
+    before: int,
+    after: int,
+    now: float,
+    *,
+    compact: bool,
+) -> tuple[tuple[ScaleEvent, ...], tuple[ScaleEvent, ...]]:
+    """Return the up and down events after a change; without `behavior` nobody asks, so nothing is stored."""
+    if behavior is None:
+        return memory.scale_up, memory.scale_down
+    is_up = after > before
+    events = memory.scale_up if is_up else memory.scale_down
+    rules = behavior.scale_up if is_up else behavior.scale_down
+    change = fold32(abs(after - before), saturate=compact)
+    if compact:
+        events = add_event(events, change, now)
+    else:
+        longest = max((policy.period_seconds for policy in rules.policies), default=0) if rules else 0
+        events = overwrite_event(events, change, now, longest)
+    return (events, memory.scale_down) if is_up else (memory.scale_up, events)

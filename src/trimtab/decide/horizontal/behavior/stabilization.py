@@ -1,0 +1,99 @@
+"""Stabilisation: recent recommendations hold a decision back.
+
+Without `behavior` the highest recommendation of the downscale window counts. With it each direction has its own
+window: the lowest of the up-window bounds growth, the highest of the down-window bounds shrinking.
+"""
+
+from collections.abc import Sequence
+
+from trimtab.decide.horizontal.arithmetic import wire_time
+from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Recommendation, overwrite_outdated, remember
+from trimtab.model.json.wire import Wire
+from trimtab.model.times import format_time
+
+SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
+SCALE_UP_STABILIZED = "ScaleUpStabilized"
+
+MESSAGES = {
+    SCALE_DOWN_STABILIZED: "recent recommendations were higher than current one, "
+    "applying the highest recent recommendation",
+    SCALE_UP_STABILIZED: "recent recommendations were lower than current one, applying the lowest recent recommendation",
+}
+
+
+class Stabilized(Wire):
+    """What the windows made of a recommendation."""
+
+    replicas: int
+    reason: str = ""
+    """Why it differs from the recommendation; empty when it does not."""
+    recommendations: tuple[Recommendation, ...] = ()
+    """What to remember, the new recommendation included."""
+    window: float = 0.0
+    """The window that held it back, in seconds."""
+
+    @property
+    def earlier(self) -> Recommendation | None:
+        """Return the latest remembered recommendation of what the windows allow; None if none was."""
+        same = [one for one in self.recommendations if one.replicas == self.replicas]
+        return max(same, key=lambda one: one.at, default=None) if self.reason else None
+
+
+def earlier_recommendation(stabilized: Stabilized) -> str:
+    """Say which remembered recommendation is carried out, although the metrics ask for less now."""
+    earlier = stabilized.earlier
+    at = "" if earlier is None else f" at {format_time(wire_time(earlier.at))}"
+    return (
+        f"{stabilized.replicas} replicas were recommended{at}, within the window of {stabilized.window:g} s"
+    )
+
+
+def stabilize(
+    recommendations: tuple[Recommendation, ...], desired: int, now: float, window: float, *, compact: bool
+) -> Stabilized:
+    """Take the highest recommendation of the window; one exactly as old as the window still counts."""
+    cutoff = now - window
+    highest = desired
+    for one in recommendations:
+        if one.replicas > highest and one.at >= cutoff:
+            highest = one.replicas
+    if compact:
+        kept = remember(recommendations, desired, now, max(window, LONGEST_WINDOW))
+    else:
+        kept = overwrite_outdated(recommendations, desired, now, cutoff)
+    held = highest != desired
+    return Stabilized(
+        replicas=highest,
+        reason=SCALE_DOWN_STABILIZED if held else "",
+        recommendations=kept,
+        window=window if held else 0.0,
+    )
+
+
+class Windows(Wire):
+    """The stabilisation windows of both directions, in seconds."""
+
+    up: float = 0.0
+    down: float = 300.0
+
+
+def stabilize_both_ways(
+    recommendations: Sequence[Recommendation], current: int, desired: int, now: float, windows: Windows
+) -> tuple[int, str, float]:
+    """Return the replicas that both windows allow, with the reason and the window if one of them held.
+
+    Here a recommendation exactly as old as its window no longer counts, as upstream has it.
+    """
+    up_cutoff, down_cutoff = now - windows.up, now - windows.down
+    lowest = highest = desired
+    for one in recommendations:
+        if one.replicas < lowest and one.at > up_cutoff:
+            lowest = one.replicas
+        elif one.replicas > highest and one.at > down_cutoff:
+            highest = one.replicas
+    allowed = min(max(current, lowest), highest)
+    if allowed == desired:
+        return allowed, "", 0.0
+    if desired >= current:
+        return allowed, SCALE_UP_STABILIZED, windows.up
+    return allowed, SCALE_DOWN_STABILIZED, windows.down

@@ -1,0 +1,131 @@
+"""Where we rule differently from Kubernetes 1.36, one named switch per ruling.
+
+Every switch says what *we* do when it is on. `DEFAULT` has all of them on; `KUBERNETES_1_36` has all of them
+off and answers as upstream v1.36.3 does, defects included. Each ruling has a page in docs/decisions/.
+"""
+
+from trimtab.model.json.wire import Wire
+
+
+class HpaCompat(Wire):
+    """The rulings in force; frozen, so that a record says which ones a decision was made under."""
+
+    saturate: bool = True
+    """Sums are exact and conversions stop at the largest integer, instead of wrapping around."""
+
+    clear_messages: bool = True
+    """Object metrics are called `KIND metric NAME`, their errors name the object in the right place, and a workload
+    raised to minReplicas, or to an earlier recommendation, says why."""
+
+    spec_replicas_within_tolerance: bool = True
+    """An AverageValue metric inside its tolerance keeps spec.replicas, not the surged status.replicas."""
+
+    negative_sums: bool = True
+    """A negative external sum is a negative number, not a sign of overflow."""
+
+    refuse_absurd_samples: bool = True
+    """Stale, future and negative samples are refused, and the rule that refused them is named."""
+
+    ignore_foreign_samples: bool = True
+    """Only samples of the pods that are counted enter the averages."""
+
+    loss_policies: bool = True
+    """A metric's `onLoss` says what it counts as while it cannot be read; without it, and upstream, it holds."""
+
+    effective_ambiguity: bool = True
+    """Two autoscalers are ambiguous when pods that both really count overlap, not when labels do."""
+
+    fallback_never_shrinks: bool = True
+    """While owners cannot be read and all label-matched pods count, replicas are never lowered."""
+
+    raise_to_min_without_metrics: bool = True
+    """At zero, with minReplicas raised to 1 or more, the workload starts even if every metric fails."""
+
+    keep_condition_while_gate_off: bool = True
+    """`ScaledToZero` stays in the status while the gate is off, so that switching it on again resumes."""
+
+    floor_one_while_gate_off: bool = True
+    """With the gate off a stored minReplicas of 0 counts as 1: nothing is scaled to a zero it cannot leave."""
+
+    hold_without_ready_pods: bool = True
+    """A Value metric above zero with no ready pod yet keeps the replicas (at least one) instead of asking for 0."""
+
+    undivided_average_at_zero: bool = True
+    """An AverageValue metric at zero replicas reports the undivided total."""
+
+    percent_policy_leaves_zero: bool = True
+    """A Percent policy allows one replica when the period started at zero."""
+
+    clear_condition_above_zero: bool = True
+    """`ScaledToZero` turns False as soon as replicas are seen above zero, whoever raised them."""
+
+    intent_before_scale: bool = True
+    """`ScaledToZero` is written before the scale, so that a crash in between is not taken for a manual stop."""
+
+    memory_follows_uid: bool = True
+    """A recreated autoscaler of the same name starts without the old one's memory."""
+
+    compact_memory: bool = True
+    """Recommendations and scale events that can no longer matter are dropped at once."""
+
+    limit_repeated_events: bool = True
+    """An event that would repeat every sync is told once per interval."""
+
+    tell_external_changes: bool = True
+    """A change of replicas that is not ours is told as an event."""
+
+    tell_extra_pods: bool = True
+    """A selector that matches more active pods than its target has is told as the condition `SelectorMatchesExtraPods`."""
+
+    omit_failed_metrics: bool = True
+    """A metric that cannot be read leaves no entry in the status of our own kind, instead of an empty one."""
+
+    tell_ignored_fields: bool = True
+    """Fields without effect, because their feature gate is off, are named by the condition `FieldsIgnored`."""
+
+    observe_generation: bool = True
+    """status.observedGeneration says which spec was decided on."""
+
+
+DEFAULT = HpaCompat()
+KUBERNETES_1_36 = HpaCompat(**dict.fromkeys(HpaCompat.__struct_fields__, False))
+
+NAMED = {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36}
+"""The settings that `--compat` accepts."""
+
+
+class HpaSettings(Wire):
+    """Controller settings; the defaults are those of kube-controller-manager unless said."""
+
+    tolerance: float = 0.1
+    """How far usage may be from its target before anything happens, as a share of the target."""
+
+    cpu_initialization_period: float = 300.0
+    """How long after its start a pod's CPU samples are doubted."""
+
+    initial_readiness_delay: float = 30.0
+    """A pod that turned unready within this time of its start was never ready."""
+
+    downscale_stabilization: float = 300.0
+    """How far back the highest recommendation counts before replicas are lowered."""
+
+    scale_up_limit_factor: float = 2.0
+    """Without `behavior`, replicas may grow by this factor per sync ..."""
+
+    scale_up_limit_minimum: float = 4.0
+    """... or to this number, whichever is more."""
+
+    stale_windows: float = 3.0
+    """A sample older than this many of its windows is refused (ours) ..."""
+
+    stale_after: float = 120.0
+    """... but never before this age (ours)."""
+
+    ahead_limit: float = 60.0
+    """A sample dated further in the future than this is refused (ours)."""
+
+    event_interval: float = 300.0
+    """How often an event that would repeat every sync is told (ours)."""
+
+
+DEFAULT_SETTINGS = HpaSettings()

@@ -1,0 +1,284 @@
+"""What would change the replicas: changes as values, with the direction that they promise.
+
+A decision that leaves the replicas alone has alternatives, cheapest first. Each names everything that has to change
+together; a test applies them to the observation and decides again.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from math import isfinite
+
+import msgspec
+
+from trimtab.decide.horizontal.behavior.scale_to_zero import (
+    can_scale_from_zero,
+    floor_of,
+    is_marked,
+    is_paused,
+)
+from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.explain.holds import Hold, holds_on
+from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, DecisionReason
+from trimtab.decide.horizontal.explain.units import edges_of
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, SELECTION
+from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.model.json.wire import Wire
+
+
+class Direction(StrEnum):
+    """Which way the replicas go once the changes are made."""
+
+    UP = "up"
+    DOWN = "down"
+    EITHER = "either"
+    """The reason given goes away; what the metrics then ask for is not known yet."""
+
+
+class Act(StrEnum):
+    """What kind of change it is."""
+
+    SET = "Set"
+    """Write `value` into `field` of the HPA."""
+    OPEN_GATE = "OpenGate"
+    """Start the operator with the feature gate `value`."""
+    METRIC_ABOVE = "MetricAbove"
+    METRIC_BELOW = "MetricBelow"
+    METRIC_AT_MOST = "MetricAtMost"
+    KEEP = "Keep"
+    """Let what the metrics ask for stay so for `seconds`."""
+    WAIT = "Wait"
+    """Let the metrics ask for the same until `until`, when the window or the policies in `field` let them."""
+    READ_METRIC = "ReadMetric"
+    READ_OWNERS = "ReadOwners"
+    READ_SCALE = "ReadScale"
+    TELL_SELECTOR = "TellSelector"
+    """Let the target's scale report a selector that can be read."""
+    REMOVE_RIVAL = "RemoveRival"
+    SETTLE = "Settle"
+    """Let a rollout end, so that the target has as many pods as replicas."""
+    RESUME = "Resume"
+    """Set the replicas of the target to 1 or more."""
+    READY_POD = "ReadyPod"
+    SAMPLES = "Samples"
+    """Let the pods without usable samples be measured."""
+
+
+WINDOW = "stabilizationWindowSeconds"
+POLICIES = "policies"
+
+
+class AdvisedChange(Wire):
+    """One thing to change."""
+
+    act: Act
+    field: str = ""
+    value: str = ""
+    metric: int | None = None
+    """Index of the metric in the spec."""
+    amount: float = 0.0
+    """A value of the metric, in the unit of its proposal."""
+    seconds: float = 0.0
+    until: float | None = None
+
+
+class Advice(Wire):
+    """Changes that work together, and what they promise."""
+
+    direction: Direction
+    changes: tuple[AdvisedChange, ...]
+    outcome: int | None = None
+    """What the metrics ask for afterwards, where that was computed."""
+
+
+_READS = {
+    DecisionReason.SCALE_UNREADABLE: Act.READ_SCALE,
+    DecisionReason.SELECTOR_MISSING: Act.TELL_SELECTOR,
+    DecisionReason.SELECTOR_INVALID: Act.TELL_SELECTOR,
+    DecisionReason.AMBIGUOUS: Act.REMOVE_RIVAL,
+    DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
+    DecisionReason.SURGE: Act.SETTLE,
+}
+_UNREAD = {DecisionReason.METRICS_FAILED, DecisionReason.METRICS_INCOMPLETE, DecisionReason.LOSS_POLICY}
+_GAPS = {
+    DecisionReason.NO_READY_PODS: Act.READY_POD,
+    DecisionReason.WITHIN_AFTER_FILLING: Act.SAMPLES,
+    DecisionReason.DIRECTION_UNSURE: Act.SAMPLES,
+}
+_MOVING = {
+    DecisionReason.SCALES_UP,
+    DecisionReason.SCALES_DOWN,
+    DecisionReason.EARLIER_RECOMMENDATION,
+    DecisionReason.ABOVE_MAXIMUM,
+    DecisionReason.BELOW_MINIMUM,
+    DecisionReason.SCALE_NOT_WRITTEN,
+}
+
+
+def advise(seen: Observation, decision: Decision, verdict: DecisionReason) -> tuple[Advice, ...]:
+    """Return the ways to change the replicas, cheapest first; where they change already, what may have caused it."""
+    if verdict in _MOVING:
+        # Growth that others' pods may have caused comes to nothing once only the target's own count.
+        return _own_pods(seen, decision) if verdict == DecisionReason.SCALES_UP and decision.current else ()
+    if verdict == DecisionReason.PAUSED:
+        return (_either(AdvisedChange(act=Act.RESUME)), *_wake(seen))
+    if verdict in _READS:
+        return (_either(AdvisedChange(act=_READS[verdict])),)
+    if verdict in _UNREAD:
+        return _unread(decision)
+    by_owner = _own_pods(seen, decision)
+    if verdict == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
+        return by_owner  # a larger maximum would serve the load of others
+    if verdict in GROWING | SHRINKING:
+        found = _held(seen, decision, is_up=verdict in GROWING)
+    else:
+        found = (*_gaps(verdict), *more(seen, decision), *fewer(seen, decision))
+    return (*by_owner, *found)
+
+
+def more(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
+    """Return the ways to more replicas while no metric asks for them: one metric is enough."""
+    trail = decision.trail
+    beside = _beside(seen, decision, is_up=True)
+    if beside is None:
+        return ()
+    found = []
+    for index, result in enumerate(trail.proposals):
+        edge = (
+            edges_of(result, trail.tolerance, decision.current).up if isinstance(result, Proposal) else None
+        )
+        if edge is not None and isfinite(edge):
+            rises = AdvisedChange(act=Act.METRIC_ABOVE, metric=index, amount=edge)
+            found.append(Advice(direction=Direction.UP, changes=(rises, *beside)))
+    return tuple(found)
+
+
+def fewer(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
+    """Return the way to fewer replicas while the metrics ask for these: every metric has to ask for fewer."""
+    trail, current = decision.trail, decision.current
+    beside = _beside(seen, decision, is_up=False) if current else None
+    if beside is None or trail.fallback:
+        return ()
+    changes: list[AdvisedChange] = []
+    for index, result in enumerate(trail.proposals):
+        if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):
+            return ()
+        if isinstance(result, LossFallback):
+            # Only metrics that were read may bring a workload to zero.
+            if current == 1 or (result.replicas is not None and result.replicas >= current):
+                return ()
+            continue
+        edges = edges_of(result, trail.tolerance, current)
+        if edges.down < 0 or (edges.down == 0 and not edges.includes_down):
+            return ()
+        act = Act.METRIC_AT_MOST if edges.includes_down else Act.METRIC_BELOW
+        changes.append(AdvisedChange(act=act, metric=index, amount=edges.down))
+    return (Advice(direction=Direction.DOWN, changes=(*changes, *beside)),) if changes else ()
+
+
+def _held(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Advice, ...]:
+    changes = _beside(seen, decision, is_up=is_up)
+    direction = Direction.UP if is_up else Direction.DOWN
+    return (Advice(direction=direction, changes=changes),) if changes else ()
+
+
+def _beside(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[AdvisedChange, ...] | None:
+    """Return what holds the replicas in a direction, as changes; None if nothing may change it."""
+    changes: list[AdvisedChange] = []
+    for hold in holds_on(seen, decision, is_up=is_up):
+        found = _release(seen, decision, hold)
+        if found is None:
+            return None
+        changes += found
+    return tuple(changes)
+
+
+def _release(seen: Observation, decision: Decision, hold: Hold) -> list[AdvisedChange] | None:
+    current = decision.current
+    if hold.verdict == DecisionReason.AT_MAXIMUM:
+        return [AdvisedChange(act=Act.SET, field="spec.maxReplicas", value=str(current + 1))]
+    if hold.verdict == DecisionReason.AT_MINIMUM:
+        return _lower_minimum(seen, current - 1)
+    if hold.verdict in {DecisionReason.UP_DISABLED, DecisionReason.DOWN_DISABLED}:
+        side = "scaleUp" if hold.verdict == DecisionReason.UP_DISABLED else "scaleDown"
+        return [AdvisedChange(act=Act.SET, field=f"spec.behavior.{side}.selectPolicy", value="Max")]
+    if hold.until is None:
+        return [AdvisedChange(act=Act.KEEP, seconds=hold.seconds)]
+    is_window = hold.verdict in {DecisionReason.UP_WINDOW, DecisionReason.DOWN_WINDOW}
+    field = WINDOW if is_window else POLICIES
+    return [AdvisedChange(act=Act.WAIT, field=field, until=hold.until)] if isfinite(hold.until) else None
+
+
+def _lower_minimum(seen: Observation, lowest: int) -> list[AdvisedChange] | None:
+    """Return how the minimum gets that low; None if an API server would refuse it."""
+    if lowest > 0:
+        return [AdvisedChange(act=Act.SET, field="spec.minReplicas", value=str(lowest))]
+    if lowest < 0 or not can_scale_from_zero(seen.hpa.spec):
+        return None
+    changes = []
+    if not seen.gates.hpa_scale_to_zero:
+        changes.append(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO))
+    if seen.hpa.spec.min_replicas != 0:
+        changes.append(AdvisedChange(act=Act.SET, field="spec.minReplicas", value="0"))
+    return changes
+
+
+def _unread(decision: Decision) -> tuple[Advice, ...]:
+    """Return which metrics must become readable; those that hold come before those that are stood in for."""
+    results = list(enumerate(decision.trail.proposals))
+    failed = [index for index, result in results if isinstance(result, Failure)]
+    failed += [index for index, result in results if isinstance(result, LossFallback)]
+    changes = tuple(AdvisedChange(act=Act.READ_METRIC, metric=index) for index in failed)
+    return (Advice(direction=Direction.EITHER, changes=changes),) if changes else ()
+
+
+def _gaps(verdict: DecisionReason) -> tuple[Advice, ...]:
+    return (_either(AdvisedChange(act=_GAPS[verdict])),) if verdict in _GAPS else ()
+
+
+def _either(change: AdvisedChange) -> Advice:
+    return Advice(direction=Direction.EITHER, changes=(change,))
+
+
+def _own_pods(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
+    """Return the advice to count the target's own pods only, if that changes what the metrics ask for."""
+    if not decision.trail.extra:
+        return ()
+    changes = [
+        AdvisedChange(act=Act.SET, field="spec.selectionStrategy", value=SelectionStrategy.OWNER_REFERENCE)
+    ]
+    if not seen.gates.hpa_selection_strategy:
+        changes.insert(0, AdvisedChange(act=Act.OPEN_GATE, value=SELECTION))
+    asked = asked_by_owner(seen, decision.now)
+    if asked is not None and asked == decision.trail.asked:
+        return ()
+    return (Advice(direction=Direction.EITHER, changes=tuple(changes), outcome=asked),)
+
+
+def _wake(seen: Observation) -> tuple[Advice, ...]:
+    """Return the gate that lets the autoscaler wake what it brought to zero itself, if that gate is all that is missing."""
+    if seen.gates.hpa_scale_to_zero or not is_marked(seen.hpa.status.conditions):
+        return ()
+    gates = replace(seen.gates, hpa_scale_to_zero=True)
+    if is_paused(seen.hpa.spec, floor_of(seen.hpa.spec, gates, seen.compat), is_ours=True):
+        return ()
+    return (_either(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
+
+
+def _is_enough(by_owner: tuple[Advice, ...], current: int) -> bool:
+    """Return whether the replicas are known to be enough for the target's own pods."""
+    return any(one.outcome is not None and one.outcome <= current for one in by_owner)
+
+
+def asked_by_owner(seen: Observation, now: float) -> int | None:
+    """Return what the metrics ask for if only the target's own pods count; None where their owners are not known."""
+    if not seen.owners:
+        return None
+    spec = msgspec.structs.replace(seen.hpa.spec, selection_strategy=SelectionStrategy.OWNER_REFERENCE)
+    hpa = msgspec.structs.replace(seen.hpa, spec=spec)
+    by_owner = msgspec.structs.replace(seen, hpa=hpa, gates=replace(seen.gates, hpa_selection_strategy=True))
+    trail = decide(by_owner, datetime.fromtimestamp(now, UTC)).trail
+    return None if trail.fallback else trail.asked

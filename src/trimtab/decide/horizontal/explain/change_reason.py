@@ -1,0 +1,119 @@
+"""Why the replicas change, in words that hold for the value, its target and the pods that count.
+
+Upstream's events know two sentences: a metric is above target, or all are below. Neither holds while the pods that are
+measured and the replicas of the target differ, nor at zero. Events keep them; whoever explains says what was computed.
+"""
+
+from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
+from trimtab.decide.horizontal.decide import goes_to_zero
+from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.explain.reason import DecisionReason
+from trimtab.decide.horizontal.explain.units import plain, shown, shown_value
+from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+
+_LIMITS = {
+    "TooManyReplicas": "this is maxReplicas",
+    "TooFewReplicas": "this is minReplicas",
+    "ScaleUpLimit": "the scale-up policies allow no more in this period",
+    "ScaleDownLimit": "the scale-down policies allow no less in this period",
+    "ScaleDownStabilized": "more was recommended within the scale-down window",
+    "ScaleUpStabilized": "less was recommended within the scale-up window",
+}
+
+_AFTERWARDS = {
+    DecisionReason.SCALES_UP: "the new pods become ready and are measured",
+    DecisionReason.SCALES_DOWN: "the remaining pods are measured",
+    DecisionReason.EARLIER_RECOMMENDATION: "the new pods become ready and are measured",
+    DecisionReason.ABOVE_MAXIMUM: "metrics count again once replicas are within bounds",
+    DecisionReason.BELOW_MINIMUM: "metrics count again once replicas are within bounds",
+}
+
+
+def cause_of(seen: Observation, decision: Decision) -> str:
+    """Return why the replicas change; empty if the decision names no reason."""
+    trail, current, metrics = decision.trail, decision.current, seen.hpa.spec.metrics
+    asked, normalized = trail.asked or 0, trail.normalized
+    if normalized is not None and asked <= current < normalized.stabilized.replicas:
+        return earlier_recommendation(normalized.stabilized)
+    winner = trail.proposals[trail.winner] if trail.winner is not None else None
+    if normalized is None or asked == current or not isinstance(winner, Proposal) or trail.winner is None:
+        return plain_names(decision.reason, metrics)
+    label = label_of(metrics[trail.winner])
+    if not current:
+        return f"{label} is {shown_value(winner)}: any load wakes it"
+    if asked > current and winner.value > winner.target:
+        return f"{label} above target"
+    measured = [one for one in trail.proposals if isinstance(one, Proposal)]
+    if asked < current and all(one.value < one.target for one in measured):
+        return decision.reason
+    return _need(decision, winner, label)
+
+
+def _need(decision: Decision, winner: Proposal, label: str) -> str:
+    """Say how many replicas a metric needs where pods and replicas differ, which its target alone does not tell."""
+    current, replicas, extra = decision.current, winner.replicas, decision.trail.extra
+    if winner.outcome is ProposalOutcome.WITHIN_TOLERANCE:
+        return f"{label} is within its tolerance, which keeps the {replicas} replicas of the target's status"
+    target = f"at the target of {shown(winner, winner.target)}, and {current} {_are(current)} set"
+    if winner.total is not None:
+        text = f"{label} is {plain(winner, winner.total)} in all, which needs {_replicas(replicas)} {target}"
+    else:
+        number, ready = winner.measured_pods, "" if winner.counts is not None else "ready "
+        subject = f"{number} {ready}pod{'s' if number != 1 else ''}"
+        needs = "needs" if number == 1 else "need"
+        text = (
+            f"{subject} with {label} at {shown(winner, winner.value)} {needs} {_replicas(replicas)} {target}"
+        )
+    if not extra or replicas < current:
+        return text
+    return f"{text}; {extra_pods_text(extra)}"
+
+
+def extra_pods_text(extra: int) -> str:
+    """Say how many pods count beyond those that the target has."""
+    return f"the selector counts {extra} {'pod' if extra == 1 else 'pods'} more than the target has"
+
+
+def _replicas(number: int) -> str:
+    return f"{number} replica{'s' if number != 1 else ''}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def partly_held(decision: Decision) -> str:
+    """Say what keeps a change from going as far as the metrics ask; empty if nothing does."""
+    trail, desired = decision.trail, decision.desired
+    asked, normalized = trail.asked, trail.normalized
+    if asked is None or normalized is None or desired in {decision.current, asked}:
+        return ""
+    why, limit = normalized.stabilized.reason, normalized.limited.limit
+    if normalized.is_limited:
+        why = normalized.limited.reason
+        if limit is not None and limit.policy is None and not limit.is_disabled:
+            return f"the metrics ask for {asked}, but one sync goes no farther than {limit.replicas}"
+    if why == "ScaleDownStabilized" and normalized.stabilized.earlier is not None:
+        return f"the metrics ask for {asked}, but {earlier_recommendation(normalized.stabilized)}"
+    return f"the metrics ask for {asked}, but {_LIMITS.get(why, 'that is not allowed at once')}"
+
+
+def afterwards(
+    seen: Observation, decision: Decision, verdict: DecisionReason, *, dry_run: bool, held: bool
+) -> str:
+    """Say what follows a decision that changes the replicas; empty for one that does not."""
+    if verdict == DecisionReason.SCALE_NOT_WRITTEN:
+        return "the write is tried again with the next sync"
+    if verdict not in _AFTERWARDS or decision.desired == decision.current:
+        return ""
+    if held:
+        return f"correct the annotation, and it scales to {decision.desired}"
+    if dry_run:
+        return f"end the dry run, and it scales to {decision.desired}"
+    if decision.desired:
+        return _AFTERWARDS[verdict]
+    if goes_to_zero(seen, decision.current, 0, decision.trail.lowest):
+        return "the autoscaler wakes it when a metric asks for a pod"
+    return "set replicas to 1 or more to resume; at zero the autoscaler pauses"

@@ -1,0 +1,259 @@
+"""A decision in words: what counted, what each metric said, what held it, and what would change it."""
+
+from math import isfinite
+
+from trimtab.decide.horizontal.arithmetic import wire_time
+from trimtab.decide.horizontal.decision import (
+    Decision,
+    DecisionTrace,
+    is_only_told,
+    wrong_annotation,
+)
+from trimtab.decide.horizontal.explain.advice import Advice, advise
+from trimtab.decide.horizontal.explain.change_reason import partly_held
+from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
+from trimtab.decide.horizontal.explain.units import Edges, edges_of, shown, shown_value
+from trimtab.decide.horizontal.explain.wording import next_step, reason_of
+from trimtab.decide.horizontal.metrics.on_loss import words_of
+from trimtab.decide.horizontal.metrics.proposal import (
+    Failure,
+    LossFallback,
+    PodCounts,
+    Proposal,
+)
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.records.record import Record
+from trimtab.decide.horizontal.selection.selection import foreign_pods
+from trimtab.decide.horizontal.status.ignored_fields import ignored_fields
+from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.json.wire import Wire
+from trimtab.model.times import format_time
+
+
+class MetricExplanation(Wire):
+    """What one metric said."""
+
+    name: str
+    replicas: int | None = None
+    """What it asks for; None when it failed."""
+    value: str = ""
+    target: str = ""
+    ratio: float | None = None
+    more_above: str = ""
+    """It asks for more above this value; empty if no value makes it."""
+    fewer: str = ""
+    """`below` or `at … or less`: where it asks for fewer; empty if no value makes it."""
+    is_winner: bool = False
+    problem: str = ""
+    stand_in: str = ""
+    """What it counts as while it is lost; empty when it is read, or when it holds without a policy."""
+    notes: tuple[str, ...] = ()
+
+
+class WindowEntry(Wire):
+    """A remembered recommendation."""
+
+    replicas: int
+    at: str
+
+
+class Explanation(Wire):
+    """A decision told to people and to dashboards."""
+
+    verdict: DecisionReason
+    summary: str
+    current: int
+    desired: int
+    strategy: str
+    pods_counted: int | None
+    """None when the decision ended before any pod was looked at."""
+    pods_left_out: dict[str, str]
+    fallback: str
+    """Why labels count although the strategy is another; empty when the strategy is applied."""
+    pods_extra: int
+    """Of those counted, how many are more than the target has."""
+    pods_foreign: dict[str, str]
+    """Of those counted, which are not the target's own, and why; empty where their owners are not known."""
+    metrics: tuple[MetricExplanation, ...]
+    window: tuple[WindowEntry, ...]
+    limit: str
+    partly_held: str
+    """What keeps a change from going as far as the metrics ask; empty if nothing does."""
+    ignored: tuple[str, ...]
+    """Fields of the spec that have no effect, because their feature gate is off."""
+    next_step: str
+    advice: tuple[Advice, ...]
+    """The same as values, cheapest first."""
+    is_dry_run: bool = False
+    held: str = ""
+    """Which annotation is misspelt, so that nothing is scaled."""
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def explain(record: Record, *, dry_run: bool = False) -> Explanation:
+    """Tell a decision; `dry_run` says that its program writes nothing, whatever the HPA asks for."""
+    seen, decision = record.observation, record.decision
+    trail, verdict = decision.trail, reason_for(decision)
+    normalized = trail.normalized
+    window = normalized.stabilized.recommendations if normalized else ()
+    advice = advise(seen, decision, verdict)
+    return Explanation(
+        verdict=verdict,
+        summary=summary_of(seen, decision),
+        current=decision.current,
+        desired=decision.desired,
+        strategy=trail.strategy,
+        pods_counted=trail.counted,
+        pods_left_out={one.pod: one.why for one in trail.left_out},
+        fallback=trail.fallback,
+        pods_extra=trail.extra,
+        pods_foreign=foreign_pods(seen.pods, seen.target, seen.owners) if trail.extra else {},
+        metrics=tuple(_metric(seen, decision, index) for index in range(len(trail.proposals))),
+        window=tuple(WindowEntry(replicas=one.replicas, at=format_time(wire_time(one.at))) for one in window),
+        limit=_limit(trail),
+        ignored=tuple(map(str, ignored_fields(seen.hpa.spec, seen.gates, seen.compat))),
+        partly_held=partly_held(decision),
+        next_step=next_step(seen, decision, verdict, advice, dry_run=dry_run),
+        advice=advice,
+        is_dry_run=dry_run or is_only_told(seen),
+        held=wrong_annotation(seen),
+    )
+
+
+def summary_of(seen: Observation, decision: Decision) -> str:
+    """Return what becomes of the replicas and why, in one line."""
+    current, desired, verdict = decision.current, decision.desired, reason_for(decision)
+    reason = reason_of(seen, decision, verdict)
+    if desired != current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
+        return f"scales from {current} to {desired}: {reason}"
+    return reason if verdict == DecisionReason.SCALE_UNREADABLE else f"stays at {current}: {reason}"
+
+
+def _metric(seen: Observation, decision: Decision, index: int) -> MetricExplanation:
+    trail, metrics = decision.trail, seen.hpa.spec.metrics
+    result = trail.proposals[index]
+    if isinstance(result, Failure):
+        return MetricExplanation(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
+    if isinstance(result, LossFallback):
+        return MetricExplanation(
+            name=label_of(metrics[index]),
+            replicas=result.replicas,
+            is_winner=trail.winner == index,
+            problem=plain_names(result.failure.message, metrics),
+            stand_in=words_of(result),
+        )
+    edges = edges_of(result, trail.tolerance, decision.current)
+    return MetricExplanation(
+        name=label_of(metrics[index]),
+        replicas=result.replicas,
+        value=shown_value(result),
+        target=shown(result, result.target),
+        ratio=result.ratio,
+        more_above=_more(result, edges),
+        fewer=_fewer(result, edges),
+        is_winner=trail.winner == index,
+        notes=tuple(_notes(result, edges)),
+    )
+
+
+def _more(proposal: Proposal, edges: Edges) -> str:
+    if not edges.up:
+        return "0"
+    return shown(proposal, edges.up) if isfinite(edges.up) else ""
+
+
+def _fewer(proposal: Proposal, edges: Edges) -> str:
+    if edges.down < 0 or (not edges.down and not edges.includes_down):
+        return ""
+    text = shown(proposal, edges.down)
+    return f"at {text} or less" if edges.includes_down else f"below {text}"
+
+
+def _notes(proposal: Proposal, edges: Edges) -> list[str]:
+    notes = []
+    if edges.more_between:
+        notes.append(f"more replicas also {_between(proposal, edges.more_between)}")
+    if edges.fewer_between:
+        notes.append(f"fewer replicas also {_between(proposal, edges.fewer_between)}")
+    counts = proposal.counts or PodCounts()
+    gaps = {"unready": counts.unready, "without a sample": counts.missing, "failed or going": counts.ignored}
+    notes += [f"{number} {what}" for what, number in gaps.items() if number]
+    if proposal.filled_ratio is not None:
+        notes.append(f"ratio {proposal.filled_ratio:.3g} once gaps are filled")
+    if proposal.refused:
+        name, rule = proposal.refused[0]
+        notes.append(f"{len(proposal.refused)} samples refused, first {name}: {rule}")
+    if not proposal.value:
+        notes.append("every sample is zero")
+    return notes
+
+
+def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
+    low, high = ends
+    return f"above {shown(proposal, low)} up to {shown(proposal, high)}"
+
+
+def _limit(trail: DecisionTrace) -> str:
+    limited = trail.normalized.limited if trail.normalized else None
+    if limited is None or limited.limit is None:
+        return ""
+    if limited.limit.is_disabled:
+        return "scaling this way is disabled"
+    if limited.limit.policy is None:
+        return f"at most {limited.limit.replicas} in one sync"
+    policy = limited.limit.policy
+    unit = "%" if policy.type == "Percent" else " pods"
+    return f"{policy.value}{unit} per {policy.period_seconds} s"
+
+
+def _lines(story: Explanation) -> list[str]:
+    dry_run = " (dry run: nothing is scaled)" if story.is_dry_run else ""
+    lines = [f"{story.verdict}: {story.summary}{dry_run}"]
+    if story.pods_counted is not None:
+        lines.append(_pods_line(story))
+    lines += [_metric_line(metric) for metric in story.metrics]
+    if story.partly_held:
+        lines.append(f"partly: {story.partly_held}")
+    if story.limit:
+        lines.append(f"limit: {story.limit}")
+    lines += [f"ignored: {text}" for text in story.ignored]
+    if story.held:
+        lines.append(f"held: {story.held}; nothing is scaled until then")
+    lines.append(f"next: {story.next_step}")
+    return lines
+
+
+def _how_counted(story: Explanation) -> str:
+    if not story.fallback:
+        return story.strategy
+    return f"labels, because {story.strategy} cannot be applied: {story.fallback}"
+
+
+def _pods_line(story: Explanation) -> str:
+    line = f"pods: {story.pods_counted} counted by {_how_counted(story)}"
+    if story.pods_left_out:
+        first, why = next(iter(story.pods_left_out.items()))
+        line += f", {len(story.pods_left_out)} left out ({first}: {why})"
+    if story.pods_extra:
+        line += f", {story.pods_extra} more than the target has"
+    if story.pods_foreign:
+        first, why = next(iter(story.pods_foreign.items()))
+        line += f", {len(story.pods_foreign)} not its own ({first}: {why})"
+    return line
+
+
+def _metric_line(metric: MetricExplanation) -> str:
+    crown = " (wins)" if metric.is_winner else ""
+    if metric.stand_in:
+        return f"metric: {metric.name} is lost; {metric.stand_in}{crown}; {metric.problem}"
+    if metric.problem:
+        return f"metric: {metric.name} failed: {metric.problem}"
+    more = f"more above {metric.more_above}" if metric.more_above else "more at no value"
+    fewer = f"fewer {metric.fewer}" if metric.fewer else ""
+    notes = f"; {', '.join(metric.notes)}" if metric.notes else ""
+    return (
+        f"metric: {metric.name} is {metric.value}, target {metric.target}, asks for {metric.replicas}{crown}; "
+        f"asks for {', '.join(filter(None, (more, fewer)))}{notes}"
+    )

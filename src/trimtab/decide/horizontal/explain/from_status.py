@@ -1,0 +1,65 @@
+"""What a person may know of an HPA whose metrics they may not read: the operator's last decision, from the status."""
+
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.samples import FetchFailure
+from trimtab.model.hpa.metric_fields.naming import plain_names
+from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
+from trimtab.model.json.wire import Wire
+from trimtab.model.times import format_time
+
+NOT_ALLOWED = "NotAllowed"
+_CONDITIONS = (
+    ConditionType.ABLE_TO_SCALE,
+    ConditionType.SCALING_ACTIVE,
+    ConditionType.SCALING_LIMITED,
+    ConditionType.SCALED_TO_ZERO,
+    ConditionType.FIELDS_IGNORED,
+)
+
+
+class StatusExplanation(Wire):
+    """An HPA as its status tells it."""
+
+    verdict: str
+    summary: str
+    operator: tuple[str, ...]
+    """What the operator last decided; empty if it has not decided yet."""
+    next_step: str
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self.summary}", *(f"operator: {line}" for line in self.operator)]
+        return "\n".join([*lines, f"next: {self.next_step}"])
+
+
+def forbidden_metric(seen: Observation) -> str:
+    """Return why whoever looked may not read a metric; empty if they may read all of them."""
+    for reading in seen.readings:
+        if isinstance(reading, FetchFailure) and reading.is_forbidden:
+            return plain_names(reading.message, seen.hpa.spec.metrics)
+    return ""
+
+
+def explain_from_status(hpa: HorizontalPodAutoscaler, why: str) -> StatusExplanation:
+    """Tell the operator's last decision to somebody who may not read the metrics behind it."""
+    return StatusExplanation(
+        verdict=NOT_ALLOWED,
+        summary=f"you may not read a metric of this HPA, so nothing can be decided here: {why}",
+        operator=tuple(_last_decision(hpa)),
+        next_step="get the right to read the metric, or ask the operator itself with --operator",
+    )
+
+
+def _last_decision(hpa: HorizontalPodAutoscaler) -> list[str]:
+    status = hpa.status
+    if not status.conditions:
+        return []
+    scaled = (
+        "" if status.last_scale_time is None else f", last scaled at {format_time(status.last_scale_time)}"
+    )
+    lines = [f"{status.current_replicas} replicas, {status.desired_replicas} desired{scaled}"]
+    for kind in _CONDITIONS:
+        found = status.condition(kind)
+        if found is not None:
+            message = plain_names(found.message, hpa.spec.metrics)
+            lines.append(f"{found.type} {found.status}, {found.reason}: {message}")
+    return lines

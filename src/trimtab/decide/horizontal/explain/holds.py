@@ -1,0 +1,107 @@
+"""What keeps the replicas from moving in one direction: windows, bounds and rates, in the order they are applied."""
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+
+import msgspec
+
+from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
+from trimtab.decide.horizontal.behavior.rate_limits import (
+    RateLimit,
+    scale_down_limit,
+    scale_up_limit,
+)
+from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.explain.reason import DecisionReason
+from trimtab.decide.horizontal.memory import Memory, Recommendation
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.model.hpa.types import HPAScalingRules, ScalingPolicySelect
+from trimtab.model.json.wire import Wire
+
+
+class Hold(Wire):
+    """One thing that keeps the replicas where they are."""
+
+    verdict: DecisionReason
+    until: float | None = None
+    """When it ends by itself; None: only a change of the spec ends it."""
+    seconds: float = 0.0
+    """How long the metrics have to ask before a window lets them, where they do not ask yet."""
+
+
+def holds_on(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Hold, ...]:
+    """Return everything that keeps the replicas from moving in that direction now."""
+    found = (
+        _window(seen, decision, is_up=is_up),
+        _bound(decision, is_up=is_up),
+        *_rates(seen, decision, is_up=is_up),
+    )
+    return tuple(hold for hold in found if hold is not None)
+
+
+def _window(seen: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
+    """Return the window if a recommendation in it does not point in the direction, or if nothing asks for it yet."""
+    trail, current, now = decision.trail, decision.current, decision.now
+    windows = windows_of(seen.hpa.spec.behavior, seen.settings)
+    window = windows.up if is_up else windows.down
+    if seen.hpa.spec.behavior is None:
+        window = 0.0 if is_up else seen.settings.downscale_stabilization
+    if not window:
+        return None
+    verdict = DecisionReason.UP_WINDOW if is_up else DecisionReason.DOWN_WINDOW
+    asked = trail.asked if trail.asked is not None else current
+    if not (asked > current if is_up else asked < current):
+        return Hold(verdict=verdict, seconds=window)
+    stabilized = trail.normalized.stabilized.replicas if trail.normalized is not None else asked
+    if stabilized > current if is_up else stabilized < current:
+        return None
+    against = _against(decision.memory.recommendations or (), current, is_up=is_up)
+    return Hold(verdict=verdict, until=max((one.at for one in against), default=now) + window)
+
+
+def _against(known: Iterable[Recommendation], current: int, *, is_up: bool) -> list[Recommendation]:
+    return [one for one in known if (one.replicas <= current if is_up else one.replicas >= current)]
+
+
+def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
+    if is_up:
+        return Hold(verdict=DecisionReason.AT_MAXIMUM) if decision.current >= decision.trail.highest else None
+    return Hold(verdict=DecisionReason.AT_MINIMUM) if decision.current <= decision.trail.lowest else None
+
+
+def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
+    """Yield the rate policies if they allow no change now; without `behavior` one sync may always grow."""
+    behavior = seen.hpa.spec.behavior
+    if behavior is None:
+        return
+    up, down = behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN
+    rules, current = (up if is_up else down), decision.current
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
+        yield Hold(verdict=DecisionReason.UP_DISABLED if is_up else DecisionReason.DOWN_DISABLED)
+        rules = msgspec.structs.replace(rules, select_policy=ScalingPolicySelect.MAX)
+
+    def allows(moment: float) -> bool:
+        limit = _limit(seen, decision, rules, moment, is_up=is_up)
+        return limit.replicas > current if is_up else limit.replicas < current
+
+    if not allows(decision.now):
+        verdict = DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE
+        yield Hold(verdict=verdict, until=_first(allows, _ends(decision.memory, rules, decision.now)))
+
+
+def _limit(
+    seen: Observation, decision: Decision, rules: HPAScalingRules, moment: float, *, is_up: bool
+) -> RateLimit:
+    limit_of = scale_up_limit if is_up else scale_down_limit
+    return limit_of(decision.current, decision.memory, rules, moment, seen.compat)
+
+
+def _ends(memory: Memory, rules: HPAScalingRules, now: float) -> Iterator[float]:
+    """Yield the moments at which a scale event leaves the period of a policy, soonest first."""
+    events = (*memory.scale_up, *memory.scale_down)
+    ends = {event.at + policy.period_seconds for event in events for policy in rules.policies}
+    yield from sorted(end for end in ends if end > now)
+
+
+def _first(allows: Callable[[float], bool], moments: Iterable[float]) -> float:
+    return next((moment for moment in moments if allows(moment)), inf)

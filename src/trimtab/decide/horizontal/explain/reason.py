@@ -1,0 +1,161 @@
+"""One word for a decision: why it scales, or which of the many reasons there are for not scaling."""
+
+from enum import StrEnum
+
+from trimtab.decide.horizontal.behavior.normalize import TOO_FEW, TOO_MANY, Normalized
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace
+from trimtab.decide.horizontal.explain.surge import is_only_surge
+from trimtab.decide.horizontal.metrics.proposal import (
+    LossFallback,
+    Proposal,
+    ProposalOutcome,
+)
+
+
+class DecisionReason(StrEnum):
+    """What a decision comes to."""
+
+    SCALES_UP = "ScalesUp"
+    SCALES_DOWN = "ScalesDown"
+    ABOVE_MAXIMUM = "AboveMaximum"
+    BELOW_MINIMUM = "BelowMinimum"
+    EARLIER_RECOMMENDATION = "ScalesUpToEarlierRecommendation"
+
+    SCALE_UNREADABLE = "ScaleUnreadable"
+    SCALE_NOT_WRITTEN = "ScaleNotWritten"
+    PAUSED = "Paused"
+    SELECTOR_MISSING = "SelectorMissing"
+    SELECTOR_INVALID = "SelectorInvalid"
+    AMBIGUOUS = "Ambiguous"
+    METRICS_FAILED = "MetricsFailed"
+    METRICS_INCOMPLETE = "MetricsIncomplete"
+    OWNERS_UNREAD = "OwnersUnread"
+    LOSS_POLICY = "LossPolicy"
+    WITHIN_TOLERANCE = "WithinTolerance"
+    WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
+    DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
+    NO_READY_PODS = "NoReadyPods"
+    IDLE_AT_ZERO = "IdleAtZero"
+    ENOUGH = "AsManyAsNeeded"
+    DOWN_WINDOW = "HeldByScaleDownWindow"
+    UP_WINDOW = "HeldByScaleUpWindow"
+    AT_MAXIMUM = "AtMaximum"
+    SURGE = "AtMaximumDuringSurge"
+    AT_MINIMUM = "AtMinimum"
+    UP_RATE = "HeldByScaleUpRate"
+    DOWN_RATE = "HeldByScaleDownRate"
+    UP_DISABLED = "ScaleUpDisabled"
+    DOWN_DISABLED = "ScaleDownDisabled"
+
+
+GROWING = frozenset(
+    {
+        DecisionReason.SCALES_UP,
+        DecisionReason.EARLIER_RECOMMENDATION,
+        DecisionReason.BELOW_MINIMUM,
+        DecisionReason.UP_WINDOW,
+        DecisionReason.AT_MAXIMUM,
+        DecisionReason.SURGE,
+        DecisionReason.UP_RATE,
+        DecisionReason.UP_DISABLED,
+    }
+)
+"""More replicas come, or are asked for and held."""
+
+SHRINKING = frozenset(
+    {
+        DecisionReason.SCALES_DOWN,
+        DecisionReason.ABOVE_MAXIMUM,
+        DecisionReason.METRICS_INCOMPLETE,
+        DecisionReason.OWNERS_UNREAD,
+        DecisionReason.DOWN_WINDOW,
+        DecisionReason.AT_MINIMUM,
+        DecisionReason.DOWN_RATE,
+        DecisionReason.DOWN_DISABLED,
+    }
+)
+"""Replicas go, or fewer are asked for and held."""
+
+_STOPS = {
+    "FailedGetScale": DecisionReason.SCALE_UNREADABLE,
+    "Paused": DecisionReason.PAUSED,
+    "AboveMax": DecisionReason.ABOVE_MAXIMUM,
+    "BelowMin": DecisionReason.BELOW_MINIMUM,
+    "AmbiguousSelector": DecisionReason.AMBIGUOUS,
+}
+
+_OUTCOMES = {
+    ProposalOutcome.WITHIN_TOLERANCE: DecisionReason.WITHIN_TOLERANCE,
+    ProposalOutcome.WITHIN_AFTER_FILLING: DecisionReason.WITHIN_AFTER_FILLING,
+    ProposalOutcome.DIRECTION_UNSURE: DecisionReason.DIRECTION_UNSURE,
+    ProposalOutcome.NO_READY_PODS: DecisionReason.NO_READY_PODS,
+    ProposalOutcome.FROM_ZERO: DecisionReason.IDLE_AT_ZERO,
+    ProposalOutcome.PROPOSED: DecisionReason.ENOUGH,
+}
+
+
+def reason_for(decision: Decision) -> DecisionReason:
+    """Return why the scale changes, or why it does not."""
+    trail = decision.trail
+    if decision.error.startswith("failed to rescale"):
+        return DecisionReason.SCALE_NOT_WRITTEN
+    if trail.stop in _STOPS:
+        return _STOPS[trail.stop]
+    if trail.stop == "InvalidSelector":
+        is_missing = decision.error.endswith("selector is required")
+        return DecisionReason.SELECTOR_MISSING if is_missing else DecisionReason.SELECTOR_INVALID
+    if decision.desired != decision.current:
+        return _change(decision)
+    if trail.stop == "Metrics":
+        all_failed = not any(isinstance(result, Proposal) for result in trail.proposals)
+        return DecisionReason.METRICS_FAILED if all_failed else DecisionReason.METRICS_INCOMPLETE
+    return _standstill(decision)
+
+
+def _change(decision: Decision) -> DecisionReason:
+    current, normalized = decision.current, decision.trail.normalized
+    if normalized is None:
+        return DecisionReason.BELOW_MINIMUM
+    if decision.desired < current:
+        return DecisionReason.SCALES_DOWN
+    if (decision.trail.asked or 0) > current:
+        return DecisionReason.SCALES_UP
+    is_earlier = normalized.stabilized.replicas > current
+    return DecisionReason.EARLIER_RECOMMENDATION if is_earlier else DecisionReason.BELOW_MINIMUM
+
+
+def _standstill(decision: Decision) -> DecisionReason:
+    trail, normalized = decision.trail, decision.trail.normalized
+    winner = trail.proposals[trail.winner] if trail.winner is not None else None
+    if trail.fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
+        return DecisionReason.OWNERS_UNREAD
+    if normalized is not None and trail.asked is not None and trail.asked != decision.current:
+        held = _held(normalized, trail.asked, decision.current)
+        is_surge = held == DecisionReason.AT_MAXIMUM and is_only_surge(trail, decision.current)
+        return DecisionReason.SURGE if is_surge else held
+    if isinstance(winner, LossFallback) or (
+        isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trail)
+    ):
+        return DecisionReason.LOSS_POLICY
+    return _OUTCOMES[winner.outcome] if isinstance(winner, Proposal) else DecisionReason.ENOUGH
+
+
+def _is_lost(trail: DecisionTrace) -> bool:
+    return any(isinstance(one, LossFallback) for one in trail.proposals)
+
+
+def _held(normalized: Normalized, asked: int, current: int) -> DecisionReason:
+    """Return what holds the replicas in the direction that the metrics ask for.
+
+    The bounds come after the windows. They may cut a remembered recommendation that points the other way, which is
+    no reason for anything.
+    """
+    limited, is_up = normalized.limited, asked > current
+    stabilized = normalized.stabilized.replicas
+    if stabilized <= current if is_up else stabilized >= current:
+        return DecisionReason.UP_WINDOW if is_up else DecisionReason.DOWN_WINDOW
+    if limited.reason == (TOO_MANY if is_up else TOO_FEW):
+        return DecisionReason.AT_MAXIMUM if is_up else DecisionReason.AT_MINIMUM
+    if limited.limit is not None and limited.limit.is_disabled:
+        return DecisionReason.UP_DISABLED if is_up else DecisionReason.DOWN_DISABLED
+    return DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE

@@ -1,0 +1,33 @@
+"""Whether more replicas are asked for only because the target has more pods than replicas, as during a rollout.
+
+The pods of a surge are measured with the others, and a ratio is multiplied by all of them. Below its target a metric
+may then ask for more than there are. Once the load is on as many pods as replicas, it is within the tolerance.
+"""
+
+from trimtab.decide.horizontal.arithmetic import ratio_of
+from trimtab.decide.horizontal.behavior.tolerance import Tolerance
+from trimtab.decide.horizontal.decision import DecisionTrace
+from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, Result
+
+
+def is_only_surge(trail: DecisionTrace, current: int) -> bool:
+    """Return whether every metric that asks for more would be within its tolerance on the replicas alone."""
+    if not trail.surge:
+        return False
+    asking = [
+        one for one in trail.proposals if not isinstance(one, Failure) and (one.replicas or 0) > current
+    ]
+    return bool(asking) and all(_is_within(one, trail.tolerance, current) for one in asking)
+
+
+def _is_within(result: Result, tolerance: Tolerance, current: int) -> bool:
+    if not isinstance(result, Proposal) or result.ratio is None:
+        return False
+    most = 1.0 + tolerance.up
+    if result.total is not None:
+        return ratio_of(result.total, float(result.target) * current) <= most
+    if result.counts is None:
+        return result.ratio <= most  # one value for all: it does not depend on the pods
+    pods = result.measured_pods
+    ratio = result.ratio if result.filled_ratio is None else result.filled_ratio
+    return pods > current and ratio * pods <= most * current

@@ -1,0 +1,208 @@
+"""The sentences of explanations: why the replicas change or stay, and what would have to change."""
+
+from trimtab.decide.horizontal.arithmetic import wire_time
+from trimtab.decide.horizontal.behavior.scale_to_zero import is_marked
+from trimtab.decide.horizontal.decision import Decision, is_only_told, wrong_annotation
+from trimtab.decide.horizontal.explain.advice import (
+    POLICIES,
+    Act,
+    Advice,
+    AdvisedChange,
+    Direction,
+)
+from trimtab.decide.horizontal.explain.change_reason import (
+    afterwards,
+    cause_of,
+    extra_pods_text,
+)
+from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
+from trimtab.decide.horizontal.explain.units import shown
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.selection.selection import foreign_pods
+from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
+from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.times import format_time
+
+SUMMARIES = {
+    DecisionReason.SCALES_UP: "a metric is above its target",
+    DecisionReason.SCALES_DOWN: "all metrics are below their targets",
+    DecisionReason.EARLIER_RECOMMENDATION: "more was recommended before, within the scale-down window",
+    DecisionReason.ABOVE_MAXIMUM: "there are more replicas than maxReplicas",
+    DecisionReason.BELOW_MINIMUM: "there are fewer replicas than minReplicas",
+    DecisionReason.SCALE_UNREADABLE: "the target's scale cannot be read, so nothing is known about it",
+    DecisionReason.SCALE_NOT_WRITTEN: "the new size could not be written",
+    DecisionReason.PAUSED: "someone set the replicas to zero, which pauses the autoscaler",
+    DecisionReason.SELECTOR_MISSING: "the target's scale names no selector, so its pods are unknown",
+    DecisionReason.SELECTOR_INVALID: "the selector of the target's scale cannot be read",
+    DecisionReason.AMBIGUOUS: "another autoscaler counts the same pods",
+    DecisionReason.METRICS_FAILED: "no metric can be read",
+    DecisionReason.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
+    DecisionReason.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
+    DecisionReason.LOSS_POLICY: "a metric cannot be read, and its loss policy asks for this",
+    DecisionReason.WITHIN_TOLERANCE: "usage is within the tolerance of its target",
+    DecisionReason.WITHIN_AFTER_FILLING: "usage is within the tolerance once pods without usable samples are counted in",
+    DecisionReason.DIRECTION_UNSURE: "pods without usable samples leave open which way to go",
+    DecisionReason.NO_READY_PODS: "no pod is ready yet to take the load",
+    DecisionReason.IDLE_AT_ZERO: "nothing asks for a pod",
+    DecisionReason.ENOUGH: "that many are needed",
+    DecisionReason.DOWN_WINDOW: "fewer are asked for, but more was recommended within the scale-down window",
+    DecisionReason.UP_WINDOW: "more is asked for, but less was recommended within the scale-up window",
+    DecisionReason.AT_MAXIMUM: "more is asked for, but this is maxReplicas",
+    DecisionReason.SURGE: "more is asked for only while a rollout has more pods than replicas, and this is maxReplicas",
+    DecisionReason.AT_MINIMUM: "less is asked for, but this is minReplicas",
+    DecisionReason.UP_RATE: "more is asked for, but the scale-up policies allow no more in this period",
+    DecisionReason.DOWN_RATE: "less is asked for, but the scale-down policies allow no less in this period",
+    DecisionReason.UP_DISABLED: "more is asked for, but scaling up is disabled by selectPolicy",
+    DecisionReason.DOWN_DISABLED: "less is asked for, but scaling down is disabled by selectPolicy",
+}
+
+_ASLEEP = (
+    "the autoscaler scaled it to zero, and none of its metrics can be read without pods, so nothing wakes it"
+)
+_ASLEEP_WITHOUT_GATE = (
+    f"the autoscaler scaled it to zero, and does not wake it while the feature gate {SCALE_TO_ZERO} is off"
+)
+
+_ACTS = {
+    Act.READ_SCALE: "make scaleTargetRef name a readable object with a scale subresource",
+    Act.TELL_SELECTOR: "the target's scale must report a selector that can be read",
+    Act.REMOVE_RIVAL: "remove one of the autoscalers, or let each select by OwnerReference",
+    Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
+    Act.SETTLE: "the rollout must end, so that the target has as many pods as replicas",
+    Act.RESUME: "set replicas to 1 or more to resume",
+    Act.READY_POD: "a pod must become ready",
+    Act.SAMPLES: "the missing samples must come",
+}
+
+
+def reason_of(seen: Observation, decision: Decision, verdict: DecisionReason) -> str:
+    """Return why the replicas change or stay, with metrics called by their short names; never empty."""
+    if decision.desired != decision.current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
+        return change_reason(seen, decision)
+    if verdict == DecisionReason.PAUSED and is_marked(seen.hpa.status.conditions):
+        return _ASLEEP if seen.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
+    if verdict == DecisionReason.AT_MINIMUM:
+        for one in ignored_fields(seen.hpa.spec, seen.gates, seen.compat):
+            if one.gate == SCALE_TO_ZERO and decision.current == 1:
+                return f"less is asked for, but {one}"
+    if verdict == DecisionReason.AT_MAXIMUM and decision.trail.extra:
+        return f"{SUMMARIES[verdict]}; {extra_pods_text(decision.trail.extra)}"
+    return SUMMARIES[verdict]
+
+
+def change_reason(seen: Observation, decision: Decision) -> str:
+    """Return why the scale is written, as logs and explanations say it."""
+    return cause_of(seen, decision) or SUMMARIES[reason_for(decision)]
+
+
+def next_step(
+    seen: Observation,
+    decision: Decision,
+    verdict: DecisionReason,
+    advice: tuple[Advice, ...],
+    *,
+    dry_run: bool = False,
+) -> str:
+    """Say what would have to change for the replicas to change, or what follows once they have."""
+    moves = afterwards(
+        seen,
+        decision,
+        verdict,
+        dry_run=dry_run or is_only_told(seen),
+        held=bool(wrong_annotation(seen)),
+    )
+    parts = [moves] if moves else []
+    parts += [_either(seen, decision, one) for one in advice if one.direction == Direction.EITHER]
+    for direction, count in ((Direction.UP, "more replicas"), (Direction.DOWN, "fewer replicas")):
+        chosen = [one for one in advice if one.direction == direction]
+        if not chosen:
+            continue
+        if any(change.metric is not None for change in chosen[0].changes):
+            parts.append(f"{count} when {when(seen, decision, chosen)}")
+        else:
+            parts.append(", and ".join(_imperative(decision, change) for change in chosen[0].changes))
+    return "; or ".join(parts) or "nothing that can be changed here"
+
+
+def when(seen: Observation, decision: Decision, advice: tuple[Advice, ...] | list[Advice]) -> str:
+    """Return the conditions under which the replicas change, any one of which is enough."""
+    texts = []
+    for one in advice:
+        kept = [change.seconds for change in one.changes if change.act == Act.KEEP]
+        stays = f" and stays so for {max(kept):g} s" if kept else ""
+        metrics = [_condition(seen, decision, change) for change in one.changes if change.metric is not None]
+        rest = [
+            _condition(seen, decision, change)
+            for change in one.changes
+            if change.metric is None and change.act != Act.KEEP
+        ]
+        texts.append(", and ".join([f"{' and '.join(metrics)}{stays}", *rest]))
+    return ", or ".join(texts)
+
+
+def _either(seen: Observation, decision: Decision, advice: Advice) -> str:
+    reads = [change.metric for change in advice.changes if change.act == Act.READ_METRIC]
+    if reads:
+        return _read_metric(seen, decision, reads[0] or 0)
+    text = ", and ".join(_imperative(decision, change) for change in advice.changes)
+    if advice.changes[-1].field != "spec.selectionStrategy":
+        return text
+    then = "" if advice.outcome is None else f"; the metrics then ask for {advice.outcome}"
+    return f"{text}, because {_not_own(seen, decision)}{then}"
+
+
+def _not_own(seen: Observation, decision: Decision) -> str:
+    """Say which pods count beside the target's own: by their owners if those are known, else by their number."""
+    if foreign := len(foreign_pods(seen.pods, seen.target, seen.owners)):
+        return f"{foreign} counted {'pod is' if foreign == 1 else 'pods are'} not the target's own"
+    extra = decision.trail.extra
+    return f"{extra} more {'pod is' if extra == 1 else 'pods are'} counted than the target has"
+
+
+def _read_metric(seen: Observation, decision: Decision, index: int) -> str:
+    result = decision.trail.proposals[index]
+    failure = result.failure if isinstance(result, LossFallback) else result
+    message = failure.message if isinstance(failure, Failure) else ""
+    return f"make this metric readable: {plain_names(message, seen.hpa.spec.metrics)}"
+
+
+def _imperative(decision: Decision, change: AdvisedChange) -> str:
+    if change.act == Act.WAIT:
+        return _wait(decision, change)
+    if change.act == Act.OPEN_GATE:
+        return f"turn on the operator's feature gate {change.value}"
+    if change.act != Act.SET:
+        return _ACTS.get(change.act, str(change.act))
+    name = change.field.removeprefix("spec.")
+    known = {"maxReplicas": "raise maxReplicas", "minReplicas": "lower minReplicas"}
+    return known.get(name) or f"set {name} to {change.value}"
+
+
+def _wait(decision: Decision, change: AdvisedChange) -> str:
+    until = format_time(wire_time(change.until or decision.now))
+    is_up = (decision.trail.asked or 0) > decision.current
+    if change.field == POLICIES:
+        return f"the policies allow {'more' if is_up else 'fewer'} from {until}"
+    return f"the metrics must ask for {'more' if is_up else 'fewer'} than {decision.current} until {until}"
+
+
+def _condition(seen: Observation, decision: Decision, change: AdvisedChange) -> str:
+    result = decision.trail.proposals[change.metric] if change.metric is not None else None
+    if isinstance(result, Proposal) and change.metric is not None:
+        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, change)
+        return f"{label} is {amount}"
+    if change.act == Act.WAIT:
+        return f"the policies allow it, from {format_time(wire_time(change.until or decision.now))}"
+    if change.act == Act.OPEN_GATE:
+        return f"the operator's feature gate {change.value} is on"
+    name = change.field.removeprefix("spec.")
+    known = {"maxReplicas": "maxReplicas is raised", "minReplicas": "minReplicas is lowered"}
+    return known.get(name) or f"{name} is {change.value}"
+
+
+def _amount(proposal: Proposal, change: AdvisedChange) -> str:
+    text = shown(proposal, change.amount)
+    if change.act == Act.METRIC_ABOVE:
+        return f"above {text}" if change.amount else "above 0"
+    return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

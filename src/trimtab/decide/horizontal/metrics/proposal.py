@@ -1,0 +1,222 @@
+"""What a metric proposes, and the shared step from a usage ratio to replicas."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from trimtab.decide.horizontal.arithmetic import INT32_MAX, NEVER, int32_of, round_up
+from trimtab.decide.horizontal.behavior.tolerance import Tolerance
+from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
+from trimtab.decide.horizontal.metrics.pod_groups import Groups
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
+from trimtab.model.hpa.types import LossPolicy, MetricStatus
+from trimtab.model.json.wire import Wire
+
+
+class ProposalOutcome(StrEnum):
+    """How a ratio became a number of replicas."""
+
+    PROPOSED = "Proposed"
+    WITHIN_TOLERANCE = "WithinTolerance"
+    WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
+    DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
+    NO_READY_PODS = "NoReadyPods"
+    FROM_ZERO = "FromZero"
+
+
+class PodCounts(Wire):
+    """How many pods were in which group."""
+
+    ready: int = 0
+    unready: int = 0
+    missing: int = 0
+    ignored: int = 0
+
+
+class Gaps(Wire):
+    """How pods without usable samples change the ratio, by the direction that the measured pods point in.
+
+    Growing, every gap counts as idle; shrinking, a pod without a sample counts as fully used.
+    """
+
+    up_share: float
+    """What one unit of the value is worth once gaps are filled, growing."""
+    up_pods: int
+    down_share: float
+    down_rest: float
+    """What the filled gaps add to the value, shrinking."""
+    down_pods: int
+
+
+class Proposal(Wire, tag="proposal", tag_field="result"):
+    """What one metric asks for."""
+
+    type: str
+    name: str
+    """The metric as conditions and events call it."""
+    replicas: int
+    outcome: ProposalOutcome
+    ratio: float | None
+    """Value by target; None where there is nothing to divide by."""
+    value: int
+    """Percent for a utilisation, else thousandths."""
+    target: int
+    status: MetricStatus
+    timestamp: float = NEVER
+    filled_ratio: float | None = None
+    counts: PodCounts | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    """Pods whose samples were refused, with the rule."""
+    pods: int = 0
+    """How many pods, or replicas of the target's status, the ratio is multiplied by."""
+    total: int | None = None
+    """The undivided number behind an average, in thousandths, where the metric is one number."""
+    gaps: Gaps | None = None
+
+    @property
+    def measured_pods(self) -> int:
+        """Return how many pods the ratio was multiplied by."""
+        if self.filled_ratio is None or self.gaps is None:
+            return self.pods
+        return self.gaps.up_pods if self.filled_ratio > 1.0 else self.gaps.down_pods
+
+
+class Failure(Wire, tag="failure", tag_field="result"):
+    """Why one metric cannot be used."""
+
+    type: str
+    reason: str
+    """Reason of the condition and of the event."""
+    message: str
+    """What the event says."""
+    error: str
+    """What the reconcile reports; it names the metric."""
+    is_spec_error: bool = False
+    is_misconfigured: bool = False
+    """Whether the spec of the metric or of the pods is at fault, so that no answer could have helped."""
+    is_refused: bool = False
+    """Whether an answer came, and a sample in it was refused."""
+
+
+class LossFallback(Wire, tag="standIn", tag_field="result"):
+    """What a lost metric counts as, by its loss policy."""
+
+    type: str
+    label: str
+    policy: str
+    failure: Failure
+    replicas: int | None = None
+    """What is asked for in its place; None: nothing."""
+    at: float | None = None
+    """LastGood: when the metric was last read."""
+    until: float | None = None
+    """LastGood: how long that counts."""
+
+    @property
+    def name(self) -> str:
+        """Return what stands in, as conditions and events call it."""
+        kind = "the last good value" if self.policy == LossPolicy.LAST_GOOD else "the fall-back"
+        return f"{kind} of {self.type} metric {self.label}"
+
+    @property
+    def holds(self) -> bool:
+        """Return whether nothing may be lowered: there is a policy, but it has nothing to say, or no longer."""
+        return self.replicas is None and self.policy != LossPolicy.IGNORE
+
+
+Result = Proposal | Failure | LossFallback
+"""What one metric comes to."""
+
+
+class UnusableMetric(Exception):  # noqa: N818 - it ends one metric's computation and is turned into a Failure at once
+    """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
+
+    is_misconfigured = False
+    is_refused = False
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        """Say why."""
+        super().__init__(message)
+        self.detail = detail
+
+    def reworded(self, message: str, detail: str = "") -> "UnusableMetric":
+        """Return the same with more words around it."""
+        return type(self)(message, detail)
+
+
+class Misconfigured(UnusableMetric):
+    """The metric gives no number whatever is read, until somebody corrects a spec."""
+
+    is_misconfigured = True
+
+
+class Refused(UnusableMetric):
+    """The metric gives no number because its samples were refused."""
+
+    is_refused = True
+
+
+class RatioResult(Wire, kw_only=False):
+    """Replicas out of a ratio."""
+
+    replicas: int
+    outcome: ProposalOutcome
+    filled_ratio: float | None = None
+
+
+Fill = Callable[[bool], tuple[float, int]]
+"""Fill the gaps, given whether unready pods count too; return the new ratio and how many samples made it."""
+
+
+def replicas_from_ratio(
+    ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: HpaCompat
+) -> RatioResult:
+    """Turn a ratio over the ready pods into replicas, filling gaps so that they never turn the direction round."""
+    counts_unready = bool(groups.unready) and ratio > 1.0
+    if not counts_unready and not groups.missing:
+        if tolerance.covers(ratio):
+            return RatioResult(current, ProposalOutcome.WITHIN_TOLERANCE)
+        return RatioResult(_times(ratio, len(groups.ready), compat), ProposalOutcome.PROPOSED)
+    filled, samples = fill(counts_unready)
+    if tolerance.covers(filled):
+        return RatioResult(current, ProposalOutcome.WITHIN_AFTER_FILLING, filled)
+    if (ratio < 1.0 < filled) or (filled < 1.0 < ratio):
+        return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
+    replicas = _times(filled, samples, compat)
+    if (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
+        return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
+    return RatioResult(replicas, ProposalOutcome.PROPOSED, filled)
+
+
+def _times(ratio: float, pods: int, compat: HpaCompat) -> int:
+    return int32_of(round_up(ratio * pods), saturate=compat.saturate)
+
+
+def capped(number: float, compat: HpaCompat) -> int:
+    """Round up to replicas, stopping at the largest number of them; also where upstream thought of it."""
+    return INT32_MAX if number > INT32_MAX else int32_of(round_up(number), saturate=compat.saturate)
+
+
+class ProposalContext(Wire):
+    """The target and its pods at one moment."""
+
+    namespace: str
+    now: float
+    current: int
+    """spec.replicas of the scale."""
+    status_replicas: int
+    pods: tuple[PodSnapshot, ...]
+    """The pods that count, after selection."""
+    has_pods: bool
+    """Whether the target's selector found any pod at all, counted or not."""
+    tolerance: Tolerance
+    settings: HpaSettings
+    compat: HpaCompat
+    limits: SampleAgeLimits
+    averages_strays: bool = False
+    """Whether samples of pods that are not counted are averaged in, as upstream does."""
+
+    @property
+    def ready_pods(self) -> int:
+        """Return how many of the counted pods are running and ready."""
+        return sum(pod.is_ready for pod in self.pods)

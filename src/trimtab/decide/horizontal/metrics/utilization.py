@@ -1,0 +1,143 @@
+"""Metrics measured on each pod: Resource, ContainerResource and Pods.
+
+Utilisation is cut to a whole percent, and averages to whole thousandths, before the ratio is taken: upstream's
+integers decide at the edges of the tolerance, so ours are the same.
+"""
+
+from typing import NamedTuple
+
+from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio_of
+from trimtab.decide.horizontal.config import HpaCompat
+from trimtab.decide.horizontal.metrics.pod_groups import Groups
+from trimtab.decide.horizontal.metrics.proposal import Gaps, Misconfigured, UnusableMetric
+from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
+
+NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
+NO_PODS = "no pods returned by selector while calculating replica count"
+
+
+class Utilization:
+    """Usage as a share of requests, over the pods that have both."""
+
+    __slots__ = ("_compat", "_groups", "_requests", "_target", "average", "percent", "ratio")
+
+    def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: HpaCompat) -> None:
+        """Measure the ready pods against `target` percent."""
+        self._groups, self._requests, self._target, self._compat = groups, requests, target, compat
+        ready = groups.ready
+        everyone = len(ready) == len(requests)
+        asked = sum(requests.values()) if everyone else sum([requests[pod.name] for pod in ready])
+        used = sum(groups.values)
+        self.percent = self._percent(used, asked)
+        self.ratio = ratio_of(self.percent, target)
+        self.average = quotient(fold64(used, saturate=compat.saturate), len(ready))
+
+    def _percent(self, used: int, asked: int) -> int:
+        saturate = self._compat.saturate
+        asked = fold64(asked, saturate=saturate)
+        if not asked:
+            raise UnusableMetric("no metrics returned matched known pods")
+        used = fold64(fold64(used, saturate=saturate) * 100, saturate=saturate)
+        return fold32(quotient(used, asked), saturate=saturate)
+
+    def fill(self, counts_unready: bool) -> tuple[float, int]:
+        """Count missing pods as fully used when shrinking and as idle when growing, unready ones as idle."""
+        groups, requests, saturate = self._groups, self._requests, self._compat.saturate
+        used, asked = sum(groups.values), sum(requests[pod.name] for pod in groups.ready)
+        samples = len(groups.ready) + len(groups.stray)
+        if self.ratio != 1.0:
+            share = max(100, self._target) if self.ratio < 1.0 else 0
+            for pod in groups.missing:
+                request = requests[pod.name]
+                used += quotient(fold64(request * share, saturate=saturate), 100)
+                asked += request
+            samples += len(groups.missing)
+        if counts_unready:
+            asked += sum(requests[pod.name] for pod in groups.unready)
+            samples += len(groups.unready)
+        return ratio_of(self._percent(used, asked), self._target), samples
+
+    def gaps(self) -> Gaps:
+        """Return how `fill` changes the ratio."""
+        groups, requests = self._groups, self._requests
+        ready, missing, unready = (
+            sum(requests[pod.name] for pod in pods) for pods in (groups.ready, groups.missing, groups.unready)
+        )
+        weights = Weights(ready, missing, unready)
+        return gaps_of(groups, weights, max(100, self._target))
+
+
+class Average:
+    """Usage per pod against a target, both in thousandths."""
+
+    __slots__ = ("_compat", "_groups", "_target", "average", "ratio")
+
+    def __init__(self, groups: Groups, target: int, compat: HpaCompat) -> None:
+        """Measure the ready pods, and stray samples where those count."""
+        self._groups, self._target, self._compat = groups, target, compat
+        self.average = self._average(
+            sum(groups.values) + sum(groups.stray), len(groups.values) + len(groups.stray)
+        )
+        self.ratio = ratio_of(self.average, target)
+
+    def _average(self, used: int, samples: int) -> int:
+        return quotient(fold64(used, saturate=self._compat.saturate), samples)
+
+    def fill(self, counts_unready: bool) -> tuple[float, int]:
+        """Count missing pods at the target when shrinking and as idle when growing, unready ones as idle."""
+        groups = self._groups
+        used = sum(groups.values) + sum(groups.stray)
+        samples = len(groups.values) + len(groups.stray)
+        if self.ratio != 1.0:
+            used += len(groups.missing) * self._target if self.ratio < 1.0 else 0
+            samples += len(groups.missing)
+        if counts_unready:
+            samples += len(groups.unready)
+        return ratio_of(self._average(used, samples), self._target), samples
+
+    def gaps(self) -> Gaps:
+        """Return how `fill` changes the ratio."""
+        groups = self._groups
+        measured = len(groups.values) + len(groups.stray)
+        weights = Weights(measured, len(groups.missing), len(groups.unready))
+        return gaps_of(groups, weights, self._target)
+
+
+class Weights(NamedTuple):
+    """What the pods of each group weigh in an average: their requests, or their number."""
+
+    ready: int
+    missing: int
+    unready: int
+
+
+def gaps_of(groups: Groups, weights: Weights, used: int) -> Gaps:
+    """Return what gaps do to an average in which a pod without a sample counts as `used` when shrinking."""
+    growing = max(sum(weights), 1)
+    shrinking = max(weights.ready + weights.missing, 1)
+    measured = len(groups.ready) + len(groups.stray) + len(groups.missing)
+    return Gaps(
+        up_share=weights.ready / growing,
+        up_pods=measured + len(groups.unready),
+        down_share=weights.ready / shrinking,
+        down_rest=used * weights.missing / shrinking,
+        down_pods=measured,
+    )
+
+
+def requests_of(
+    pods: tuple[PodSnapshot, ...], resource: str, container: str, compat: HpaCompat
+) -> dict[str, int]:
+    """Return each pod's request; upstream wants one of every pod it lists, whatever state the pod is in."""
+    if compat.saturate and not container:
+        try:
+            return {pod.name: pod.requests[resource] for pod in pods}
+        except KeyError:
+            # A pod without containers, or one whose request is missing; the order of the list must not tell which.
+            pods = tuple(sorted(pods, key=lambda pod: pod.name))
+    try:
+        return {
+            pod.name: fold64(pod.request_of(resource, container), saturate=compat.saturate) for pod in pods
+        }
+    except MissingRequestError as error:
+        raise Misconfigured(str(error)) from error

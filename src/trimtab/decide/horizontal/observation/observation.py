@@ -1,0 +1,73 @@
+"""Everything one decision depends on, frozen and serialisable."""
+
+from typing import Literal
+
+import msgspec
+
+from trimtab.decide.horizontal.config import (
+    DEFAULT,
+    DEFAULT_SETTINGS,
+    HpaCompat,
+    HpaSettings,
+)
+from trimtab.decide.horizontal.memory import EMPTY, Memory
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.samples import MetricSamples
+from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa
+from trimtab.decide.horizontal.selection.owners import OwnerLookup, Target
+from trimtab.model.core.meta import group_of
+from trimtab.model.core.workloads import Scale
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json.wire import Wire
+
+
+class ScaleFailure(Wire):
+    """Why the scale could not be read, and at which step."""
+
+    message: str
+    step: Literal["parse", "map", "query"] = "query"
+    """`parse`: the reference's apiVersion; `map`: its kind; `query`: the scale itself."""
+
+
+class Observation(Wire):
+    """One autoscaler, its target, and what was read about both."""
+
+    hpa: HorizontalPodAutoscaler
+    scale: Scale | None = None
+    scale_failure: ScaleFailure | None = None
+    pods: tuple[PodSnapshot, ...] = ()
+    """The pods of the namespace that match the scale's selector."""
+    owners: dict[str, OwnerLookup] = msgspec.field(default_factory=dict)
+    """What was found under the `owner_key` of each owner reference; only asked for by OwnerReference."""
+    rivals: tuple[ConflictingHpa, ...] = ()
+    """Other autoscalers of the namespace that may count the same pods."""
+    readings: tuple[MetricSamples, ...] = ()
+    """One per metric of the spec, in its order."""
+    memory: Memory = EMPTY
+    settings: HpaSettings = DEFAULT_SETTINGS
+    gates: FeatureGates = FeatureGates()
+    compat: HpaCompat = DEFAULT
+
+    @property
+    def target(self) -> Target:
+        """Return the workload that is scaled."""
+        reference = self.hpa.spec.scale_target_ref
+        return Target(
+            api_version=reference.api_version,
+            kind=reference.kind,
+            name=reference.name,
+            uid=self.scale.metadata.uid if self.scale else "",
+        )
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether the autoscaler is of Kubernetes' own kind."""
+        return group_of(self.hpa.api_version) == NATIVE_GROUP
+
+    @property
+    def reference(self) -> str:
+        """Return the target as errors call it: `Kind/namespace/name`."""
+        target = self.hpa.spec.scale_target_ref
+        return f"{target.kind}/{self.hpa.metadata.namespace}/{target.name}"

@@ -1,0 +1,147 @@
+"""What a decision needs to know of a pod, picked once per change of the pod and not once per decision."""
+
+from datetime import datetime
+from sys import intern
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from trimtab.decide.horizontal.arithmetic import NEVER, seconds
+from trimtab.decide.horizontal.observation.requests import (
+    ContainerRequests,
+    PodRequests,
+    asks_of,
+)
+from trimtab.model.core.meta import Condition, OwnerReference
+from trimtab.model.core.pod import Pod
+from trimtab.model.json.wire import Wire
+
+
+class MissingRequestError(ValueError):
+    """A pod does not ask for the resource that its utilisation is wanted of; the text is upstream's."""
+
+
+class PodSnapshot(Wire):
+    """A pod, reduced to what counts for replicas; times are seconds since 1970."""
+
+    name: str
+    uid: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    phase: str = ""
+    is_deleted: bool = False
+    ready: str = ""
+    """Status of the Ready condition; empty when the pod has no such condition."""
+    ready_since: float = NEVER
+    started: float | None = None
+    requests: dict[str, int] = msgspec.field(default_factory=dict)
+    """Requests of the whole pod in thousandths, for the resources that have one."""
+    has_pod_level_requests: bool = False
+    containers: tuple[ContainerRequests, ...] = ()
+    owners: tuple[OwnerReference, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the pod runs and says that it is ready."""
+        return self.phase == "Running" and self.ready == "True"
+
+    def request_of(self, resource: str, container: str = "") -> int:
+        """Return the request of the pod, or of one of its containers; raise MissingRequestError if there is none."""
+        if container:
+            return self._container_request(resource, container)
+        request = self.requests.get(resource)
+        return request if request is not None else self._unlisted_request(resource)
+
+    def _container_request(self, resource: str, container: str) -> int:
+        for candidate in self.containers:
+            if candidate.name == container:
+                if resource in candidate.requests:
+                    return candidate.requests[resource]
+                raise MissingRequestError(
+                    f"missing request for {resource} in container {container} of Pod {self.name}"
+                )
+        raise MissingRequestError(f"container {container} not found in Pod {self.name}")
+
+    def _unlisted_request(self, resource: str) -> int:
+        if self.has_pod_level_requests:
+            raise MissingRequestError(f"missing pod-level request for {resource} in Pod {self.name}")
+        for container in self.containers:
+            if resource not in container.requests:
+                raise MissingRequestError(
+                    f"missing request for {resource} in container {container.name} of Pod {self.name}"
+                )
+        return 0  # a pod without containers asks for nothing
+
+
+class PodMetadata(Protocol):
+    """Metadata, as far as facts are picked from it."""
+
+    @property
+    def name(self) -> str:
+        """Return the pod's name."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Return the pod's uid."""
+        ...
+
+    @property
+    def deletion_timestamp(self) -> datetime | None:
+        """Return when the pod was asked to go."""
+        ...
+
+
+class PodStatusFields(Protocol):
+    """A pod's status, as far as facts are picked from it."""
+
+    @property
+    def phase(self) -> str:
+        """Return the phase."""
+        ...
+
+    @property
+    def start_time(self) -> datetime | None:
+        """Return when the pod started."""
+        ...
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of that type."""
+        ...
+
+
+class Template(NamedTuple):
+    """What the pods of one workload have in common; equal templates can be one and the same object."""
+
+    labels: dict[str, str]
+    owners: tuple[OwnerReference, ...]
+    asks: PodRequests
+
+
+def snapshot_pod(pod: Pod, *, pod_level_resources: bool = True) -> PodSnapshot:
+    """Pick the facts of a pod; `pod_level_resources` is the gate of that name."""
+    meta = pod.metadata
+    asks = asks_of(pod.spec, pod_level_resources=pod_level_resources)
+    return facts_of(meta, pod.status, Template(meta.labels, meta.owner_references, asks))
+
+
+def facts_of(meta: PodMetadata, status: PodStatusFields, template: Template) -> PodSnapshot:
+    """Put the facts of a pod together from its own and those that it shares.
+
+    The few words that a status is made of are interned: every pod says the same ones.
+    """
+    condition = status.condition("Ready")
+    asks = template.asks
+    return PodSnapshot(
+        name=meta.name,
+        uid=meta.uid,
+        labels=template.labels,
+        phase=intern(status.phase),
+        is_deleted=meta.deletion_timestamp is not None,
+        ready=intern(condition.status) if condition else "",
+        ready_since=seconds(condition.last_transition_time) if condition else NEVER,
+        started=None if status.start_time is None else seconds(status.start_time),
+        requests=asks.requests,
+        has_pod_level_requests=asks.is_pod_level,
+        containers=asks.containers,
+        owners=template.owners,
+    )

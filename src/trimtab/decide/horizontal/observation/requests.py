@@ -1,0 +1,107 @@
+"""What pods ask for: the denominator of every utilisation.
+
+A pod's request is its pod-level one where that is set (KEP-2837), else the sum over its containers and its
+restartable init containers (sidecars). Everything is in thousandths.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from trimtab.decide.horizontal.arithmetic import saturated
+from trimtab.model.core.pod import Container, PodSpec, ResourceList
+from trimtab.model.json.wire import Wire
+
+_POD_LEVEL = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+class ContainerRequests(Wire):
+    """One container's requests."""
+
+    name: str
+    requests: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class PodRequests(NamedTuple):
+    """What a pod asks for, as a whole and container by container."""
+
+    requests: dict[str, int]
+    is_pod_level: bool
+    containers: tuple[ContainerRequests, ...]
+
+
+def asks_of(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
+    """Return what a pod asks for; `pod_level_resources` is the gate of that name."""
+    containers = container_requests(spec)
+    pod_level = pod_level_requests(spec) if pod_level_resources else None
+    if pod_level is None:
+        return PodRequests(summed_requests(containers), False, containers)
+    return PodRequests(pod_level, True, containers)
+
+
+def container_requests(spec: PodSpec) -> tuple[ContainerRequests, ...]:
+    """Return the requests of every container that runs as long as the pod does."""
+    return tuple(
+        ContainerRequests(name=container.name, requests=_in_milli(container.resources.requests))
+        for container in running_containers(spec)
+    )
+
+
+def running_containers(spec: PodSpec) -> Iterator[Container]:
+    """Yield the containers and the sidecars; other init containers have ended when usage is measured."""
+    yield from spec.containers
+    yield from (container for container in spec.init_containers if container.is_sidecar)
+
+
+def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]:
+    """Sum up the resources that all the containers ask for; one that leaves a resource out leaves no sum."""
+    if len(containers) == 1:
+        return containers[0].requests
+    if not containers:
+        return {}
+    common = set(containers[0].requests).intersection(*(container.requests for container in containers))
+    return {name: sum(container.requests[name] for container in containers) for name in sorted(common)}
+
+
+def pod_level_requests(spec: PodSpec) -> dict[str, int] | None:
+    """Return the pod's effective requests if it sets any at pod level, else None."""
+    if spec.resources is None:
+        return None
+    own = {name: amount for name, amount in spec.resources.requests.items() if _is_pod_level(name)}
+    if not own:
+        return None
+    requests = _aggregated(spec) | _in_milli(own)
+    for name, amount in spec.overhead.items():
+        requests[name] = requests.get(name, 0) + amount.milli_value()
+    return requests
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in _POD_LEVEL or resource.startswith(_HUGE_PAGES)
+
+
+def _aggregated(spec: PodSpec) -> dict[str, int]:
+    """Return what the scheduler reserves: running containers together, or an init container if that is more."""
+    running: dict[str, int] = {}
+    for container in running_containers(spec):
+        _add(running, _in_milli(container.resources.requests))
+    sidecars: dict[str, int] = {}
+    for container in spec.init_containers:
+        starting = _in_milli(container.resources.requests)
+        _add(starting, sidecars)
+        if container.is_sidecar:
+            sidecars = starting
+        for name, amount in starting.items():
+            running[name] = max(running.get(name, 0), amount)
+    return running
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _in_milli(amounts: ResourceList) -> dict[str, int]:
+    return {name: saturated(amount.milli_value()) for name, amount in amounts.items()}

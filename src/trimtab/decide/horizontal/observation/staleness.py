@@ -1,0 +1,75 @@
+"""Which samples are refused: stale, from the future, negative (docs/decisions/0056-refused-samples.md).
+
+Upstream accepts them all, and shrinks a workload on the year-old zero of a stopped exporter. A refused sample of a
+pod leaves that pod without a sample, which never turns a decision round; a refused total fails its metric.
+"""
+
+from math import inf
+
+import msgspec
+
+from trimtab.decide.horizontal.arithmetic import NEVER, wire_time
+from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
+from trimtab.decide.horizontal.observation.samples import Sample
+from trimtab.model.json.wire import Wire
+from trimtab.model.times import format_time
+
+
+class SampleAgeLimits(Wire):
+    """What needs no second look: samples between two moments and not below a value."""
+
+    now: float = 0.0
+    fresh_after: float = -inf
+    ahead: float = inf
+    lowest: float = -inf
+    ahead_limit: float = inf
+    stale_windows: float = inf
+    stale_after: float = inf
+    since: float = 0.0
+    """When the samples of the metric were first refused: what a text may name in every sync."""
+
+    def refusal(self, sample: Sample) -> str:
+        """Return the rule that refuses a sample, or an empty text if it is fine after all."""
+        if sample.value < self.lowest:
+            return f"negative value {sample.value / 1000:g}"
+        if sample.timestamp > self.ahead:
+            return f"dated more than {self.ahead_limit:.0f} s in the future, since {self._since()}"
+        if sample.timestamp == NEVER:
+            return ""  # an adapter that dates nothing; its age cannot be held against it
+        age = self.now - sample.timestamp
+        limit = max(self.stale_windows * sample.window, self.stale_after)
+        return f"older than the {limit:.0f} s allowed, since {self._since()}" if age > limit else ""
+
+    def with_max_age(self, seconds: float) -> "SampleAgeLimits":
+        """Return the limits of a metric that says itself how old its samples may be; its windows do not matter then."""
+        if self is ANYTHING_GOES:
+            return self
+        return msgspec.structs.replace(
+            self, fresh_after=self.now - seconds, stale_after=seconds, stale_windows=0.0
+        )
+
+    def _since(self) -> str:
+        return format_time(wire_time(self.since))
+
+    def doubts(self, sample: Sample) -> bool:
+        """Return whether a sample is worth asking `refusal` about."""
+        return not self.fresh_after <= sample.timestamp <= self.ahead or sample.value < self.lowest
+
+
+ANYTHING_GOES = SampleAgeLimits()
+
+
+def limits_at(now: float, settings: HpaSettings, compat: HpaCompat) -> SampleAgeLimits:
+    """Return the limits for samples looked at now."""
+    if not compat.refuse_absurd_samples:
+        return ANYTHING_GOES
+    return SampleAgeLimits(
+        now=now,
+        fresh_after=now - settings.stale_after,
+        ahead=now + settings.ahead_limit,
+        ahead_limit=settings.ahead_limit,
+        since=now,
+        lowest=0,
+        stale_windows=settings.stale_windows,
+        stale_after=settings.stale_after,
+    )

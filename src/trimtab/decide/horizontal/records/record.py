@@ -1,0 +1,80 @@
+"""An observation and what was decided on it, as JSON and back; deciding again gives the same bytes."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.decision import Decision, as_dry_run
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.status.after_write import after_scale, after_status
+from trimtab.model.json import wire
+from trimtab.model.json.wire import Wire
+
+VERSION = 1
+
+
+class Record(Wire, kw_only=True):
+    """One decision, kept so that it can be shown and made again."""
+
+    version: int = VERSION
+    observation: Observation
+    decision: Decision
+    scale_error: str | None = None
+    """Why the scale could not be written, if it could not."""
+    status_error: str | None = None
+    """Why the status could not be written, if it could not."""
+    is_dry_run: bool = False
+    """Whether the scale was not meant to be written."""
+
+    @property
+    def fate(self) -> "Fate":
+        """Return what became of the decision."""
+        fate = Fate(self.scale_error, self.status_error, self.is_dry_run)
+        return WELL if fate == WELL else fate
+
+
+class Fate(NamedTuple):
+    """What became of a decision; the fields are those of `Record`."""
+
+    scale_error: str | None = None
+    status_error: str | None = None
+    is_dry_run: bool = False
+
+
+WELL = Fate()
+"""What becomes of nearly every decision."""
+
+
+class UnknownRecordError(ValueError):
+    """The record was written by a version whose form this one does not know."""
+
+
+def dumps(record: Record) -> bytes:
+    """Write a record as JSON."""
+    return wire.encode(record)
+
+
+def loads(data: bytes | str) -> Record:
+    """Read a record; raise UnknownRecordError if its version is another one."""
+    record = wire.decode(data, Record)
+    if record.version != VERSION:
+        raise UnknownRecordError(
+            f"the record has version {record.version}, this program reads version {VERSION}; use the program that wrote it"
+        )
+    return record
+
+
+def replay(record: Record) -> Record:
+    """Make the decision of a record once more, from nothing but its observation."""
+    return decided(record.observation, record.decision.now, record.fate)
+
+
+def decided(seen: Observation, now: float, fate: Fate) -> Record:
+    """Decide as of `now`, and let the decision meet its fate."""
+    decision = decide(seen, datetime.fromtimestamp(now, UTC))
+    if fate.is_dry_run:
+        decision = as_dry_run(seen, decision)
+    decision = after_scale(seen, decision, fate.scale_error)
+    if fate.status_error is not None:
+        decision = after_status(seen, decision, fate.status_error)
+    return Record(observation=seen, decision=decision, **fate._asdict())

@@ -1,0 +1,323 @@
+"""What a pod gets when it is created: the JSON patch of the mutating webhook.
+
+The pod comes as raw JSON, since a patch must know whether `requests` is absent or empty, which typed values do
+not tell. No pod is ever refused here, whatever it looks like: one we cannot read is left alone, with the reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from trimtab.decide.vertical.admission.patches import (
+    HELD_BACK_ANNOTATION,
+    UPDATES_ANNOTATION,
+    Existing,
+    Operation,
+    add_annotation,
+    add_empty_annotations,
+    changes,
+    container_text,
+    resource_operations,
+    updates_text,
+    words_for,
+)
+from trimtab.decide.vertical.admission.pod_annotations import (
+    ANNOTATION,
+    ORIGINALS_ANNOTATION,
+    Originals,
+    format_observed,
+)
+from trimtab.decide.vertical.admission.startup_boost import BoostError, boost
+from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.control.control import (
+    NOBODY,
+    Control,
+    VPAIndex,
+    boosting_vpa,
+    controlling_vpa,
+)
+from trimtab.decide.vertical.control.controllers import ControllerIndex
+from trimtab.decide.vertical.control.scope import NodeLabels
+from trimtab.decide.vertical.resources.container_resources import (
+    NOTHING,
+    ContainerResources,
+    is_off,
+    status_of,
+)
+from trimtab.decide.vertical.resources.fitting import broken, given
+from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
+from trimtab.decide.vertical.resources.pod_rules import (
+    CLAIMS_REFUSAL,
+    NO_LIMIT_RANGES,
+    LimitRanges,
+    has_claims,
+)
+from trimtab.model.core.pod import Pod, PodStatus
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.json import wire
+from trimtab.model.quantity import Quantity
+from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
+
+_UNNAMED = "%"
+_UNBOOSTED = "no startup boost"
+_NO_BASE = "without a CPU request there is none to go back to, and a resize cannot remove one"
+
+
+@dataclass(frozen=True)
+class AdmissionContext:
+    """What the webhook knows about the cluster and its own settings."""
+
+    index: VPAIndex
+    owners: ControllerIndex
+    nodes: NodeLabels = field(default_factory=dict)
+    ranges: Mapping[str, LimitRanges] = field(default_factory=dict)
+    """Merged LimitRanges by namespace."""
+    gates: FeatureGates = field(default_factory=FeatureGates)
+    compat: VpaCompat = DEFAULT
+    max_boost_cpu: Quantity = Quantity.zero
+    serves_resize: bool = True
+    """Whether the cluster resizes pods in place, which ends a startup boost."""
+
+
+@dataclass(frozen=True)
+class PodAdmission:
+    """The answer for one pod: operations to apply (none: leave it as it is), who controls it, and why."""
+
+    operations: tuple[Operation, ...]
+    reason: str
+    control: Control = NOBODY
+    sizing: Sizing | None = None
+    error: str = ""
+
+
+def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmission:
+    """Return the patch for a pod under creation in `namespace`; never raises, never refuses."""
+    try:
+        pod = wire.convert(raw, Pod)
+    except (wire.WireError, RecursionError) as error:
+        return PodAdmission((), "the pod cannot be read", error=str(error))
+    pod = _located(pod, namespace, context.compat)
+    if context.compat.ratio_is_the_users:
+        # A pod under creation has no status; one that was posted with it is another pod's.
+        pod = msgspec.structs.replace(pod, status=PodStatus())
+    who = boosting_vpa if context.gates.cpu_startup_boost else controlling_vpa
+    control = who(pod, context.index, context.owners, context.nodes)
+    if control.claim is None:
+        return PodAdmission((), control.reason, control)
+    vpa = control.claim.vpa
+    is_sized = not _is_mode_off(vpa)
+    if (
+        context.compat.needs_current_recommendation
+        and is_sized
+        and not is_recommendation_current(control.claim)
+    ):
+        return PodAdmission(
+            (), f"the recommendation of VPA {vpa.key} was learnt under another target or scope", control
+        )
+    assert isinstance(raw, dict)
+    try:
+        return _patched(raw, pod, control, vpa, context)
+    except BoostError as error:
+        return PodAdmission((), "its startup boost cannot be computed", control, error=str(error))
+
+
+def _located(pod: Pod, namespace: str, compat: VpaCompat) -> Pod:
+    """Fill in what the API server fills in only after admission: name and namespace."""
+    metadata = pod.metadata
+    if not metadata.name:
+        metadata = msgspec.structs.replace(
+            metadata, name=metadata.generate_name + _UNNAMED, namespace=namespace
+        )
+    elif not metadata.namespace and compat.request_namespace_counts:
+        metadata = msgspec.structs.replace(metadata, namespace=namespace)
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def _patched(
+    raw: Mapping[str, Any],
+    pod: Pod,
+    control: Control,
+    vpa: VerticalPodAutoscaler,
+    context: AdmissionContext,
+) -> PodAdmission:
+    ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
+    existing = existing_resources(raw, pod, context.compat)
+    if not context.compat.admission_is_idempotent:
+        sizing = size_pod(pod, vpa, ranges, context.compat)
+        operations = calculate_operations(pod, vpa, sizing, existing, context)
+    else:
+        originals = Originals.read(pod)
+        before = originals.restored(pod)
+        sizing = size_pod(before, vpa, ranges, context.compat)
+        operations = _changed_operations(pod, before, vpa, sizing, existing, context)
+    if not isinstance(_part(raw, "metadata").get("annotations"), dict) and (
+        operations or not context.compat.admission_is_idempotent
+    ):
+        operations = [add_empty_annotations(), *operations]
+    if not context.compat.admission_is_idempotent:
+        operations.append(add_annotation(ANNOTATION, _observed(pod)))
+    reason = control.reason if operations else "it already has what is recommended"
+    return PodAdmission(tuple(operations), reason, control, sizing)
+
+
+def calculate_operations(
+    pod: Pod,
+    vpa: VerticalPodAutoscaler,
+    sizing: Sizing,
+    existing: tuple[Existing, ...],
+    context: AdmissionContext,
+) -> list[Operation]:
+    """Return every operation of upstream's patch for one pod, also those that change nothing."""
+    operations: list[Operation] = []
+    updates: list[str] = []
+    for index, wanted, notes in _wanted(pod, vpa, sizing, context).containers:
+        operations.extend(notes)
+        added = resource_operations(index, existing[index], wanted)
+        if added:
+            operations.extend(added)
+            words = (*_annotations(pod, index, vpa, sizing), *words_for(wanted))
+            updates.append(container_text(index, words))
+    if updates:
+        operations.append(add_annotation(UPDATES_ANNOTATION, updates_text(vpa.metadata.name, updates)))
+    return operations
+
+
+def _changed_operations(
+    pod: Pod,
+    before: Pod,
+    vpa: VerticalPodAutoscaler,
+    sizing: Sizing,
+    existing: tuple[Existing, ...],
+    context: AdmissionContext,
+) -> list[Operation]:
+    """Return the operations that change something; the notes tell the whole change since the user's pod."""
+    operations: list[Operation] = []
+    annotations: dict[str, str] = {}
+    updates: list[str] = []
+    changed: dict[int, ContainerResources] = {}
+    whole = _wanted(before, vpa, sizing, context)
+    for index, wanted, notes in whole.containers:
+        annotations.update({_annotation_name(note): note["value"] for note in notes})
+        total = changes(wanted, before.spec.containers[index])
+        if total.requests or total.limits:
+            words = (*_annotations(before, index, vpa, sizing), *words_for(total))
+            updates.append(container_text(index, words))
+            changed[index] = total
+        missing = changes(wanted, pod.spec.containers[index])
+        if missing.requests or missing.limits:
+            operations.extend(resource_operations(index, existing[index], missing))
+    if updates:
+        annotations[UPDATES_ANNOTATION] = updates_text(vpa.metadata.name, updates)
+        annotations[ORIGINALS_ANNOTATION] = Originals.written(before, changed)
+    held_back = [words for words in ("" if _is_mode_off(vpa) else sizing.note, whole.unboosted) if words]
+    if held_back:
+        annotations[HELD_BACK_ANNOTATION] = "; ".join(held_back)
+    annotations[ANNOTATION] = _observed(pod)
+    present = pod.metadata.annotations
+    operations.extend(
+        add_annotation(name, value) for name, value in annotations.items() if present.get(name) != value
+    )
+    return operations
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Per container that may be changed, what it gets and the annotations that go with it."""
+
+    containers: list[tuple[int, ContainerResources, list[Operation]]]
+    unboosted: str = ""
+    """Which startup boosts are left out, and why."""
+
+
+def _wanted(pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext) -> _Wanted:
+    """Return what the containers get; a startup boost that the API server would refuse, or keep, is left out."""
+    is_boosting = context.gates.cpu_startup_boost
+    wanted = _boosted(pod, vpa, sizing, context, is_boosting=is_boosting)
+    if not context.compat.sizes_are_admissible or not any(notes for _, _, notes in wanted.containers):
+        return wanted
+    why = _never_ends(pod, context)
+    if not why:
+        sizes = {index: resources for index, resources, _ in wanted.containers}
+        boosted = given(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
+        found = broken(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES))
+        why = found.message if found is not None else ""
+    if not why:
+        return wanted
+    return replace(_boosted(pod, vpa, sizing, context, is_boosting=False), unboosted=f"{_UNBOOSTED}: {why}")
+
+
+def _never_ends(pod: Pod, context: AdmissionContext) -> str:
+    """Say why no startup boost of the pod could be taken back; empty if it could."""
+    if not context.serves_resize:
+        return "this cluster resizes no pod in place"
+    return CLAIMS_REFUSAL if has_claims(pod.spec) else ""
+
+
+def _boosted(
+    pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext, *, is_boosting: bool
+) -> _Wanted:
+    wanted: list[tuple[int, ContainerResources, list[Operation]]] = []
+    unboosted: list[str] = []
+    for index, container in enumerate(pod.spec.containers):
+        resources = NOTHING if _is_mode_off(vpa) else sizing.containers[index]
+        notes: list[Operation] = []
+        if context.gates.cpu_startup_boost:
+            if is_off(container.name, vpa.spec.resource_policy):
+                continue
+            boosted = None
+            if is_boosting:
+                boosted = boost(container, vpa, resources, context.max_boost_cpu, context.compat)
+            if boosted is not None and context.compat.sizes_are_admissible and not boosted.has_base:
+                unboosted.append(container.name)
+            elif boosted is not None:
+                resources = boosted.resources
+                notes.append(add_annotation(boosted.annotation, boosted.value))
+        wanted.append((index, resources, notes))
+    words = f"{_UNBOOSTED} of {', '.join(unboosted)}: {_NO_BASE}" if unboosted else ""
+    return _Wanted(wanted, words)
+
+
+def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: VpaCompat = DEFAULT) -> tuple[Existing, ...]:
+    """Return which resource objects each container has; a status that knows the resources goes before the spec."""
+    containers = _part(raw, "spec").get("containers") or ()
+    found = []
+    for container, data in zip(pod.spec.containers, containers, strict=True):
+        resources = _part(data, "resources")
+        status = status_of(pod, container.name)
+        if status is not None and status.resources is not None:
+            requests, limits = bool(status.resources.requests), bool(status.resources.limits)
+        else:
+            requests, limits = _is_object(resources, "requests"), _is_object(resources, "limits")
+        is_there = _is_object(data, "resources") if compat.sizes_are_admissible else requests or limits
+        found.append(Existing(requests, limits, is_there))
+    return tuple(found)
+
+
+def _part(data: object, key: str) -> Mapping[str, Any]:
+    found = data.get(key) if isinstance(data, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _is_object(data: Mapping[str, Any], key: str) -> bool:
+    return isinstance(data.get(key), dict)
+
+
+def _is_mode_off(vpa: VerticalPodAutoscaler) -> bool:
+    policy = vpa.spec.update_policy
+    return policy is not None and policy.update_mode == UpdateMode.OFF
+
+
+def _annotations(pod: Pod, index: int, vpa: VerticalPodAutoscaler, sizing: Sizing) -> tuple[str, ...]:
+    return () if _is_mode_off(vpa) else sizing.annotations.get(pod.spec.containers[index].name, ())
+
+
+def _annotation_name(operation: Operation) -> str:
+    name: str = operation["path"].rpartition("/")[2]
+    return name.replace("~1", "/").replace("~0", "~")
+
+
+def _observed(pod: Pod) -> str:
+    return format_observed(tuple(container.name for container in pod.spec.containers))

@@ -1,0 +1,285 @@
+"""Aggregates: the usage history of all containers that share a name, a label set and a node scope.
+
+`AggregateTable` holds the numbers of all of them in arrays; row i of the table is column i of both histogram
+matrices. `Aggregate` is one of them: a view for policies, checkpoints and displays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from trimtab.decide.vertical.histogram.buckets import CPU_BUCKETS, MEMORY_BUCKETS, Ints
+from trimtab.decide.vertical.histogram.go_math import Floats
+from trimtab.decide.vertical.histogram.histogram import (
+    Histogram,
+    from_int64,
+    from_wire_time,
+    refuse_checkpoint,
+    save_columns,
+    to_int64,
+    to_wire_time,
+)
+from trimtab.decide.vertical.histogram.matrix import (
+    BLOCK_COLUMNS,
+    NEVER,
+    HistogramMatrix,
+    SampleBatch,
+)
+from trimtab.decide.vertical.histogram.table import Table, in_rounds
+from trimtab.model.core.pod import CPU, MEMORY, ResourceList
+from trimtab.model.times import SECOND_NS, ZERO_TIME_NS
+from trimtab.model.vpa.types import (
+    ContainerResourcePolicy,
+    ContainerScalingMode,
+    VerticalPodAutoscalerCheckpointStatus,
+)
+
+CHECKPOINT_VERSION: Final = "v3"
+CPU_SAMPLE_WEIGHT: Final = 0.1
+MEMORY_SAMPLE_WEIGHT: Final = 1.0
+DAY_NS: Final = 24 * 3600 * SECOND_NS
+SCALED_RESOURCES: Final = (CPU, MEMORY)
+
+
+@dataclass(frozen=True)
+class AggregationConfig:
+    """How samples become history; each default is upstream's."""
+
+    memory_interval_ns: int = DAY_NS
+    """One memory peak per container is kept per interval; a day, because load mostly repeats daily."""
+    memory_interval_count: int = 8
+    """Intervals until history expires: a week and a day."""
+    memory_half_life_ns: int = DAY_NS
+    cpu_half_life_ns: int = DAY_NS
+    oom_bump_ratio: float = 1.2
+    """After an out-of-memory kill, memory is taken to be at least this many times what it was."""
+    oom_min_bump_bytes: float = 104857600.0
+    """And at least this many bytes more."""
+
+    @property
+    def window_ns(self) -> int:
+        """Return how old a history may grow before it expires."""
+        return self.memory_interval_ns * self.memory_interval_count
+
+
+class AggregateTable(Table):
+    """The histories of all aggregates."""
+
+    first: Ints
+    last: Ints
+    created: Ints
+    count: Ints
+    interval: Ints
+    interval_count: Ints
+    oom_ratio: Floats
+    oom_min_bump: Floats
+
+    FIELDS: ClassVar[dict[str, int | float]] = {
+        "first": NEVER,
+        "last": NEVER,
+        "created": NEVER,
+        "count": 0,
+        "interval": 0,
+        "interval_count": 0,
+        "oom_ratio": 0.0,
+        "oom_min_bump": 0.0,
+    }
+
+    def __init__(self, config: AggregationConfig | None = None, block_columns: int = BLOCK_COLUMNS) -> None:
+        super().__init__()
+        self.config = config or AggregationConfig()
+        self.cpu = HistogramMatrix(CPU_BUCKETS, self.config.cpu_half_life_ns, block_columns)
+        self.memory = HistogramMatrix(MEMORY_BUCKETS, self.config.memory_half_life_ns, block_columns)
+
+    def allocate(self) -> int:
+        """Return an empty aggregate's row, which is also its column in both matrices."""
+        row = super().allocate()
+        # Table and matrices are only ever allocated and released together, so they hand out the same numbers.
+        columns = self.cpu.allocate(), self.memory.allocate()
+        assert columns == (row, row), "aggregates and histograms fell out of step"
+        self.interval[row] = self.config.memory_interval_ns
+        self.interval_count[row] = self.config.memory_interval_count
+        self.oom_ratio[row] = self.config.oom_bump_ratio
+        self.oom_min_bump[row] = self.config.oom_min_bump_bytes
+        return row
+
+    def release(self, row: int) -> None:
+        """Forget an aggregate."""
+        self.release_all([row])
+
+    def release_all(self, rows: Sequence[int]) -> None:
+        """Forget some aggregates."""
+        super().release_all(rows)
+        self.cpu.release_all(rows)
+        self.memory.release_all(rows)
+
+    def add_cpu(self, rows: Ints, millicores: Ints, moments: Ints) -> None:
+        """Add CPU samples; they alone count as samples and move first and last."""
+        weights = np.full(len(rows), CPU_SAMPLE_WEIGHT)
+        self.cpu.add(SampleBatch(rows, millicores / 1000.0, weights, moments))
+        for turn in in_rounds(rows, self._used):
+            now, times = rows[turn], moments[turn]
+            first = self.first[now]
+            self.first[now] = np.where(first == NEVER, times, np.minimum(first, times))
+            self.last[now] = np.maximum(self.last[now], times)
+            self.count[now] += 1
+
+    def add_memory(self, rows: Ints, peaks: Ints, window_ends: Ints) -> None:
+        """Add memory peaks, each at the end of its window."""
+        self.memory.add(self._peaks(rows, peaks, window_ends))
+
+    def subtract_memory(self, rows: Ints, peaks: Ints, window_ends: Ints) -> None:
+        """Take memory peaks out again."""
+        self.memory.subtract(self._peaks(rows, peaks, window_ends))
+
+    def merge(self, into: Ints, other: Ints) -> None:
+        """Add the history of each row of `other` to the row of `into` at the same place; neither repeats a row."""
+        self.cpu.merge(into, other)
+        self.memory.merge(into, other)
+        mine, theirs = self.first[into], self.first[other]
+        earliest = np.minimum(mine, theirs)
+        self.first[into] = np.where(earliest == NEVER, np.maximum(mine, theirs), earliest)
+        self.last[into] = np.maximum(self.last[into], self.last[other])
+        self.count[into] += self.count[other]
+
+    def save(self, rows: Ints, now_ns: int) -> list[VerticalPodAutoscalerCheckpointStatus]:
+        """Return the histories of some rows as checkpoints."""
+        first, last, count = (field[rows].tolist() for field in (self.first, self.last, self.count))
+        histograms = zip(save_columns(self.cpu, rows), save_columns(self.memory, rows), strict=True)
+        return [
+            VerticalPodAutoscalerCheckpointStatus(
+                last_update_time=to_wire_time(now_ns),
+                version=CHECKPOINT_VERSION,
+                cpu_histogram=cpu,
+                memory_histogram=memory,
+                first_sample_start=to_wire_time(from_int64(first[place])),
+                last_sample_start=to_wire_time(from_int64(last[place])),
+                total_samples_count=count[place],
+            )
+            for place, (cpu, memory) in enumerate(histograms)
+        ]
+
+    def _peaks(self, rows: Ints, peaks: Ints, window_ends: Ints) -> SampleBatch:
+        weights = np.full(len(rows), MEMORY_SAMPLE_WEIGHT)
+        return SampleBatch(rows, peaks.astype(np.float64), weights, window_ends)
+
+
+class Aggregate:
+    """One aggregate and the policy that applies to it; times are nanoseconds since 1970."""
+
+    def __init__(self, table: AggregateTable, created_ns: int = ZERO_TIME_NS) -> None:
+        self.table = table
+        self.row = table.allocate()
+        self.cpu = Histogram(table.cpu, self.row)
+        self.memory = Histogram(table.memory, self.row)
+        self.table.created[self.row] = to_int64(created_ns)
+        self.is_under_vpa = False
+        self.update_mode: str | None = None
+        self.scaling_mode: str | None = None
+        self.controlled_resources: tuple[str, ...] = SCALED_RESOURCES
+        self.last_recommendation: ResourceList | None = None
+        self.policy: ContainerResourcePolicy | None = None
+
+    @property
+    def first_sample_ns(self) -> int:
+        """The time of the first CPU sample."""
+        return from_int64(int(self.table.first[self.row]))
+
+    @property
+    def last_sample_ns(self) -> int:
+        """The time of the last CPU sample."""
+        return from_int64(int(self.table.last[self.row]))
+
+    @property
+    def created_ns(self) -> int:
+        """When the aggregate was made."""
+        return from_int64(int(self.table.created[self.row]))
+
+    @property
+    def sample_count(self) -> int:
+        """How many CPU samples there were."""
+        return int(self.table.count[self.row])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no CPU sample; memory alone does not count, as upstream has it."""
+        return self.sample_count == 0
+
+    def is_expired(self, now_ns: int) -> bool:
+        """Return whether the last CPU sample (the creation, if there is none) is a whole window old."""
+        window = int(self.table.interval[self.row]) * int(self.table.interval_count[self.row])
+        since = self.created_ns if self.is_empty else self.last_sample_ns
+        return now_ns - since >= window
+
+    def merge(self, other: "Aggregate") -> None:
+        """Add the history of `other`, an aggregate of the same table."""
+        self.table.merge(np.array([self.row]), np.array([other.row]))
+
+    def apply_policy(self, policy: ContainerResourcePolicy | None, *, per_vpa: bool) -> None:
+        """Take over a container's policy; `per_vpa` admits its OOM and memory interval settings.
+
+        Settings that a later policy no longer names stay as they are, as upstream's do.
+        """
+        self.policy = policy
+        self.scaling_mode = (policy.mode if policy else None) or ContainerScalingMode.AUTO
+        self.controlled_resources = controlled_by(policy)
+        if policy is None or not per_vpa:
+            return
+        table, row = self.table, self.row
+        if policy.oom_bump_up_ratio is not None:
+            table.oom_ratio[row] = policy.oom_bump_up_ratio.as_float()
+        if policy.oom_min_bump_up is not None:
+            table.oom_min_bump[row] = policy.oom_min_bump_up.as_float()
+        if policy.memory_aggregation_interval_seconds is not None:
+            table.interval[row] = policy.memory_aggregation_interval_seconds * SECOND_NS
+        if policy.memory_aggregation_interval_count is not None:
+            table.interval_count[row] = policy.memory_aggregation_interval_count
+
+    def release(self) -> None:
+        """Give the row back; the aggregate must not be used afterwards."""
+        self.table.release(self.row)
+
+    def mark_not_autoscaled(self) -> None:
+        """Forget the VPA that used this aggregate."""
+        self.is_under_vpa = False
+        self.update_mode = self.scaling_mode = None
+        self.controlled_resources = SCALED_RESOURCES
+        self.last_recommendation = None
+        self.policy = None
+
+    def save(self, now_ns: int) -> VerticalPodAutoscalerCheckpointStatus:
+        """Return the history as a checkpoint."""
+        return self.table.save(np.array([self.row]), now_ns)[0]
+
+    def load(self, checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:
+        """Add a saved history; return why it was refused, if it was, with nothing changed."""
+        refusal = refuse_history(checkpoint)
+        if refusal:
+            return refusal
+        self.memory.load(checkpoint.memory_histogram)
+        self.cpu.load(checkpoint.cpu_histogram)
+        table, row = self.table, self.row
+        table.count[row] = checkpoint.total_samples_count
+        table.first[row] = from_wire_time(checkpoint.first_sample_start)
+        table.last[row] = from_wire_time(checkpoint.last_sample_start)
+        return None
+
+
+def controlled_by(policy: ContainerResourcePolicy | None) -> tuple[str, ...]:
+    """Return the resources a policy leaves to us; without a word on it, CPU and memory."""
+    if policy is None or policy.controlled_resources is None:
+        return SCALED_RESOURCES
+    return tuple(name for name in policy.controlled_resources if name in SCALED_RESOURCES)
+
+
+def refuse_history(checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:
+    """Return why a checkpoint cannot be loaded, or None."""
+    if checkpoint.version != CHECKPOINT_VERSION:
+        return f"unsupported checkpoint version {checkpoint.version}"
+    if checkpoint.total_samples_count < 0:
+        return f"cannot load checkpoint with a negative number of samples {checkpoint.total_samples_count}"
+    return refuse_checkpoint(checkpoint.memory_histogram, MEMORY_BUCKETS) or refuse_checkpoint(
+        checkpoint.cpu_histogram, CPU_BUCKETS
+    )

@@ -1,0 +1,239 @@
+"""What each running container remembers between samples, and how a sample reaches its aggregate.
+
+CPU samples go straight to the histogram. Of memory, one peak per container and interval counts, at the interval's
+end; a higher peak takes the place of the lower one. An out-of-memory kill is a memory sample of what the container
+would have needed.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.histogram.buckets import Ints
+from trimtab.decide.vertical.histogram.histogram import from_int64, to_int64
+from trimtab.decide.vertical.histogram.matrix import NEVER
+from trimtab.decide.vertical.histogram.table import Table, in_rounds
+from trimtab.decide.vertical.recommend.quantities import amount_from_float, scaled
+from trimtab.model.times import format_ns
+
+Accepted = npt.NDArray[np.bool_]
+DETACHED: Final = -1
+"""The aggregate of a container whose samples go nowhere."""
+
+
+@dataclass(frozen=True)
+class UsageRows:
+    """Usage samples of one resource: the container of each, the amount (millicores or bytes), its time."""
+
+    containers: Ints
+    amounts: Ints
+    times: Ints
+
+    def of(self, places: Ints) -> "UsageRows":
+        """Return the samples at some places."""
+        return UsageRows(self.containers[places], self.amounts[places], self.times[places])
+
+    def where(self, chosen: Accepted) -> "UsageRows":
+        """Return the samples that a mask chooses."""
+        return self if chosen.all() else self.of(np.flatnonzero(chosen))
+
+
+class ContainerTable(Table):
+    """The running containers' state."""
+
+    aggregate: Ints
+    last_cpu: Ints
+    last_memory: Ints
+    window_end: Ints
+    memory_peak: Ints
+    oom_peak: Ints
+
+    FIELDS: ClassVar[dict[str, int | float]] = {
+        "aggregate": DETACHED,
+        "last_cpu": NEVER,
+        "last_memory": NEVER,
+        "window_end": NEVER,
+        "memory_peak": 0,
+        "oom_peak": 0,
+    }
+
+    def __init__(self, aggregates: AggregateTable) -> None:
+        super().__init__()
+        self.aggregates = aggregates
+
+    def add_cpu(self, usage: UsageRows) -> Accepted:
+        """Add CPU samples; one that is negative or not newer than its container's last is not accepted."""
+        accepted = np.zeros(len(usage.containers), dtype=np.bool_)
+        for turn in in_rounds(usage.containers, self._used):
+            now = usage.of(turn)
+            good = (now.amounts >= 0) & (now.times > self.last_cpu[now.containers])
+            accepted[turn] = good
+            taken = now.where(good)
+            self.last_cpu[taken.containers] = taken.times
+            taken = taken.where(self.aggregate[taken.containers] != DETACHED)
+            self.aggregates.add_cpu(self.aggregate[taken.containers], taken.amounts, taken.times)
+        return accepted
+
+    def add_memory(self, usage: UsageRows, *, is_oom: bool = False) -> Accepted:
+        """Add memory samples; one that is negative or older than its container's last is not accepted.
+
+        What an out-of-memory kill tells may be older.
+        """
+        accepted = np.zeros(len(usage.containers), dtype=np.bool_)
+        for turn in in_rounds(usage.containers, self._used):
+            now = usage.of(turn)
+            in_order = now.times >= self.last_memory[now.containers]
+            good = (now.amounts >= 0) & (in_order | is_oom)
+            accepted[turn] = good
+            self._add_peaks(now.where(good), is_oom=is_oom)
+        return accepted
+
+    def _add_peaks(self, usage: UsageRows, *, is_oom: bool) -> None:
+        rows = usage.containers
+        self.last_memory[rows] = usage.times
+        is_first = self.window_end[rows] == NEVER
+        self.window_end[rows] = np.where(is_first, usage.times, self.window_end[rows])
+        is_over = usage.times >= self.window_end[rows]
+        peaks = self.peaks(rows)
+        # A window whose first peak is 0 never sees a higher one: upstream takes 0 for "no peak yet".
+        is_higher = ~is_over & (peaks != 0) & (usage.amounts > peaks)
+        self._forget_peaks(rows[is_higher], peaks[is_higher])
+        self._next_window(usage.where(is_over))
+        self._record_peaks(usage.where(is_over | is_higher), is_oom=is_oom)
+
+    def _forget_peaks(self, rows: Ints, peaks: Ints) -> None:
+        attached = self.aggregate[rows] != DETACHED
+        rows = rows[attached]
+        self.aggregates.subtract_memory(self.aggregate[rows], peaks[attached], self.window_end[rows])
+
+    def _next_window(self, usage: UsageRows) -> None:
+        rows = usage.containers
+        intervals = self._intervals(rows)
+        late = usage.times - self.window_end[rows]
+        self.window_end[rows] += late // intervals * intervals + intervals
+        self.memory_peak[rows] = 0
+        self.oom_peak[rows] = 0
+
+    def _intervals(self, rows: Ints) -> Ints:
+        aggregates = self.aggregate[rows]
+        own = self.aggregates.interval[aggregates]
+        return np.where(aggregates == DETACHED, self.aggregates.config.memory_interval_ns, own)
+
+    def _record_peaks(self, usage: UsageRows, *, is_oom: bool) -> None:
+        (self.oom_peak if is_oom else self.memory_peak)[usage.containers] = usage.amounts
+        usage = usage.where(self.aggregate[usage.containers] != DETACHED)
+        rows = usage.containers
+        self.aggregates.add_memory(self.aggregate[rows], usage.amounts, self.window_end[rows])
+
+    def peaks(self, rows: Ints) -> Ints:
+        """Return the higher of both peaks of each container."""
+        return np.maximum(self.memory_peak[rows], self.oom_peak[rows])
+
+
+class ContainerHistory:
+    """One running container's state: a view for single samples, OOM kills and displays."""
+
+    __slots__ = ("row", "table")
+
+    def __init__(self, table: ContainerTable) -> None:
+        self.table = table
+        self.row = table.allocate()
+
+    @property
+    def _here(self) -> Ints:
+        return np.array([self.row])
+
+    def add_cpu(self, millicores: int, time_ns: int) -> bool:
+        """Add one CPU sample; return whether it was accepted."""
+        return bool(self.table.add_cpu(self._usage(millicores, time_ns))[0])
+
+    def add_memory(self, amount: int, time_ns: int) -> bool:
+        """Add one memory sample; return whether it was accepted."""
+        return bool(self.table.add_memory(self._usage(amount, time_ns))[0])
+
+    def record_oom(self, time_ns: int, request_bytes: int, most_bytes: int | None = None) -> str | None:
+        """Add what the container would have needed when it ran out of memory, at most `most_bytes`.
+
+        Returns why the kill was not taken into account, if it was not.
+        """
+        table, row = self.table, self.row
+        aggregates, aggregate = table.aggregates, int(table.aggregate[row])
+        interval = int(table._intervals(self._here)[0])
+        if to_int64(time_ns) < int(table.last_memory[row]) - interval:
+            return f"OOM event will be discarded - it is too old ({_go_time(time_ns)})"
+        # Earlier OOM peaks are left out, so that a series of kills does not multiply.
+        used = max(request_bytes, int(table.memory_peak[row]))
+        config = aggregates.config
+        detached = aggregate == DETACHED
+        ratio = config.oom_bump_ratio if detached else float(aggregates.oom_ratio[aggregate])
+        bump = config.oom_min_bump_bytes if detached else float(aggregates.oom_min_bump[aggregate])
+        needed = max(used + amount_from_float(bump), scaled(used, ratio))
+        needed = needed if most_bytes is None else min(needed, max(most_bytes, used))
+        accepted = table.add_memory(self._usage(needed, time_ns), is_oom=True)[0]
+        return None if accepted else "adding OOM sample failed"
+
+    def _usage(self, amount: int, time_ns: int) -> UsageRows:
+        return UsageRows(self._here, np.array([amount]), np.array([to_int64(time_ns)]))
+
+    @property
+    def aggregate(self) -> int:
+        """The row of the aggregate that samples go to."""
+        return int(self.table.aggregate[self.row])
+
+    @aggregate.setter
+    def aggregate(self, row: int) -> None:
+        self.table.aggregate[self.row] = row
+
+    @property
+    def memory_peak(self) -> int:
+        """The highest memory usage of the running window."""
+        return int(self.table.memory_peak[self.row])
+
+    @property
+    def oom_peak(self) -> int:
+        """The highest need after an out-of-memory kill in the running window."""
+        return int(self.table.oom_peak[self.row])
+
+    @property
+    def max_peak(self) -> int:
+        """The higher of both peaks."""
+        return max(self.memory_peak, self.oom_peak)
+
+    @property
+    def window_end_ns(self) -> int:
+        """When the running memory window ends."""
+        return from_int64(int(self.table.window_end[self.row]))
+
+    @property
+    def last_cpu_ns(self) -> int:
+        """The time of the last CPU sample."""
+        return from_int64(int(self.table.last_cpu[self.row]))
+
+    @property
+    def last_memory_ns(self) -> int:
+        """The time of the last memory sample."""
+        return from_int64(int(self.table.last_memory[self.row]))
+
+    def resume_window(self, end_ns: int, memory_peak: int, oom_peak: int) -> None:
+        """Go on with a window that began before; one that runs already is left as it is."""
+        table, row = self.table, self.row
+        if table.window_end[row] != NEVER:
+            return
+        table.window_end[row] = to_int64(end_ns)
+        table.memory_peak[row], table.oom_peak[row] = memory_peak, oom_peak
+        if table.aggregate[row] != DETACHED and self.max_peak > 0:
+            here = self._here
+            table.aggregates.add_memory(table.aggregate[here], table.peaks(here), table.window_end[here])
+
+    def close_window(self) -> None:
+        """End the memory window early: the next sample opens one of its own."""
+        self.table.window_end[self.row] = NEVER
+        self.table.memory_peak[self.row] = 0
+        self.table.oom_peak[self.row] = 0
+
+
+def _go_time(time_ns: int) -> str:
+    return format_ns(time_ns).replace("T", " ").replace("Z", " +0000 UTC")

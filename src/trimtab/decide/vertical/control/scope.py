@@ -1,0 +1,119 @@
+"""VPAScope: which of a workload's pods a VPA speaks for.
+
+A VPA without `vpaScope` speaks for all of its target's pods. One with a scope speaks for those that match both of
+the scope's selectors. A scope that cannot be used (missing, malformed, gate off) matches nothing: applying a
+role's sizes to the whole workload would be worse than applying none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from trimtab.model.core.pod import Pod
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
+
+GATE = "VPASelectorRefinement"
+_NODE_NAME_FIELD = "metadata.name"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A usable scope; an absent selector does not restrict, and both must match."""
+
+    name: str = ""
+    pods: Selector | None = None
+    nodes: Selector | None = None
+
+    @cached_property
+    def level(self) -> int:
+        """Return 1 if any selector restricts, else 0; more requirements do not raise it (ruling 9.7)."""
+        return int(
+            any(selector is not None and not selector.is_empty for selector in (self.pods, self.nodes))
+        )
+
+    @cached_property
+    def pods_mismatch(self) -> str:
+        """Return why a pod is outside by its labels; written once, said of thousands of pods."""
+        return f"labels do not match podSelector {self.pods} of VPAScope {self.name}"
+
+
+@dataclass(frozen=True)
+class ScopeError:
+    """Why a VPA's scope cannot be used; becomes its condition ConfigUnsupported."""
+
+    reason: str
+    message: str
+
+
+WHOLE_TARGET = Scope()
+NodeLabels = Mapping[str, Mapping[str, str]]
+"""Labels of every known node, by node name."""
+
+
+def resolve_scope(
+    vpa: VerticalPodAutoscaler, scopes: Mapping[str, VPAScope], *, is_gate_on: bool
+) -> Scope | ScopeError:
+    """Return the scope that a VPA names; `scopes` holds the VPAScopes of its namespace (or all) by `namespace/name`."""
+    reference = vpa.spec.vpa_scope
+    if reference is None:
+        return WHOLE_TARGET
+    if not is_gate_on:
+        return ScopeError(
+            "ScopeDisabled",
+            f"VPA {vpa.key} names VPAScope {reference.name!r} but feature gate {GATE} is off; "
+            "the VPA does nothing until the gate is on or spec.vpaScope is removed",
+        )
+    found = scopes.get(f"{vpa.metadata.namespace}/{reference.name}")
+    if found is None:
+        return ScopeError(
+            "ScopeNotFound",
+            f"VPA {vpa.key} names VPAScope {reference.name!r}, which does not exist in namespace "
+            f"{vpa.metadata.namespace}; create it or correct spec.vpaScope.name",
+        )
+    try:
+        return Scope(reference.name, _selector(found.spec.pod_selector), _selector(found.spec.node_selector))
+    except SelectorError as error:
+        return ScopeError(
+            "ScopeInvalid",
+            f"VPAScope {found.metadata.key}, which VPA {vpa.key} names, has an invalid selector: {error}",
+        )
+
+
+def _selector(selector: LabelSelector | None) -> Selector | None:
+    return None if selector is None else Selector.from_label_selector(selector)
+
+
+def mismatch(scope: Scope, pod: Pod, nodes: NodeLabels) -> str | None:
+    """Say why the pod is outside the scope; None if it is inside."""
+    if scope.pods is not None and not scope.pods.matches(pod.metadata.labels):
+        return scope.pods_mismatch
+    if scope.nodes is None:
+        return None
+    node = node_name_of(pod)
+    if not node:
+        return f"its node is not known yet, so nodeSelector of VPAScope {scope.name} cannot match"
+    if node not in nodes:
+        return f"node {node} does not exist, so nodeSelector of VPAScope {scope.name} cannot match"
+    if not scope.nodes.matches(nodes[node]):
+        return f"labels of node {node} do not match nodeSelector {scope.nodes} of VPAScope {scope.name}"
+    return None
+
+
+def node_name_of(pod: Pod) -> str:
+    """Return the node the pod runs on, or will: a DaemonSet's pod names it in its affinity before it is bound."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    if pod.spec.affinity is None:
+        return ""
+    required = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    names = {
+        value
+        for term in required.node_selector_terms
+        for requirement in term.match_fields
+        if requirement.key == _NODE_NAME_FIELD and requirement.operator == "In"
+        for value in requirement.values
+    }
+    # Terms are alternatives: with two names in question the node is not settled.
+    is_settled = len(names) == 1 and all(term.match_fields for term in required.node_selector_terms)
+    return next(iter(names)) if is_settled else ""

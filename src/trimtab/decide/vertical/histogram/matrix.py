@@ -1,0 +1,302 @@
+"""All decaying histograms of one resource as one matrix: a column per aggregate, a row per bucket.
+
+A sample is worth 2^(age / half-life) against its column's reference time, so nothing has to be rewritten as time
+passes; when the exponent outgrows 100 half-lives the column's reference moves on. Rows are contiguous in memory
+(bucket-major), which makes a running sum over the buckets of thousands of columns one addition per row; columns
+live in blocks, so growth copies nothing and untouched buckets never cost memory. See decision 0020.
+
+Every operation takes arrays of columns; one histogram is a batch of one (`trimtab.decide.vertical.histogram`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trimtab.decide.vertical.histogram import go_math
+from trimtab.decide.vertical.histogram.buckets import Buckets, Ints
+from trimtab.decide.vertical.histogram.go_math import Floats
+from trimtab.decide.vertical.histogram.percentiles import find_percentiles
+from trimtab.decide.vertical.histogram.table import in_rounds, is_increasing
+from trimtab.model.times import ZERO_TIME_NS
+
+NEVER: Final = -(2**63)
+"""The reference time of a column that has seen no sample: before every time an int64 can hold."""
+
+MAX_DECAY_EXPONENT: Final = 100
+BLOCK_COLUMNS: Final = 8192
+FIRST_BLOCK_COLUMNS: Final = 1024
+_LONGEST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class SampleBatch:
+    """Samples for many histograms: the column of each, its value, its weight and its time (int64 ns)."""
+
+    columns: Ints
+    values: Floats
+    weights: Floats
+    times: Ints
+
+    def of(self, places: Ints | slice) -> "SampleBatch":
+        """Return the samples at some places of the batch."""
+        return SampleBatch(
+            self.columns[places], self.values[places], self.weights[places], self.times[places]
+        )
+
+
+class HistogramMatrix:
+    """Histograms of one bucket layout and half-life (None: weights never decay), addressed by column."""
+
+    def __init__(
+        self, buckets: Buckets, half_life_ns: int | None, block_columns: int = BLOCK_COLUMNS
+    ) -> None:
+        self.buckets = buckets
+        self.half_life_ns = half_life_ns
+        self.reference = np.full(0, NEVER, dtype=np.int64)
+        self.lowest = np.empty(0, dtype=np.int64)
+        self.highest = np.empty(0, dtype=np.int64)
+        self.total = np.empty(0)
+        self._block_columns = block_columns
+        self._blocks: list[Floats] = []
+        self._starts = [0]
+        """The first column of each block, and of the one to come."""
+        self._free: list[int] = []
+        self._used = 0
+        # True where a weight too light to count lies outside lowest..highest; a scan must leave it out.
+        self._has_strays = np.empty(0, dtype=np.bool_)
+
+    def __len__(self) -> int:
+        """How many columns are in use."""
+        return self._used - len(self._free)
+
+    @property
+    def width(self) -> int:
+        """The number of columns ever in use at once; columns are numbered below it."""
+        return self._used
+
+    def allocate(self) -> int:
+        """Return an empty column, a freed one if there is any."""
+        if self._free:
+            return self._free.pop()
+        column = self._used
+        if column == self._starts[-1]:
+            self._grow()
+        self._used += 1
+        return column
+
+    def release_all(self, released: Sequence[int]) -> None:
+        """Empty some columns and keep them for the next `allocate`."""
+        self._free.extend(released)
+        columns = np.array(released, dtype=np.int64)
+        for _, block, places in self._by_block(columns):
+            block[:, places] = 0.0
+        self.reference[columns], self.total[columns] = NEVER, 0.0
+        self.lowest[columns], self.highest[columns] = self.buckets.count - 1, 0
+        self._has_strays[columns] = False
+
+    def _grow(self) -> None:
+        # Each block doubles what there is: a small cluster needs no big block, and what is not used is not resident
+        # only in theory (the kernel gives large arrays memory by the megabyte).
+        count = self.buckets.count
+        width = min(max(self._starts[-1], FIRST_BLOCK_COLUMNS), self._block_columns)
+        self._blocks.append(np.zeros((count, width)))
+        self._starts.append(self._starts[-1] + width)
+        self.reference = np.append(self.reference, np.full(width, NEVER, dtype=np.int64))
+        self.lowest = np.append(self.lowest, np.full(width, count - 1, dtype=np.int64))
+        self.highest = np.append(self.highest, np.zeros(width, dtype=np.int64))
+        self.total = np.append(self.total, np.zeros(width))
+        self._has_strays = np.append(self._has_strays, np.zeros(width, dtype=np.bool_))
+
+    def add(self, samples: SampleBatch) -> None:
+        """Add one sample to each column named; a column named twice gets its samples in order."""
+        for chosen, block, places in self._distinct(samples):
+            self._add(chosen, block, places)
+
+    def subtract(self, samples: SampleBatch) -> None:
+        """Take one sample out of each column named; what falls below epsilon becomes nothing."""
+        for chosen, block, places in self._distinct(samples):
+            self._subtract(chosen, block, places)
+
+    def _distinct(self, samples: SampleBatch) -> Iterator[tuple[SampleBatch, Floats, Ints]]:
+        for turn in in_rounds(samples.columns, self._used):
+            mine = samples if len(turn) == len(samples.columns) else samples.of(turn)
+            for chosen, block, places in self._by_block(mine.columns):
+                yield mine.of(chosen), block, places
+
+    def _add(self, samples: SampleBatch, block: Floats, places: Ints) -> None:
+        columns = samples.columns
+        decayed = self._decayed(samples)
+        buckets = self.buckets.buckets_of(samples.values)
+        self.total[columns] += decayed
+        sums = block[buckets, places] + decayed
+        block[buckets, places] = sums
+        counts = sums >= self.buckets.epsilon
+        lowest, highest = self.lowest[columns], self.highest[columns]
+        below, above = buckets < lowest, buckets > highest
+        self.lowest[columns] = np.where(below & counts, buckets, lowest)
+        self.highest[columns] = np.where(above & counts, buckets, highest)
+        self._has_strays[columns] |= (below | above) & ~counts
+
+    def _subtract(self, samples: SampleBatch, block: Floats, places: Ints) -> None:
+        columns = samples.columns
+        decayed = self._decayed(samples)
+        buckets = self.buckets.buckets_of(samples.values)
+        self.total[columns] = self._above_epsilon(self.total[columns] - decayed)
+        left = self._above_epsilon(block[buckets, places] - decayed)
+        block[buckets, places] = left
+        lowest, highest = self.lowest[columns], self.highest[columns]
+        is_edge = (left == 0) & ((buckets == lowest) | (buckets == highest))
+        # Most columns that lose an edge lose their only bucket: nothing to search for.
+        is_only = is_edge & (lowest == highest)
+        self.lowest[columns[is_only]] = self.buckets.count - 1
+        self.highest[columns[is_only]] = 0
+        searched = columns[is_edge & ~is_only]
+        if len(searched):
+            self._trim(searched)
+
+    def _above_epsilon(self, weights: Floats) -> Floats:
+        return np.where(weights < self.buckets.epsilon, 0.0, weights)
+
+    def _decayed(self, samples: SampleBatch) -> Floats:
+        if self.half_life_ns is None:
+            return samples.weights
+        age = self._since_reference(samples.columns, samples.times)
+        stale = age > self.half_life_ns * MAX_DECAY_EXPONENT
+        if stale.any():
+            self.move_reference(samples.columns[stale], samples.times[stale])
+            age = self._since_reference(samples.columns, samples.times)
+        if (age == age[0]).all():
+            age = age[:1]  # samples of one scrape share their time: one power serves them all
+        return samples.weights * go_math.exp2_array(age / float(self.half_life_ns))
+
+    def _since_reference(self, columns: Ints, times: Ints) -> Ints:
+        reference = self.reference[columns]
+        never = reference == NEVER
+        # Differences saturate at 64 bits, as Go's durations do.
+        return np.where(never, np.where(times == NEVER, 0, _LONGEST), times - np.where(never, 0, reference))
+
+    def move_reference(self, columns: Ints, times: Ints) -> None:
+        """Count each column's age from `times`, rounded to a half-life, and rescale its weights to match."""
+        assert self.half_life_ns is not None, "a histogram without half-life has no reference time"
+        half_life = self.half_life_ns
+        # Half-lives are counted from the year 1, halves upwards; multiples of a day look the same from 1970.
+        into = (times % half_life - ZERO_TIME_NS % half_life) % half_life
+        reference = times - into + np.where(into * 2 >= half_life, half_life, 0)
+        ahead = self._since_reference(columns, reference).astype(np.float64) / float(half_life)
+        exponents = np.maximum(np.floor(-ahead + 0.5), -5000).astype(np.int32)
+        self.reference[columns] = reference
+        factors = np.ldexp(1.0, exponents)
+        self.total[columns] *= factors
+        filled = self.lowest[columns] <= self.highest[columns]
+        if filled.any():
+            self._scale(columns[filled], factors[filled])
+
+    def _scale(self, columns: Ints, factors: Floats) -> None:
+        # Only lowest..highest is rescaled; lighter weights outside keep their old value, as upstream's do.
+        weights = self.gather(columns)
+        inside = self._inside(columns)
+        self.scatter(columns, np.where(inside, weights * factors, weights))
+        self._trim(columns)
+
+    def _inside(self, columns: Ints) -> npt.NDArray[np.bool_]:
+        rows = np.arange(self.buckets.count)[:, np.newaxis]
+        return (rows >= self.lowest[columns]) & (rows <= self.highest[columns])
+
+    def _trim(self, columns: Ints) -> None:
+        # Lowest walks up and highest walks down to the next bucket that counts.
+        weights = self.gather(columns)
+        counts = weights >= self.buckets.epsilon
+        rows = np.arange(self.buckets.count)[:, np.newaxis]
+        last = self.buckets.count - 1
+        upward = counts & (rows >= self.lowest[columns])
+        downward = counts & (rows <= self.highest[columns])
+        self.lowest[columns] = np.where(upward.any(axis=0), upward.argmax(axis=0), last)
+        self.highest[columns] = np.where(downward.any(axis=0), last - downward[::-1].argmax(axis=0), 0)
+        self._has_strays[columns] = ((weights > 0) & ~self._inside(columns)).any(axis=0)
+
+    def merge(self, into: Ints, other: Ints) -> None:
+        """Add each column of `other` to the column of `into` at the same place; `into` names no column twice.
+
+        The older of the two references moves to the younger, in `other` as well.
+        """
+        if self.half_life_ns is not None:
+            mine, theirs = self.reference[into], self.reference[other]
+            self._align(into[mine < theirs], theirs[mine < theirs])
+            self._align(other[theirs < mine], mine[theirs < mine])
+        self.scatter(into, self.gather(into) + self.counted(other))
+        self.total[into] += self.total[other]
+        self.lowest[into] = np.minimum(self.lowest[into], self.lowest[other])
+        self.highest[into] = np.maximum(self.highest[into], self.highest[other])
+
+    def _align(self, columns: Ints, times: Ints) -> None:
+        if len(columns):
+            self.move_reference(columns, times)
+
+    def load(self, column: int, weights: Mapping[int, float], total: float) -> None:
+        """Add saved bucket weights to a column, whatever its reference time."""
+        here = np.array([column])
+        for _, block, places in self._by_block(here):
+            for bucket, weight in weights.items():
+                block[bucket, places] += weight
+        self.total[column] += total
+        self.lowest[column] = min(*weights, int(self.lowest[column]))
+        self.highest[column] = max(*weights, int(self.highest[column]))
+        self._trim(here)
+
+    def percentiles(self, fractions: Sequence[float], columns: Ints | None = None) -> Ints:
+        """Return the bucket of each percentile as [fractions x columns]; -1 for a column that is empty."""
+        if columns is not None and len(columns) * 4 < self._used:
+            return self._scan_gathered(fractions, columns)
+        found = np.empty((len(fractions), self._used), dtype=np.int64)
+        shares = np.array(fractions)[:, np.newaxis]
+        for start, block in zip(self._starts, self._blocks, strict=False):
+            here = slice(start, min(start + block.shape[1], self._used))
+            weights = block[:, : here.stop - start]
+            found[:, here] = find_percentiles(
+                weights, self.lowest[here], self.highest[here], shares * self.total[here]
+            )
+        strays = np.flatnonzero(self._has_strays[: self._used])
+        if len(strays):
+            found[:, strays] = self._scan_gathered(fractions, strays)
+        return found if columns is None else found[:, columns]
+
+    def _scan_gathered(self, fractions: Sequence[float], columns: Ints) -> Ints:
+        weights = self.counted(columns)
+        thresholds = np.array(fractions)[:, np.newaxis] * self.total[columns]
+        return find_percentiles(weights, self.lowest[columns], self.highest[columns], thresholds)
+
+    def gather(self, columns: Ints) -> Floats:
+        """Return a copy of the weights of some columns as [buckets x columns]."""
+        weights = np.empty((self.buckets.count, len(columns)))
+        for chosen, block, places in self._by_block(columns):
+            weights[:, chosen] = block[:, places]
+        return weights
+
+    def counted(self, columns: Ints) -> Floats:
+        """Return a copy of the weights that count, as [buckets x columns]."""
+        return np.where(self._inside(columns), self.gather(columns), 0.0)
+
+    def scatter(self, columns: Ints, weights: Floats) -> None:
+        """Replace the weights of some columns, which must differ."""
+        for chosen, block, places in self._by_block(columns):
+            block[:, places] = weights[:, chosen]
+
+    def _by_block(self, columns: Ints) -> Iterator[tuple[Ints | slice, Floats, Ints]]:
+        if not len(columns):
+            return
+        least, most = int(columns.min()), int(columns.max())
+        is_sorted = is_increasing(columns)
+        for start, stop, block in zip(self._starts, self._starts[1:], self._blocks, strict=False):
+            if stop <= least or start > most:
+                continue
+            chosen: Ints | slice
+            if is_sorted:
+                chosen = slice(*np.searchsorted(columns, (start, stop)).tolist())
+            else:
+                chosen = np.flatnonzero((columns >= start) & (columns < stop))
+            places = columns[chosen] - start
+            if len(places):
+                yield chosen, block, places

@@ -1,0 +1,273 @@
+"""Cap a recommendation: by the user's policy, by the namespace's LimitRanges, by the container's own limit.
+
+Two callers: the recommender caps what it writes into a VPA's status (`cap_by_policy`), updater and admission cap
+what they give to one pod (`cap_for_pod`). The order is upstream's: pod LimitRange, container LimitRange,
+minAllowed, maxAllowed (so the maximum wins), and the container's limit where only requests are controlled.
+`uncappedTarget` is never touched. Each cut is named in the result.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.resources.container_resources import (
+    container_of,
+    controls_requests_only,
+    is_off,
+    policy_for,
+    requests_and_limits,
+)
+from trimtab.decide.vertical.resources.limit_ranges import Bound, container_bounds, fit_pod
+from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.resources.pod_rules import PodRule as ServerRule
+from trimtab.decide.vertical.resources.proportional import scale
+from trimtab.model.core.objects import LimitRangeItem
+from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.quantity import Quantity
+from trimtab.model.vpa.types import (
+    ContainerResourcePolicy,
+    PodResourcePolicy,
+    RecommendedContainerResources,
+    RecommendedPodResources,
+    VerticalPodAutoscaler,
+)
+
+
+class Cause(StrEnum):
+    """Why an amount was cut or raised; the words are part of the `vpaUpdates` annotation."""
+
+    MIN_ALLOWED = "capped to minAllowed"
+    MAX_ALLOWED = "capped to maxAllowed"
+    CONTAINER_LIMIT = "capped to container limit"
+    LIMIT_RANGE_MAX = "capped to fit Max in container LimitRange"
+    LIMIT_RANGE_MIN = "capped to fit Min in container LimitRange"
+    POD_LIMIT_RANGE = "capped to fit the pod LimitRange"
+    LARGEST_NODE = "capped to the largest node"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One amount that a rule changed."""
+
+    container: str
+    bound: Bound
+    resource: str
+    before: Quantity
+    after: Quantity
+    cause: Cause | ServerRule
+
+    def __str__(self) -> str:
+        return f"{self.container}: {self.resource} {self.cause}: {self.before} became {self.after}"
+
+
+@dataclass(frozen=True)
+class Capped:
+    """A capped recommendation, every cut, and the texts upstream would annotate (target only)."""
+
+    recommendation: RecommendedPodResources | None
+    cuts: tuple[Cut, ...] = ()
+
+    @property
+    def annotations(self) -> dict[str, tuple[str, ...]]:
+        """Return, per container with any, the words for the `vpaUpdates` annotation."""
+        texts: dict[str, tuple[str, ...]] = {}
+        for cut in self.cuts:
+            if cut.bound == "target" and cut.cause is not Cause.POD_LIMIT_RANGE:
+                texts[cut.container] = (*texts.get(cut.container, ()), f"{cut.resource} {cut.cause}")
+        return texts
+
+
+def cap_for_pod(
+    vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: VpaCompat = DEFAULT
+) -> Capped:
+    """Return what this VPA recommends for this pod within every bound that applies to the pod."""
+    policy, recommendation = vpa.spec.resource_policy, vpa.status.recommendation
+    if recommendation is None and policy is None:
+        return Capped(None)
+    entries = recommendation.container_recommendations if recommendation else ()
+    if compat.applies_only_to_controlled:
+        entries = tuple(_controlled(entries, policy))
+    cuts: list[Cut] = []
+    # Pod-level resources are what the server compares with a pod's LimitRange; `fitting` does that.
+    if ranges.pod is not None and not (compat.sizes_are_admissible and pod.spec.resources is not None):
+        fitted = fit_pod(entries, pod, ranges.pod, compat)
+        cuts.extend(_pod_cuts(entries, fitted))
+        entries = fitted
+    capped = tuple(
+        _capped(entry, _rules_for(entry.container_name, pod, policy, ranges.container, compat), cuts)
+        for entry in entries
+        if container_of(pod, entry.container_name)
+    )
+    return Capped(RecommendedPodResources(container_recommendations=capped), tuple(cuts))
+
+
+def cap_by_policy(
+    recommendation: RecommendedPodResources | None,
+    policy: PodResourcePolicy | None,
+    global_max: ResourceList | None = None,
+) -> Capped:
+    """Return a recommendation within minAllowed and maxAllowed; the global maximum fills what no policy says."""
+    if recommendation is None:
+        return Capped(None)
+    cuts: list[Cut] = []
+    capped: list[RecommendedContainerResources] = []
+    for entry in recommendation.container_recommendations:
+        found = policy_for(entry.container_name, policy) or ContainerResourcePolicy()
+        rules = (
+            _raised(found.min_allowed, Cause.MIN_ALLOWED),
+            _lowered({**(global_max or {}), **found.max_allowed}, Cause.MAX_ALLOWED),
+        )
+        capped.append(_capped(entry, (_each_resource(rules),), cuts))
+    return Capped(RecommendedPodResources(container_recommendations=tuple(capped)), tuple(cuts))
+
+
+def total_target(recommendation: RecommendedPodResources) -> ResourceList:
+    """Return what a pod would request if each container got its target."""
+    total: ResourceList = {}
+    for entry in recommendation.container_recommendations:
+        for resource, amount in entry.target.items():
+            total[resource] = total.get(resource, Quantity.zero) + amount
+    return total
+
+
+def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList) -> Capped:
+    """Return a recommendation whose containers together fit the largest size that a node could hold."""
+    total = total_target(recommendation)
+    cuts: list[Cut] = []
+    entries: list[RecommendedContainerResources] = []
+    for entry in recommendation.container_recommendations:
+        most = {
+            resource: scale(resource, amount, total[resource], largest[resource]).quantity
+            for resource, amount in entry.target.items()
+            if resource in largest and largest[resource] < total[resource]
+        }
+        entries.append(_capped(entry, (_each_resource((_lowered(most, Cause.LARGEST_NODE),)),), cuts))
+    return Capped(RecommendedPodResources(container_recommendations=tuple(entries)), tuple(cuts))
+
+
+Change = tuple[str, Quantity, Cause]
+Rule = Callable[[str, Quantity], Change | None]
+Stage = Callable[[ResourceList], Iterable[Change]]
+
+
+def _rules_for(
+    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, compat: VpaCompat
+) -> tuple[Stage, ...]:
+    """Return the container's bounds in the order in which they apply."""
+    requests, limits = requests_and_limits(pod, name)
+    stages: list[Stage] = []
+    if item is not None:
+        least, most = container_bounds(requests, limits, item)
+        if controls_requests_only(name, policy) and compat.sizes_are_admissible:
+            least, most = item.min, item.max  # the limit stays, so no ratio carries the bounds over
+        stages.append(
+            _each_resource((_raised(least, Cause.LIMIT_RANGE_MIN), _lowered(most, Cause.LIMIT_RANGE_MAX)))
+        )
+    found = policy_for(name, policy)
+    if found is not None:
+        stages.append(
+            _each_resource(
+                (
+                    _raised(found.min_allowed, Cause.MIN_ALLOWED),
+                    _lowered(found.max_allowed, Cause.MAX_ALLOWED),
+                )
+            )
+        )
+    if controls_requests_only(name, policy):
+        # A zero limit is a limit here: the request must not exceed what the user wrote, whatever it is.
+        stages.append(_each_resource((_lowered(limits, Cause.CONTAINER_LIMIT, zero_counts=True),)))
+    return tuple(stages)
+
+
+def _capped(
+    entry: RecommendedContainerResources, stages: tuple[Stage, ...], cuts: list[Cut]
+) -> RecommendedContainerResources:
+    bounds: tuple[Bound, ...] = ("target", "lower_bound", "upper_bound")
+    changed: dict[str, ResourceList] = {}
+    for bound in bounds:
+        amounts: ResourceList = dict(getattr(entry, bound))
+        for stage in stages:
+            for resource, after, cause in stage(amounts):
+                cuts.append(Cut(entry.container_name, bound, resource, amounts[resource], after, cause))
+                amounts[resource] = after
+        changed[bound] = amounts
+    return msgspec.structs.replace(entry, **changed)
+
+
+def _each_resource(rules: tuple[Rule, ...]) -> Stage:
+    """Apply the rules one after the other to each resource, in the order of the resources' names."""
+
+    def stage(amounts: ResourceList) -> Iterable[Change]:
+        for resource in sorted(amounts):
+            for rule in rules:
+                if change := rule(resource, amounts[resource]):
+                    yield change
+
+    return stage
+
+
+def _raised(least: ResourceList, cause: Cause) -> Rule:
+    def rule(resource: str, amount: Quantity) -> Change | None:
+        bound = least.get(resource)
+        return (
+            (resource, bound, cause) if bound is not None and not bound.is_zero and amount < bound else None
+        )
+
+    return rule
+
+
+def _lowered(most: ResourceList, cause: Cause, *, zero_counts: bool = False) -> Rule:
+    def rule(resource: str, amount: Quantity) -> Change | None:
+        bound = most.get(resource)
+        if bound is None or (bound.is_zero and not zero_counts):
+            return None
+        return (resource, bound, cause) if amount > bound else None
+
+    return rule
+
+
+def _controlled(
+    entries: Iterable[RecommendedContainerResources], policy: PodResourcePolicy | None
+) -> Iterable[RecommendedContainerResources]:
+    for entry in entries:
+        if is_off(entry.container_name, policy):
+            continue
+        found = policy_for(entry.container_name, policy)
+        if found is None or found.controlled_resources is None:
+            yield entry
+        else:
+            yield _only(entry, frozenset(found.controlled_resources))
+
+
+def _only(entry: RecommendedContainerResources, kept: frozenset[str]) -> RecommendedContainerResources:
+    def pick(amounts: ResourceList) -> ResourceList:
+        return {resource: amount for resource, amount in amounts.items() if resource in kept}
+
+    return msgspec.structs.replace(
+        entry,
+        target=pick(entry.target),
+        lower_bound=pick(entry.lower_bound),
+        upper_bound=pick(entry.upper_bound),
+    )
+
+
+def _pod_cuts(
+    before: tuple[RecommendedContainerResources, ...], after: tuple[RecommendedContainerResources, ...]
+) -> Iterable[Cut]:
+    bounds: tuple[Bound, ...] = ("target", "lower_bound", "upper_bound")
+    for old, new in zip(before, after, strict=False):
+        for bound in bounds:
+            was, now = getattr(old, bound), getattr(new, bound)
+            for resource in sorted(was):
+                if was[resource] != now[resource]:
+                    yield Cut(
+                        old.container_name,
+                        bound,
+                        resource,
+                        was[resource],
+                        now[resource],
+                        Cause.POD_LIMIT_RANGE,
+                    )

@@ -1,0 +1,222 @@
+"""LimitRanges: several merged into one, and the bounds that follow from it for a container and for a pod."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from trimtab.decide.vertical.compat import VpaCompat
+from trimtab.decide.vertical.resources.container_resources import (
+    amount_of,
+    recommendation_for,
+    requests_and_limits,
+)
+from trimtab.decide.vertical.resources.proportional import (
+    FractionRounding,
+    boundary_request,
+    proportional_limit,
+    scale,
+)
+from trimtab.model.core.objects import LimitRange, LimitRangeItem
+from trimtab.model.core.pod import CPU, MEMORY, Pod, ResourceList
+from trimtab.model.quantity import Quantity
+from trimtab.model.vpa.types import RecommendedContainerResources, RecommendedPodResources
+
+Bound = Literal["target", "lower_bound", "upper_bound"]
+BOUNDS: tuple[Bound, ...] = ("upper_bound", "target", "lower_bound")
+
+
+def merge_limit_ranges(ranges: Iterable[LimitRange], namespace: str, kind: str) -> LimitRangeItem | None:
+    """Return one item as strict as all items of `kind` in the namespace: highest min, lowest max and ratio."""
+    default: ResourceList = {}
+    lowest: ResourceList = {}
+    highest: ResourceList = {}
+    ratio: ResourceList = {}
+    # By name, so that the default that counts does not depend on the order of a listing.
+    in_order = sorted(ranges, key=lambda limit_range: limit_range.metadata.name)
+    for item in (item for limit_range in in_order for item in _items(limit_range, namespace, kind)):
+        default = item.default or default
+        _tighten(highest, item.max, min)
+        _tighten(lowest, item.min, max)
+        _tighten(ratio, item.max_limit_request_ratio, min)
+    if not (default or lowest or highest or ratio):
+        return None
+    return LimitRangeItem(type=kind, min=lowest, max=highest, default=default, max_limit_request_ratio=ratio)
+
+
+def _items(limit_range: LimitRange, namespace: str, kind: str) -> Iterable[LimitRangeItem]:
+    if limit_range.metadata.namespace != namespace:
+        return ()
+    return (item for item in limit_range.spec.limits if item.type == kind)
+
+
+def _tighten(
+    merged: ResourceList, added: ResourceList, strictest: Callable[[Quantity, Quantity], Quantity]
+) -> None:
+    if not merged:
+        merged.update(added)
+        return
+    for resource in (CPU, MEMORY):
+        if resource in added:
+            merged[resource] = (
+                strictest(merged[resource], added[resource]) if resource in merged else added[resource]
+            )
+
+
+def container_bounds(
+    requests: ResourceList, limits: ResourceList, item: LimitRangeItem
+) -> tuple[ResourceList, ResourceList]:
+    """Return the least and the greatest request whose limit, kept in ratio, the LimitRange allows."""
+    least = _boundaries(requests, limits, item.min, item.default)
+    # The request itself must not fall below the minimum either.
+    for resource in (CPU, MEMORY) if item.min else ():
+        if amount_of(item.min, resource) > amount_of(least, resource):
+            least[resource] = item.min[resource]
+    return least, _boundaries(requests, limits, item.max, item.default)
+
+
+def _boundaries(
+    requests: ResourceList, limits: ResourceList, boundary: ResourceList, default: ResourceList
+) -> ResourceList:
+    if not boundary:
+        return {}
+    return {
+        resource: boundary_request(
+            resource,
+            amount_of(requests, resource),
+            amount_of(limits, resource),
+            amount_of(boundary, resource),
+            amount_of(default, resource),
+        )
+        for resource in (CPU, MEMORY)
+    }
+
+
+def fit_pod(
+    recommendations: Sequence[RecommendedContainerResources],
+    pod: Pod,
+    item: LimitRangeItem,
+    compat: VpaCompat,
+) -> tuple[RecommendedContainerResources, ...]:
+    """Scale all containers' amounts together until the pod as a whole fits its LimitRange."""
+    fitted = tuple(recommendations)
+    if not compat.limit_range_keeps_absent:
+        fitted += tuple(_as_they_are(recommendations, pod))
+    for bound in BOUNDS:
+        for resource in (CPU, MEMORY):
+            fitted = fit_pod_amount(fitted, pod, item, resource, bound, compat)
+    return fitted
+
+
+def _as_they_are(
+    recommendations: Sequence[RecommendedContainerResources], pod: Pod
+) -> Iterable[RecommendedContainerResources]:
+    named = {entry.container_name for entry in recommendations}
+    for container in pod.spec.containers:
+        requests, _ = requests_and_limits(pod, container.name)
+        if container.name not in named and requests:
+            yield RecommendedContainerResources(container_name=container.name, target=requests)
+
+
+def fit_pod_amount(
+    recommendations: Sequence[RecommendedContainerResources],
+    pod: Pod,
+    item: LimitRangeItem,
+    resource: str,
+    bound: Bound,
+    compat: VpaCompat,
+) -> tuple[RecommendedContainerResources, ...]:
+    """Fit one resource of one bound; containers nobody recommends for count as they are and are not changed."""
+    least, most = amount_of(item.min, resource), amount_of(item.max, resource)
+    moved, rest = _totals(recommendations, pod, item, resource, bound)
+    total_limit, total = moved.limit + rest.limit, moved.request + rest.request
+    if least <= total_limit and least <= total and (most.is_zero or most >= total_limit):
+        return tuple(recommendations)
+    if total_limit.is_zero:
+        return tuple(recommendations)
+    if compat.limit_range_keeps_absent:
+        # What is not recommended stays, so what is recommended has to make room for all of it.
+        least_limit, least, most = least - rest.limit, least - rest.request, most - rest.limit
+        total_limit, total = moved.limit, moved.request
+    else:
+        least_limit = least
+    if least > total:
+        factor = (total, least, FractionRounding.UP)
+    elif not item_max_is_open(item, resource) and most < total_limit:
+        factor = (total_limit, most, FractionRounding.DOWN)
+    else:
+        factor = (total_limit, least_limit, FractionRounding.DOWN)
+    return (
+        _scaled(recommendations, pod, resource, bound, factor, compat)
+        if factor[1].sign > 0
+        else tuple(recommendations)
+    )
+
+
+def item_max_is_open(item: LimitRangeItem, resource: str) -> bool:
+    """Return whether a LimitRange sets no maximum of a resource; zero counts as none, as upstream's does."""
+    return amount_of(item.max, resource).is_zero
+
+
+@dataclass(frozen=True)
+class _Total:
+    """What some containers ask for together, with the limits that go with it."""
+
+    request: Quantity = Quantity.zero
+    limit: Quantity = Quantity.zero
+
+    def plus(self, request: Quantity, limit: Quantity | None) -> "_Total":
+        return _Total(self.request + request, self.limit + (limit or Quantity.zero))
+
+
+def _totals(
+    recommendations: Sequence[RecommendedContainerResources],
+    pod: Pod,
+    item: LimitRangeItem,
+    resource: str,
+    bound: Bound,
+) -> tuple[_Total, _Total]:
+    """Return the totals of containers with a recommendation and of all others."""
+    moved, rest = _Total(), _Total()
+    listed = RecommendedPodResources(container_recommendations=tuple(recommendations))
+    for container in pod.spec.containers:
+        requests, limits = requests_and_limits(pod, container.name)
+        request = amount_of(requests, resource)
+        entry = recommendation_for(container.name, listed)
+        amount = request if entry is None else amount_of(getattr(entry, bound), resource)
+        answer = proportional_limit(
+            resource, amount_of(limits, resource), request, amount, amount_of(item.default, resource)
+        )
+        if entry is None:
+            rest = rest.plus(amount, answer.limit)
+        else:
+            moved = moved.plus(amount, answer.limit)
+    return moved, rest
+
+
+def _scaled(
+    recommendations: Sequence[RecommendedContainerResources],
+    pod: Pod,
+    resource: str,
+    bound: Bound,
+    factor: tuple[Quantity, Quantity, FractionRounding],
+    compat: VpaCompat,
+) -> tuple[RecommendedContainerResources, ...]:
+    base, result, rounding = factor
+    named = {container.name for container in pod.spec.containers}
+    scaled: list[RecommendedContainerResources] = []
+    for entry in recommendations:
+        amounts: ResourceList = getattr(entry, bound)
+        is_changed = entry.container_name in named and (resource in amounts or _invents(amounts, compat))
+        if is_changed:
+            # A container is changed once: a second entry of its name is not the one that counts.
+            named.discard(entry.container_name)
+            amount = scale(resource, amount_of(amounts, resource), base, result, rounding).quantity
+            entry = msgspec.structs.replace(entry, **{bound: {**amounts, resource: amount}})
+        scaled.append(entry)
+    return tuple(scaled)
+
+
+def _invents(amounts: ResourceList, compat: VpaCompat) -> bool:
+    return bool(amounts) and not compat.limit_range_keeps_absent

@@ -1,0 +1,249 @@
+"""What each container of a pod should request and be limited to, once everything is capped."""
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.resources.capping import Capped, Cut, cap_for_pod
+from trimtab.decide.vertical.resources.container_resources import (
+    NOTHING,
+    ContainerResources,
+    controls_limits,
+    recommendation_for,
+    requests_and_limits,
+)
+from trimtab.decide.vertical.resources.fitting import (
+    Fitted,
+    HeldBack,
+    broken,
+    fit,
+    given,
+)
+from trimtab.decide.vertical.resources.pod_rules import (
+    NO_LIMIT_RANGES,
+    LimitRanges,
+    with_resources,
+)
+from trimtab.decide.vertical.resources.proportional import (
+    FractionRounding,
+    proportional_limits,
+)
+from trimtab.model.core.pod import Pod, ResourceList, ResourceRequirements
+from trimtab.model.quantity import Quantity
+from trimtab.model.vpa.types import (
+    PodResourcePolicy,
+    RecommendedContainerResources,
+    RecommendedPodResources,
+    UpdateMode,
+    VerticalPodAutoscaler,
+)
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """The resources of all containers, in the pod's order, with the words that explain them and every cut made."""
+
+    containers: tuple[ContainerResources, ...]
+    annotations: dict[str, tuple[str, ...]]
+    cuts: tuple[Cut, ...] = ()
+    recommendation: RecommendedPodResources | None = None
+    """What is recommended within all bounds and rules that apply to the pod."""
+    held_back: tuple[HeldBack, ...] = ()
+    """Requests that stay short of the recommendation, since the API server would refuse the pod."""
+    refusal: str = ""
+    """Why nothing is given at all."""
+
+    @property
+    def note(self) -> str:
+        """Say which rules hold the pod back from its recommendation; empty if none does."""
+        return self.refusal or "; ".join(map(_words, self.held_back))
+
+
+def _words(held: HeldBack) -> str:
+    stays = f"is given {held.given}" if held.given is not None else "is not set"
+    return (
+        f"container {held.container}: {held.resource} request {stays} instead of {held.wanted}: "
+        f"{held.violation.message}"
+    )
+
+
+def size_pod(
+    pod: Pod,
+    vpa: VerticalPodAutoscaler,
+    ranges: LimitRanges = NO_LIMIT_RANGES,
+    compat: VpaCompat = DEFAULT,
+    running: Pod | None = None,
+) -> Sizing:
+    """Return what the VPA gives to each container of a pod with the resources that its user wrote.
+
+    `running` is the same pod with the resources that it has by now.
+    """
+    sizing = _sized(pod, vpa, ranges, compat)
+    if not compat.sizes_are_admissible or vpa.status.recommendation is None:
+        return sizing
+    if running is not None:
+        return _size_running(sizing, pod, running, ranges)
+    fitted = fit(pod, sizing.containers, ranges)
+    if not fitted.refusal:
+        return _held_back(sizing, fitted)
+    # The template is refused as it is. Upstream scales every container then, and the pod starts.
+    scaled = _sized(pod, vpa, ranges, replace(compat, limit_range_keeps_absent=False))
+    if broken(pod, given(pod, scaled.containers), ranges) is None:
+        return scaled
+    return Sizing((NOTHING,) * len(pod.spec.containers), {}, refusal=fitted.refusal)
+
+
+def _size_running(sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges) -> Sizing:
+    """Return the sizing of a running pod: what is given now starts from what the user wrote, the rest stays."""
+    start = _mixed(written, running, sizing.containers)
+    fitted = fit(start, sizing.containers, ranges, written)
+    if fitted.refusal:
+        # What other sizes left behind does not go with what the user wrote, but what runs was admitted.
+        start, fitted = running, fit(running, sizing.containers, ranges, written)
+    if fitted.refusal:
+        return Sizing((NOTHING,) * len(running.spec.containers), {}, refusal=fitted.refusal)
+    found = _held_back(sizing, fitted)
+    containers = tuple(
+        replace(sizes, limits={**_kept_limits(own.resources, sizes), **sizes.limits})
+        for sizes, own in zip(found.containers, start.spec.containers, strict=True)
+    )
+    return replace(found, containers=containers)
+
+
+def _mixed(written: Pod, running: Pod, wanted: tuple[ContainerResources, ...]) -> Pod:
+    """Return the running pod with the user's amounts of those resources that are about to be given."""
+
+    def amounts(now: ResourceList, once: ResourceList, given_now: ContainerResources) -> ResourceList:
+        return {**now, **{name: once[name] for name in given_now.requests if name in once}}
+
+    return with_resources(
+        running,
+        tuple(
+            msgspec.structs.replace(
+                own.resources,
+                requests=amounts(own.resources.requests, users.resources.requests, sizes),
+                limits=amounts(own.resources.limits, users.resources.limits, sizes),
+            )
+            for own, users, sizes in zip(
+                running.spec.containers, written.spec.containers, wanted, strict=True
+            )
+        ),
+    )
+
+
+def _kept_limits(own: ResourceRequirements, sizes: ContainerResources) -> ResourceList:
+    """Return the user's limits of resources whose requests alone are given; another VPA may have moved them."""
+    return {name: own.limits[name] for name in sizes.requests if name in own.limits}
+
+
+def _sized(pod: Pod, vpa: VerticalPodAutoscaler, ranges: LimitRanges, compat: VpaCompat) -> Sizing:
+    capped = Capped(None)
+    if vpa.status.recommendation is not None:
+        capped = cap_for_pod(vpa, pod, ranges, compat)
+    rounding = FractionRounding.CEILING if compat.ratio_is_the_users else FractionRounding.NONE
+    return size_by(capped, pod, vpa, ranges, rounding)
+
+
+def size_by(
+    capped: Capped,
+    pod: Pod,
+    vpa: VerticalPodAutoscaler,
+    ranges: LimitRanges,
+    rounding: FractionRounding = FractionRounding.NONE,
+) -> Sizing:
+    """Return the requests of an already capped recommendation, with limits that keep their ratio to them."""
+    policy = _policy(vpa)
+    default_limits = ranges.container.default if ranges.container else {}
+    annotations = dict(capped.annotations)
+    containers: list[ContainerResources] = []
+    for container in pod.spec.containers:
+        resources, notes = _size(container.name, pod, policy, capped.recommendation, default_limits, rounding)
+        containers.append(resources)
+        if notes:
+            annotations[container.name] = (*annotations.get(container.name, ()), *notes)
+    return Sizing(tuple(containers), annotations, capped.cuts, capped.recommendation)
+
+
+def _policy(vpa: VerticalPodAutoscaler) -> PodResourcePolicy | None:
+    mode = vpa.spec.update_policy.update_mode if vpa.spec.update_policy else None
+    return None if mode == UpdateMode.OFF else vpa.spec.resource_policy
+
+
+def _size(
+    name: str,
+    pod: Pod,
+    policy: PodResourcePolicy | None,
+    recommendation: RecommendedPodResources | None,
+    default_limits: ResourceList,
+    rounding: FractionRounding,
+) -> tuple[ContainerResources, tuple[str, ...]]:
+    entry = recommendation_for(name, recommendation)
+    if entry is None:
+        return NOTHING, ()
+    sized = ContainerResources(_named(entry.target), {})
+    if not controls_limits(name, policy):
+        return sized, ()
+    requests, limits = requests_and_limits(pod, name)
+    found, notes = proportional_limits(limits, requests, entry.target, default_limits, rounding=rounding)
+    return (sized, ()) if found is None else (replace(sized, limits=found), notes)
+
+
+def _named(amounts: ResourceList) -> ResourceList:
+    """Drop a resource without a name: the API would refuse the whole pod for it."""
+    return {resource: amount for resource, amount in amounts.items() if resource}
+
+
+def _held_back(sizing: Sizing, fitted: Fitted) -> Sizing:
+    """Return the sizing with what the API server admits of it, and the recommendation that this amounts to."""
+    if not fitted.held_back:
+        return replace(sizing, containers=fitted.containers)
+    annotations = dict(sizing.annotations)
+    cuts = list(sizing.cuts)
+    for held in fitted.held_back:
+        words = f"{held.resource} {held.violation.rule}"
+        annotations[held.container] = (*annotations.get(held.container, ()), words)
+        given_amount = held.given if held.given is not None else Quantity.zero
+        cuts.append(
+            Cut(held.container, "target", held.resource, held.wanted, given_amount, held.violation.rule)
+        )
+    return replace(
+        sizing,
+        containers=fitted.containers,
+        annotations=annotations,
+        cuts=tuple(cuts),
+        recommendation=_fitted_recommendation(sizing.recommendation, fitted.held_back),
+        held_back=fitted.held_back,
+    )
+
+
+def _fitted_recommendation(
+    recommendation: RecommendedPodResources | None, held_back: tuple[HeldBack, ...]
+) -> RecommendedPodResources | None:
+    if recommendation is None:
+        return None
+    entries = []
+    for entry in recommendation.container_recommendations:
+        for held in held_back:
+            if held.container == entry.container_name:
+                entry = _moved(entry, held)
+        entries.append(entry)
+    return RecommendedPodResources(container_recommendations=tuple(entries))
+
+
+def _moved(entry: RecommendedContainerResources, held: HeldBack) -> RecommendedContainerResources:
+    """Return the entry with what is given as its target, within its bounds; what cannot be given is not asked for."""
+    if held.given is None:
+        kept = {
+            bound: {name: amount for name, amount in getattr(entry, bound).items() if name != held.resource}
+            for bound in ("target", "lower_bound", "upper_bound")
+        }
+        return msgspec.structs.replace(entry, **kept)
+    lower = {**entry.lower_bound}
+    upper = {**entry.upper_bound}
+    if held.resource in lower:
+        lower[held.resource] = min(lower[held.resource], held.given)
+    if held.resource in upper:
+        upper[held.resource] = max(upper[held.resource], held.given)
+    target = {**entry.target, held.resource: held.given}
+    return msgspec.structs.replace(entry, target=target, lower_bound=lower, upper_bound=upper)

@@ -1,0 +1,259 @@
+"""The API server's rules about the resources of a whole pod.
+
+What validation, the LimitRanger plugin and a resize demand of CPU and memory (Kubernetes 1.36). Amounts of other
+resources are never changed here, so their rules are left to the server.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from trimtab.model.core.objects import LimitRangeItem
+from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, PodSpec, ResourceList, ResourceRequirements
+from trimtab.model.quantity import Quantity
+
+SIZED = (CPU, MEMORY)
+CLAIMS_REFUSAL = "pods with resource claims cannot be resized in place"
+_LARGEST_MILLI = (2**63 - 1) // 1000
+_NO_AMOUNTS = ResourceRequirements()
+
+
+class QoSClass(StrEnum):
+    """The classes by which a node chooses what to kill first."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class PodRule(StrEnum):
+    """The rule that an amount breaks; the words are part of the `vpaUpdates` annotation."""
+
+    LIMIT = "capped to its limit"
+    POD_LEVEL = "capped to fit the pod-level resources"
+    CONTAINER_RANGE = "capped to fit the container LimitRange"
+    POD_RANGE = "capped to fit the LimitRange of pods"
+    QOS = "capped to keep the QoS class"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule: of which resource, in which container (empty: the whole pod), in the server's words."""
+
+    rule: PodRule
+    resource: str
+    container: str
+    message: str
+
+
+@dataclass(frozen=True)
+class LimitRanges:
+    """A namespace's LimitRanges, merged: what holds for a container and what holds for a whole pod."""
+
+    container: LimitRangeItem | None = None
+    pod: LimitRangeItem | None = None
+
+
+NO_LIMIT_RANGES = LimitRanges()
+
+
+def violations(pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES) -> Iterator[Violation]:
+    """Yield the rules of creation that the pod breaks."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        yield from container_violations(container, pod.spec, ranges)
+    yield from pod_violations(pod.spec, ranges)
+
+
+def container_violations(container: Container, spec: PodSpec, ranges: LimitRanges) -> Iterator[Violation]:
+    """Yield the rules that one container breaks by itself."""
+    own = container.resources
+    for resource in SIZED:
+        request, limit = own.requests.get(resource), own.limits.get(resource)
+        if request is not None and limit is not None and request > limit:
+            message = f"must be less than or equal to {resource} limit of {limit}"
+            yield Violation(PodRule.LIMIT, resource, container.name, message)
+    most = spec.resources.limits if spec.resources is not None else {}
+    for resource in SIZED if container in spec.containers else ():
+        limit, pod_limit = own.limits.get(resource), most.get(resource)
+        if limit is not None and pod_limit is not None and limit > pod_limit:
+            message = f"must be less than or equal to pod limits of {pod_limit}"
+            yield Violation(PodRule.POD_LEVEL, resource, container.name, message)
+    for resource, message in _range_violations(ranges.container, own):
+        yield Violation(PodRule.CONTAINER_RANGE, resource, container.name, message)
+
+
+def pod_violations(spec: PodSpec, ranges: LimitRanges) -> Iterator[Violation]:
+    """Yield the rules that the containers break together."""
+    if spec.resources is not None:
+        total = container_totals(spec).requests
+        for resource in SIZED:
+            asked, most = total.get(resource), spec.resources.requests.get(resource)
+            if asked is not None and most is not None and asked > most:
+                message = f"must be greater than or equal to aggregate container requests of {asked}"
+                yield Violation(PodRule.POD_LEVEL, resource, "", message)
+    for resource, message in _range_violations(ranges.pod, pod_totals(spec)):
+        yield Violation(PodRule.POD_RANGE, resource, "", message)
+
+
+def container_totals(spec: PodSpec) -> ResourceRequirements:
+    """Return what containers and sidecars have together, or the largest init container if that is more."""
+    running = _added(container.resources for container in spec.containers)
+    beside, starting = _NO_AMOUNTS, _NO_AMOUNTS
+    for container in spec.init_containers:
+        if container.is_sidecar:
+            running = _added((running, container.resources))
+            beside = _added((beside, container.resources))
+            starting = _larger(starting, beside)
+        else:
+            starting = _larger(starting, _added((container.resources, beside)))
+    return _larger(running, starting)
+
+
+def pod_totals(spec: PodSpec) -> ResourceRequirements:
+    """Return what the pod counts as; pod-level resources replace the sums of its containers."""
+    totals = container_totals(spec)
+    if spec.resources is None:
+        return totals
+    return ResourceRequirements(
+        requests={**totals.requests, **_sized(spec.resources.requests)},
+        limits={**totals.limits, **_sized(spec.resources.limits)},
+    )
+
+
+def reserved(spec: PodSpec) -> ResourceList:
+    """Return what the scheduler reserves on a node for the pod, its overhead included."""
+    asked = pod_totals(spec).requests
+    return {name: _sum(asked.get(name), spec.overhead.get(name)) for name in {*asked, *spec.overhead}}
+
+
+def _added(parts: Iterable[ResourceRequirements]) -> ResourceRequirements:
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+    for part in parts:
+        for total, amounts in ((requests, part.requests), (limits, part.limits)):
+            for resource, amount in amounts.items():
+                total[resource] = _sum(total.get(resource), amount)
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _larger(one: ResourceRequirements, other: ResourceRequirements) -> ResourceRequirements:
+    def merged(left: ResourceList, right: ResourceList) -> ResourceList:
+        return {
+            name: max(amounts[name] for amounts in (left, right) if name in amounts)
+            for name in (*left, *(name for name in right if name not in left))
+        }
+
+    return ResourceRequirements(
+        requests=merged(one.requests, other.requests), limits=merged(one.limits, other.limits)
+    )
+
+
+def _sum(one: Quantity | None, other: Quantity | None) -> Quantity:
+    return (one or Quantity.zero) + (other or Quantity.zero)
+
+
+def _sized(amounts: ResourceList) -> ResourceList:
+    return {resource: amounts[resource] for resource in SIZED if resource in amounts}
+
+
+def _range_violations(item: LimitRangeItem | None, found: ResourceRequirements) -> Iterator[tuple[str, str]]:
+    """Yield resource and message of each bound of a LimitRange that the amounts break."""
+    if item is None:
+        return
+    for resource in SIZED:
+        request, limit = found.requests.get(resource), found.limits.get(resource)
+        least, most = item.min.get(resource), item.max.get(resource)
+        ratio = item.max_limit_request_ratio.get(resource)
+        if least is not None:
+            words = f"minimum {resource} usage per {item.type} is {least}"
+            if request is None:
+                yield resource, f"{words}.  No request is specified"
+            elif _is_more(least, request):
+                yield resource, f"{words}, but request is {request}"
+            elif limit is not None and _is_more(least, limit):
+                yield resource, f"{words}, but limit is {limit}"
+        if most is not None:
+            words = f"maximum {resource} usage per {item.type} is {most}"
+            if limit is None:
+                yield resource, f"{words}.  No limit is specified"
+            elif _is_more(limit, most):
+                yield resource, f"{words}, but limit is {limit}"
+            elif request is not None and _is_more(request, most):
+                yield resource, f"{words}, but request is {request}"
+        if ratio is not None and (message := _ratio_violation(request, limit, ratio)):
+            yield resource, f"{resource} max limit to request ratio per {item.type} is {ratio}, but {message}"
+
+
+def _is_more(one: Quantity, other: Quantity) -> bool:
+    if max(one.value(), other.value()) > _LARGEST_MILLI:
+        return one.value() > other.value()
+    return one.milli_value() > other.milli_value()
+
+
+def _ratio_violation(request: Quantity | None, limit: Quantity | None, ratio: Quantity) -> str:
+    if request is None or request.is_zero:
+        return "no request is specified or request is 0"
+    if limit is None or limit.is_zero:
+        return "no limit is specified or limit is 0"
+    if max(request.value(), limit.value(), ratio.value()) > _LARGEST_MILLI:
+        found = float(limit.value()) / float(request.value())
+    else:
+        found = float(limit.milli_value()) / float(request.milli_value())
+    # The server compares floats in thousandths; a ratio that is exact on paper may fail by the last digit.
+    is_over = found * 1000 > float(ratio.milli_value())
+    return f"provided ratio is {found:f}" if is_over else ""
+
+
+def qos_class(spec: PodSpec) -> QoSClass:
+    """Return the quality-of-service class of a pod, by its pod-level resources where it has any."""
+    if spec.resources is not None:
+        # Pod-level requests without limits never make a pod Guaranteed, since the two lists differ in length.
+        return _class_of((spec.resources,), only_listed=True)
+    everywhere = (*spec.containers, *spec.init_containers)
+    return _class_of(tuple(container.resources for container in everywhere))
+
+
+def _class_of(parts: Sequence[ResourceRequirements], *, only_listed: bool = False) -> QoSClass:
+    requests = _positive(part.requests for part in parts)
+    limits = _positive(part.limits for part in parts)
+    if not requests and not limits:
+        return QoSClass.BEST_EFFORT
+    has_limits = all(
+        all(name in part.limits and part.limits[name].sign > 0 for name in SIZED)
+        for part in parts
+        if part.limits or not only_listed
+    )
+    return QoSClass.GUARANTEED if has_limits and requests == limits else QoSClass.BURSTABLE
+
+
+def _positive(lists: Iterable[ResourceList]) -> ResourceList:
+    found: ResourceList = {}
+    for amounts in lists:
+        for name in SIZED:
+            if name in amounts and amounts[name].sign > 0:
+                found[name] = _sum(found.get(name), amounts[name])
+    return found
+
+
+def resize_refusal(before: Pod, after: Pod) -> str:
+    """Say why the server would refuse to resize `before` into `after`, whatever the node; empty if it would not."""
+    if has_claims(before.spec):
+        return CLAIMS_REFUSAL
+    was, becomes = qos_class(before.spec), qos_class(after.spec)
+    return f"its QoS class may not change from {was} to {becomes} by a resize" if was != becomes else ""
+
+
+def has_claims(spec: PodSpec) -> bool:
+    """Return whether a container uses a resource claim (DRA)."""
+    return any(container.resources.claims for container in (*spec.containers, *spec.init_containers))
+
+
+def with_resources(pod: Pod, resources: Sequence[ResourceRequirements]) -> Pod:
+    """Return the pod whose main containers have these resources."""
+    containers = tuple(
+        msgspec.structs.replace(container, resources=own)
+        for container, own in zip(pod.spec.containers, resources, strict=True)
+    )
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=containers))

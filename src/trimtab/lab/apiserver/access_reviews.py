@@ -1,0 +1,83 @@
+"""Reviews: questions about identity and access that are answered at once and never stored."""
+
+from trimtab.lab.apiserver.authentication import Tokens
+from trimtab.lab.apiserver.errors import bad_request
+from trimtab.lab.apiserver.rbac import Attributes, RbacAuthorizer
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath, RequestUser
+from trimtab.lab.handlers.bodies import read_typed
+from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.storage.codec import JsonObject
+
+
+class Reviews:
+    """The review resources of both groups."""
+
+    def __init__(self, tokens: Tokens, authorizer: RbacAuthorizer) -> None:
+        self._tokens = tokens
+        self._authorizer = authorizer
+
+    def answer(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
+        """Answer a review."""
+        body = read_typed(request, resource.group, target.version, resource.kind)
+        spec = body.setdefault("spec", {})
+        if resource.kind == "TokenReview":
+            body["status"] = self._token(spec)
+        elif resource.kind == "SelfSubjectReview":
+            del body["spec"]
+            body["status"] = {"userInfo": _user_info(request.user)}
+        elif resource.kind == "SelfSubjectRulesReview":
+            body["status"] = self._rules(request.user, spec.get("namespace", ""))
+        elif resource.kind == "SelfSubjectAccessReview":
+            body["status"] = self._access(request.user, spec)
+        else:
+            user = RequestUser(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+            if not user.name and not user.groups:
+                raise bad_request("a SubjectAccessReview must name a user or at least one group")
+            body["status"] = self._access(user, spec)
+        return ApiResponse.of(body, 201)
+
+    def _token(self, spec: JsonObject) -> JsonObject:
+        user = self._tokens.user_of(spec.get("token", "")) if spec.get("token") else None
+        if user is None:
+            return {"user": {}, "error": "[invalid bearer token]"}
+        return {
+            "authenticated": True,
+            "user": _user_info(user),
+            "audiences": spec.get("audiences") or ["lab"],
+        }
+
+    def _access(self, user: RequestUser, spec: JsonObject) -> JsonObject:
+        about = spec.get("resourceAttributes")
+        path = spec.get("nonResourceAttributes")
+        if bool(about) == bool(path):
+            raise bad_request("exactly one of resourceAttributes and nonResourceAttributes must be set")
+        if about:
+            names = ("verb", "group", "resource", "subresource", "namespace", "name")
+            question = Attributes(**{name: about.get(name, "") for name in names})
+        else:
+            question = Attributes(path.get("verb", ""), path=path.get("path", ""))  # type: ignore[union-attr]  # one is set
+        return {"allowed": self._authorizer.allows(user, question)}
+
+    def _rules(self, user: RequestUser, namespace: str) -> JsonObject:
+        rules = list(self._authorizer.rules(user, namespace))
+        if user.is_master:
+            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+            rules = [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+        return {
+            "resourceRules": [rule for rule in rules if rule.get("resources")],
+            "nonResourceRules": [
+                {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}
+                for rule in rules
+                if rule.get("nonResourceURLs")
+            ],
+            "incomplete": False,
+        }
+
+
+def _user_info(user: RequestUser) -> JsonObject:
+    info: JsonObject = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {name: list(values) for name, values in user.extra.items()}
+    return info

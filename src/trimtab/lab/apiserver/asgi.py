@@ -1,0 +1,179 @@
+"""The lab's server as an ASGI app: bytes in, `Server.request`, bytes out; and the limits of a socket.
+
+Only requests for a known Host are answered, so that a web page cannot reach a lab on loopback through a name of its own
+(DNS rebinding); browsers' cross-origin requests are refused for the same reason.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping, Set
+from contextlib import suppress
+from typing import Any
+
+from trimtab.lab.apiserver.errors import StatusError, too_large_body
+from trimtab.lab.apiserver.request import MAX_BODY, ApiResponse
+from trimtab.lab.apiserver.server import Server
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+#: Bytes of all headers of a request together.
+MAX_HEADERS = 32 * 1024
+#: Requests answered at once for one client address, watches included.
+MAX_PER_ADDRESS = 2000
+
+
+class ApiServerApp:
+    """The ASGI application."""
+
+    def __init__(self, server: Server, hosts: Set[str]) -> None:
+        self._server = server
+        self._hosts = hosts
+        self._open: dict[str, int] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or take part in start-up and shutdown."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._bounded(scope, receive, send)
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = (scope.get("client") or ("", 0))[0]
+        count = self._open.get(address, 0)
+        if count >= MAX_PER_ADDRESS:
+            problem = StatusError(
+                429, "TooManyRequests", "too many requests at once from this address", retry_after=1
+            )
+            await _send_whole(send, ApiResponse.failure(problem))
+            return
+        self._open[address] = count + 1
+        try:
+            await self._http(scope, receive, send)
+        finally:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = self._headers(scope)
+            body = await _read_body(receive, headers)
+        except StatusError as problem:
+            await _send_whole(send, ApiResponse.failure(problem))
+            return
+        if body is None:
+            return  # the client left before the end of its body
+        path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
+        response = await self._server.request(
+            scope["method"], path, scope["query_string"].decode("latin-1"), headers, body
+        )
+        if response.stream is None:
+            await _send_whole(send, response, has_body=scope["method"] != "HEAD")
+        else:
+            await _send_stream(receive, send, response)
+
+    def _headers(self, scope: Scope) -> dict[str, str]:
+        """Return the headers, checked for size, Host and Origin."""
+        headers: dict[str, str] = {}
+        size = 0
+        for raw_name, raw_value in scope["headers"]:
+            size += len(raw_name) + len(raw_value) + 4
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]},{value}" if name in headers else value
+        if size > MAX_HEADERS:
+            raise StatusError(
+                431, "RequestEntityTooLarge", f"the headers are larger than {MAX_HEADERS} bytes"
+            )
+        if headers.get("host", "").lower() not in self._hosts:
+            raise StatusError(421, "MisdirectedRequest", "this server does not answer for that Host")
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() not in self._hosts:
+            raise StatusError(403, "Forbidden", "requests from other origins are not answered")
+        return headers
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes | None:
+    """Return the body, or None when the client went away."""
+    declared = headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > MAX_BODY:
+        raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > MAX_BODY:
+            raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _start(response: ApiResponse) -> Message:
+    headers = [
+        (b"content-type", response.content_type.encode()),
+        (b"cache-control", b"no-cache, private"),
+        (b"x-content-type-options", b"nosniff"),
+        *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
+        *(
+            (b"warning", f'299 - "{_quoted(text)}"'.encode("latin-1", "replace"))
+            for text in response.warnings
+        ),
+    ]
+    if response.stream is None:
+        headers.append((b"content-length", str(len(response.body)).encode()))
+    return {"type": "http.response.start", "status": response.status, "headers": headers}
+
+
+def _quoted(text: str) -> str:
+    """Escape a warning for a header; control characters would end it."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return printable.replace("\\", "\\\\").replace('"', '\\"')
+
+
+async def _send_whole(send: Send, response: ApiResponse, *, has_body: bool = True) -> None:
+    await send(_start(response))
+    await send({"type": "http.response.body", "body": response.body if has_body else b""})
+
+
+async def _send_stream(receive: Receive, send: Send, response: ApiResponse) -> None:
+    """Send chunks until the stream or the client ends."""
+    assert response.stream is not None
+    await send(_start(response))
+    # Clients wait for the headers before they call a watch open, so they must not wait for the first event.
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+
+    async def pump() -> None:
+        assert response.stream is not None
+        async for chunk in response.stream:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def until_gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = {asyncio.ensure_future(pump()), asyncio.ensure_future(until_gone())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        close = getattr(response.stream, "aclose", None)
+        if close is not None:
+            await close()
+    with suppress(OSError):
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,46 @@
+"""Certificates of a lab: made at start, for the addresses it listens on and for its calls to other servers."""
+
+import ssl
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography.x509 import ObjectIdentifier
+
+from trimtab.serving.certificates import CLIENT, SERVER, issue, make_authority
+
+#: A lab lives for hours; a certificate that outlives it by far is only a risk.
+VALID = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A key pair in PEM, and the authority that signed it."""
+
+    ca_pem: bytes
+    certificate_pem: bytes
+    key_pem: bytes
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Let a context show this certificate; it reads files only, so one exists for a moment (mode 0600)."""
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.certificate_pem + self.key_pem)
+            file.flush()
+            context.load_cert_chain(file.name)
+
+
+def make_certificate(names: list[str], now: datetime) -> Certificate:
+    """Make a certificate for a server with these names and addresses."""
+    return _make("trimtab-lab", SERVER, names, now)
+
+
+def make_client_certificate(name: str, now: datetime) -> Certificate:
+    """Make a certificate that names a client."""
+    return _make(name, CLIENT, [name], now)
+
+
+def _make(common_name: str, use: ObjectIdentifier, names: list[str], now: datetime) -> Certificate:
+    """Make an authority and the one certificate that it signs; the authority's key is forgotten."""
+    authority = make_authority(f"{common_name}-ca", now, VALID)
+    leaf = issue(authority, common_name, names, now, VALID, use)
+    return Certificate(authority.certificate_pem, leaf.certificate_pem, leaf.key_pem)

@@ -1,0 +1,182 @@
+"""Calls the server makes itself: to webhooks and to aggregated API servers.
+
+Where a call goes is decided by stored objects (a URL, or a Service that is an ExternalName or has Endpoints). A
+backend in this process can be registered for a service, so that nothing needs a socket under the virtual clock.
+Redirects are never followed (CVE-2022-3172).
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from trimtab.cluster.http.connection import HttpConnection, Message
+from trimtab.cluster.http.dialer import Address, Dialer
+from trimtab.cluster.http.errors import HttpProblem
+from trimtab.cluster.http.pool import ExchangeDeadline, Pool
+from trimtab.cluster.http.requests import HeadWriter
+from trimtab.cluster.transport.transport import Deadlines
+from trimtab.lab.apiserver.certificates import Certificate
+from trimtab.lab.apiserver.request import ApiResponse
+from trimtab.lab.storage.store import ObjectStore
+
+Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[ApiResponse]]
+#: Bytes of an answer that is not a stream; bigger ones are refused.
+MAX_ANSWER = 64 * 1024 * 1024
+#: Endpoints whose TLS settings and connections are kept.
+MAX_ENDPOINTS = 100
+#: What may stand in the target of a request as it is; everything else is percent-encoded.
+_AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"
+
+
+class OutboundError(Exception):
+    """A call could not be made; the message says why."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to call, and how to trust what answers."""
+
+    url: str
+    server_name: str = ""
+    ca_pem: str = ""
+    skips_verification: bool = False
+    service: tuple[str, str] = ("", "")
+    #: Whether the server shows its front-proxy certificate, which vouches for the user it names.
+    shows_certificate: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """What to send."""
+
+    method: str
+    path_and_query: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    #: The user's groups; each is a header of its own on the wire.
+    groups: tuple[str, ...] = ()
+
+
+class Outbound:
+    """Makes calls, in this process where a backend is registered, over HTTP otherwise."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._backends: dict[tuple[str, str], Backend] = {}
+        self._reached: dict[Endpoint, _Reached] = {}
+        #: What the server shows to aggregated servers; set when it listens on a socket.
+        self.client_certificate: Certificate | None = None
+
+    def register(self, namespace: str, name: str, backend: Backend) -> None:
+        """Answer calls to a service in this process: `backend(method, path, headers, body)`."""
+        self._backends[(namespace, name)] = backend
+
+    def endpoint_of_service(self, namespace: str, name: str, port: int, ca_pem: str) -> Endpoint:
+        """Return where a service answers."""
+        server_name = f"{name}.{namespace}.svc"
+        if (namespace, name) in self._backends:
+            return Endpoint("", server_name, ca_pem, service=(namespace, name))
+        entry = self._store.get("services", f"{namespace}/{name}")
+        if entry is None:
+            raise OutboundError(f'service "{name}" not found')
+        spec = entry.decoded()["spec"]
+        if spec.get("type") == "ExternalName":
+            return Endpoint(f"https://{spec['externalName']}:{port}", server_name, ca_pem)
+        endpoints = self._store.get("endpoints", f"{namespace}/{name}")
+        for subset in (endpoints.decoded().get("subsets") or ()) if endpoints is not None else ():
+            for address in subset.get("addresses") or ():
+                ports = subset.get("ports") or ()
+                chosen = ports[0]["port"] if ports else port
+                return Endpoint(f"https://{address['ip']}:{chosen}", server_name, ca_pem)
+        raise OutboundError(f'no endpoints available for service "{name}"')
+
+    async def call(self, endpoint: Endpoint, call: Call, timeout_seconds: float | None) -> ApiResponse:
+        """Make a call and return its answer; a stream is handed on as one."""
+        backend = self._backends.get(endpoint.service)
+        if backend is not None:
+            return await backend(call.method, call.path_and_query, call.headers, call.body)
+        reached = await self._reach(endpoint)
+        try:
+            return await reached.call(call, timeout_seconds)
+        except (HttpProblem, OSError, ValueError) as problem:
+            text = str(problem) or type(problem).__name__
+            raise OutboundError(f"{call.method} {endpoint.url}{call.path_and_query}: {text}") from problem
+
+    async def close(self) -> None:
+        """Close what is open."""
+        reached, self._reached = self._reached, {}
+        for one in reached.values():
+            await one.pool.close()
+
+    async def _reach(self, endpoint: Endpoint) -> "_Reached":
+        known = self._reached.get(endpoint)
+        if known is None:
+            if len(self._reached) >= MAX_ENDPOINTS:
+                await self.close()
+            known = self._reached[endpoint] = _Reached(endpoint, self.client_certificate)
+        return known
+
+
+class _Reached:
+    """The connections to one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, certificate: Certificate | None) -> None:
+        address = Address.of(endpoint.url)
+        self.pool = Pool(Dialer(address, server_name=endpoint.server_name or None))
+        self._context = _context(endpoint, certificate) if address.is_secure else None
+        self._heads = HeadWriter(address.host_header, address.path, ())
+
+    async def call(self, call: Call, timeout_seconds: float | None) -> ApiResponse:
+        headers = [*call.headers.items(), *(("X-Remote-Group", one) for one in call.groups)]
+        target = quote(call.path_and_query, safe=_AS_IT_IS)
+        payload = self._heads.write_parts(call.method, target, headers, call.body)
+        if "watch" in call.path_and_query.partition("?")[2]:
+            return await self._watch(Message(payload, call.method, takes_encoded=True))
+        message = Message(payload, call.method, MAX_ANSWER, takes_encoded=True)
+        answer = await self.pool.fetch(message, self._context, _limits(timeout_seconds))
+        return _response(answer.status, answer.headers, answer.body)
+
+    async def _watch(self, message: Message) -> ApiResponse:
+        answer = await self.pool.open(message, self._context, _limits(None))
+        headers = answer.headers
+        if headers.get("transfer-encoding", "") == "chunked":
+            media = headers.get("content-type", "application/json")
+            return ApiResponse(answer.status, content_type=media, stream=self._chunks(answer))
+        body = b"".join([chunk async for chunk in self._chunks(answer)])
+        return _response(answer.status, headers, body)
+
+    async def _chunks(self, answer: HttpConnection) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in answer.chunks():
+                yield chunk
+        finally:
+            self.pool.put_back(answer)
+
+
+def _context(endpoint: Endpoint, certificate: Certificate | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
+    if endpoint.skips_verification:
+        # Only an APIService that says insecureSkipTLSVerify comes here, as on a real server.
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if endpoint.shows_certificate and certificate is not None:
+        certificate.load_into(context)
+    return context
+
+
+def _limits(seconds: float | None) -> ExchangeDeadline:
+    if seconds is None:
+        # Whoever watches decides how long; only the connection has to come about soon.
+        return ExchangeDeadline(Deadlines(first_byte=float("inf")))
+    return ExchangeDeadline(
+        Deadlines(first_byte=seconds, total=seconds), asyncio.get_running_loop().time() + seconds
+    )
+
+
+def _response(status: int, headers: Mapping[str, str], body: bytes) -> ApiResponse:
+    response = ApiResponse(status, body, headers.get("content-type", "application/json"))
+    if "content-encoding" in headers:
+        response.headers["Content-Encoding"] = headers["content-encoding"]
+    return response

@@ -1,0 +1,105 @@
+"""The server's part in object metadata: what it sets, what it keeps, and the model's rules for the rest."""
+
+import re
+
+from trimtab.lab.apiserver.errors import invalid_value
+from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.resources.strategy import WriteContext
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.core.metadata_validation import (
+    WholeMeta,
+    validate_metadata,
+    validate_metadata_update,
+)
+from trimtab.model.field_errors import FieldError
+from trimtab.model.json.wire import convert
+from trimtab.model.labels import names
+from trimtab.model.times import format_time
+
+SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
+SERVICE_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
+    "end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+RBAC = "rbac.authorization.k8s.io"
+SERVER_SET = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generateName",
+)
+
+
+def fill_on_create(obj: JsonObject, resource: ServedResource, scene: WriteContext) -> None:
+    """Set what the server sets on a new object."""
+    meta = obj["metadata"]
+    for name in (
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ):
+        meta.pop(name, None)
+    meta["uid"] = scene.new_uid()
+    meta["creationTimestamp"] = format_time(scene.now)
+    if resource.has_generation:
+        meta["generation"] = 1
+    drop_empty(meta)
+
+
+def keep_on_update(obj: JsonObject, old: JsonObject) -> None:
+    """Carry over what an update leaves out and a client cannot change."""
+    meta, before = obj["metadata"], old["metadata"]
+    for name in SERVER_SET:
+        if name in before and (name not in meta or name in ("generation", "creationTimestamp")):
+            meta[name] = before[name]
+        elif name not in before:
+            meta.pop(name, None)
+    meta["resourceVersion"] = before["resourceVersion"]
+    meta.pop("selfLink", None)
+    drop_empty(meta)
+
+
+def drop_empty(meta: JsonObject) -> None:
+    """Leave out empty collections, which a typed server never writes."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName"):
+        if name in meta and not meta[name]:
+            del meta[name]
+
+
+def validate(obj: JsonObject, resource: ServedResource) -> list[FieldError]:
+    """Return what is wrong with a new object's metadata."""
+    meta = obj["metadata"]
+    errors = validate_metadata(convert(meta, WholeMeta))
+    if not resource.is_namespaced:
+        errors = [error for error in errors if error.field != "metadata.namespace"]
+    if meta.get("name") and _has_own_name_rule(resource):
+        errors = [error for error in errors if error.field != "metadata.name"]
+        errors += _validate_name(meta["name"], resource)
+    return errors
+
+
+def _has_own_name_rule(resource: ServedResource) -> bool:
+    return resource.group == RBAC or (not resource.group and resource.plural in ("namespaces", "services"))
+
+
+def _validate_name(name: str, resource: ServedResource) -> list[FieldError]:
+    if resource.group == RBAC:
+        complaints = names.path_segment(name)
+    elif resource.plural == "namespaces":
+        complaints = names.dns1123_label(name)
+    else:
+        complaints = [] if SERVICE_NAME.match(name) else [SERVICE_RULE]
+        complaints += ["must be no more than 63 characters"] if len(name) > 63 else []
+    return [invalid_value("metadata.name", name, complaint) for complaint in complaints]
+
+
+def validate_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
+    """Return what an update may not change in metadata."""
+    if obj["metadata"] == old["metadata"]:
+        return []
+    return validate_metadata_update(convert(obj["metadata"], WholeMeta), convert(old["metadata"], WholeMeta))

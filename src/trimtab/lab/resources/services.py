@@ -1,0 +1,83 @@
+"""The rules of services: addresses and ports are given out in order, so that a run repeats itself."""
+
+from trimtab.lab.apiserver.errors import invalid_value, required
+from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.field_errors import FieldError
+
+FIRST_NODE_PORT = 30_000
+
+
+class ServiceStrategy(Strategy):
+    """Services."""
+
+    returns_deleted = True
+
+    def __init__(self) -> None:
+        self._given = 0
+        self._ports = 0
+
+    def default(self, obj: JsonObject) -> None:
+        """Fill in type, ports and affinity."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("type", "ClusterIP")
+        spec.setdefault("sessionAffinity", "None")
+        for port in spec.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+            if "port" in port:
+                port.setdefault("targetPort", port["port"])
+        if spec["type"] != "ExternalName":
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+
+    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+        """Give the service an address."""
+        spec = obj["spec"]
+        obj["status"] = {"loadBalancer": {}}
+        if spec["type"] == "ExternalName":
+            return
+        if not spec.get("clusterIP"):
+            spec["clusterIP"] = self._next_address()
+        spec["clusterIPs"] = [spec["clusterIP"]]
+        spec["ipFamilies"] = ["IPv4"]
+        spec["ipFamilyPolicy"] = "SingleStack"
+        if spec["type"] in ("NodePort", "LoadBalancer"):
+            for port in spec.get("ports") or ():
+                if not port.get("nodePort"):
+                    self._ports += 1
+                    port["nodePort"] = FIRST_NODE_PORT + self._ports
+
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+        """Keep the address."""
+        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if name in old["spec"] and obj["spec"]["type"] != "ExternalName":
+                obj["spec"].setdefault(name, old["spec"][name])
+
+    def _next_address(self) -> str:
+        self._given += 1
+        return f"10.96.{self._given // 250}.{self._given % 250 + 1}"
+
+    def validate(self, obj: JsonObject) -> list[FieldError]:
+        """Check ports and names."""
+        spec = obj["spec"]
+        found: list[FieldError] = []
+        if spec["type"] == "ExternalName":
+            return [] if spec.get("externalName") else [required("spec.externalName")]
+        if not spec.get("ports") and spec.get("clusterIP") != "None":
+            found.append(required("spec.ports"))
+        for index, port in enumerate(spec.get("ports") or ()):
+            if not 0 < port.get("port", 0) < 65536:
+                path = f"spec.ports[{index}].port"
+                found.append(
+                    invalid_value(path, port.get("port", 0), "must be between 1 and 65535, inclusive")
+                )
+            if len(spec["ports"]) > 1 and not port.get("name"):
+                found.append(required(f"spec.ports[{index}].name"))
+        return found
+
+    def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
+        """Keep the address."""
+        before, after = old["spec"].get("clusterIP"), obj["spec"].get("clusterIP")
+        if before and after and before != after:
+            path = "spec.clusterIPs[0]"
+            return [invalid_value(path, [after], "may not change once set")]
+        return []

@@ -1,0 +1,140 @@
+"""A lab on a socket: TLS, uvicorn, and the kubeconfig that leads to it."""
+
+import base64
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import yaml
+
+from trimtab.lab.apiserver.asgi import MAX_HEADERS, ApiServerApp
+from trimtab.lab.apiserver.certificates import (
+    Certificate,
+    make_certificate,
+    make_client_certificate,
+)
+from trimtab.lab.apiserver.server import Server
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.serving.server import ClientLimits, HttpServer
+
+LOOPBACK = "127.0.0.1"
+NAME = "trimtab-lab"
+FRONT_PROXY = "front-proxy-client"
+# The application itself refuses large headers, with a Status; only what is far larger ends in the protocol.
+LIMITS = ClientLimits(head_bytes=4 * MAX_HEADERS)
+
+
+@dataclass(frozen=True)
+class ListenAddress:
+    """Where a lab listens: 0 picks a free port."""
+
+    host: str = LOOPBACK
+    port: int = 0
+
+
+class ServedLab:
+    """A running server on HTTPS; use it as an async context manager."""
+
+    def __init__(self, server: Server, address: ListenAddress = ListenAddress()) -> None:  # noqa: B008 - a frozen value
+        if server.identities.is_seeded:
+            raise ValueError(
+                "a seeded lab has predictable tokens and must not listen on a socket; leave out the seed"
+            )
+        self._server = server
+        self._address = address
+        self._http: HttpServer | None = None
+        self._hosts: set[str] = set()
+        self._certificate: Certificate | None = None
+
+    @property
+    def url(self) -> str:
+        """Return where clients connect."""
+        assert self._http is not None, "the lab is not started"
+        return f"https://{self._address.host}:{self._http.port}"
+
+    @property
+    def ca_pem(self) -> str:
+        """Return the certificate that clients trust."""
+        assert self._certificate is not None, "the lab is not started"
+        return self._certificate.ca_pem.decode()
+
+    async def __aenter__(self) -> "ServedLab":
+        await self._server.__aenter__()
+        names = list(dict.fromkeys([self._address.host, "localhost", LOOPBACK]))
+        self._certificate = make_certificate(names, self._server.clock.now())
+        self._become_front_proxy()
+        app = ApiServerApp(self._server, self._hosts)
+        self._http = HttpServer(app, tls_context(self._certificate), limits=LIMITS)
+        await self._http.start(self._address.host, self._address.port)
+        self._hosts.update(f"{name}:{self._http.port}" for name in names)
+        return self
+
+    def _become_front_proxy(self) -> None:
+        """Make the certificate that aggregated servers ask for, and publish who signed it."""
+        certificate = make_client_certificate(FRONT_PROXY, self._server.clock.now())
+        self._server.outbound.client_certificate = certificate
+        self._server.put(front_proxy_config_map(certificate, self.ca_pem))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._server.__aexit__(kind, error, trace)
+        if self._http is not None:
+            await self._http.stop()
+
+    def kubeconfig(self, token: str = "") -> JsonObject:
+        """Return a kubeconfig for the admin, or for another token's user."""
+        assert self._certificate is not None, "the lab is not started"
+        authority = base64.b64encode(self._certificate.ca_pem).decode()
+        cluster = {"server": self.url, "certificate-authority-data": authority}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": NAME, "cluster": cluster}],
+            "users": [{"name": NAME, "user": {"token": token or self._server.tokens.admin}}],
+            "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+            "current-context": NAME,
+        }
+
+
+def tls_context(certificate: Certificate) -> ssl.SSLContext:
+    """Return what a TLS server needs to show a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    certificate.load_into(context)
+    return context
+
+
+def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> JsonObject:
+    """Return the object in which aggregated servers look up whose word about users they may take."""
+    return {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": client_ca_pem,
+            "requestheader-client-ca-file": certificate.ca_pem.decode(),
+            "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        },
+    }
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, replacing an older one whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes files of mode 0600
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(name).replace(path)
+
+
+def write_kubeconfig(path: Path, kubeconfig: JsonObject) -> None:
+    """Write a kubeconfig, readable by its owner alone."""
+    write_private(path, yaml.safe_dump(kubeconfig, sort_keys=False))

@@ -1,0 +1,93 @@
+"""What the row functions of built-in kinds share."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from trimtab.lab.resources.registry import TableColumn
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.json.wire import convert
+from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.times import parse_time
+
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
+#: Below so many seconds: the unit to show, its letter, and the smaller unit shown beside it, if any.
+STEPS = (
+    (10 * MINUTE, MINUTE, "m", 1, "s"),
+    (3 * HOUR, MINUTE, "m", 0, ""),
+    (8 * HOUR, HOUR, "h", MINUTE, "m"),
+    (2 * DAY, HOUR, "h", 0, ""),
+    (8 * DAY, DAY, "d", HOUR, "h"),
+    (2 * YEAR, DAY, "d", 0, ""),
+    (8 * YEAR, YEAR, "y", DAY, "d"),
+)
+
+
+def age(since: datetime, now: datetime) -> str:
+    """Return the time since a moment the way `kubectl get` shows it."""
+    return short_duration((now - since).total_seconds())
+
+
+def short_duration(total_seconds: float) -> str:
+    """Return a duration with fewer digits the longer it is."""
+    seconds = int(total_seconds)
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    for below, unit, letter, small_unit, small_letter in STEPS:
+        if seconds < below:
+            large, small = seconds // unit, seconds % unit // small_unit if small_unit else 0
+            return f"{large}{letter}" + (f"{small}{small_letter}" if small else "")
+    return f"{seconds // YEAR}y"
+
+
+Cells = Callable[[JsonObject, datetime], list[Any]]
+UNSET = "<none>"
+
+
+def columns(*names: str) -> tuple[TableColumn, ...]:
+    """Build columns from names; `*` marks wide-only ones, `#` whole numbers, `?` booleans."""
+    built = []
+    for text in names:
+        name = text.strip("*#?")
+        kind = "integer" if "#" in text else "boolean" if "?" in text else "string"
+        built.append(
+            TableColumn(
+                name,
+                "",
+                kind,
+                "name" if name == "Name" else "",
+                1 if text.endswith("*") else 0,
+                f"{name} of the object.",
+            )
+        )
+    return tuple(built)
+
+
+def age_of(obj: JsonObject, now: datetime, *path: str) -> str:
+    """Return the age of an object, or the time since another of its moments."""
+    value: Any = obj
+    for name in path or ("metadata", "creationTimestamp"):
+        value = value.get(name) if isinstance(value, dict) else None
+    return age(parse_time(value), now) if value else "<unknown>"
+
+
+def selector_text(selector: JsonObject | None) -> str:
+    """Return a label selector in one line."""
+    if selector is None:
+        return UNSET
+    try:
+        return str(Selector.from_label_selector(convert(selector, LabelSelector))) or UNSET
+    except (SelectorError, ValueError):
+        return "<invalid>"
+
+
+def labels_text(labels: JsonObject | None) -> str:
+    """Return a label map in one line."""
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or UNSET
+
+
+def name_of(obj: JsonObject) -> str:
+    """Return the name of an object."""
+    return str(obj["metadata"].get("name", ""))

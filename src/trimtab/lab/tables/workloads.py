@@ -1,0 +1,114 @@
+"""The rows of workloads."""
+
+from datetime import datetime
+from typing import Any
+
+from trimtab.lab.storage.codec import JsonObject
+from trimtab.lab.tables.cells import UNSET, age_of, labels_text, name_of, selector_text, short_duration
+from trimtab.model.times import parse_time
+
+
+def _template_containers(obj: JsonObject) -> tuple[str, str]:
+    """Return the names and images of a template's containers."""
+    found = obj.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
+    return ",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)
+
+
+def deployment_cells(obj: JsonObject, now: datetime) -> list[Any]:
+    """Return the cells of a Deployment."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
+    counts = [status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
+    return [
+        name_of(obj),
+        ready,
+        *counts,
+        age_of(obj, now),
+        *_template_containers(obj),
+        selector_text(spec.get("selector")),
+    ]
+
+
+def replica_set_cells(obj: JsonObject, now: datetime) -> list[Any]:
+    """Return the cells of a ReplicaSet or ReplicationController."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
+    selector = spec.get("selector")
+    shown = labels_text(selector) if obj["kind"] == "ReplicationController" else selector_text(selector)
+    return [name_of(obj), *counts, age_of(obj, now), *_template_containers(obj), shown]
+
+
+def stateful_set_cells(obj: JsonObject, now: datetime) -> list[Any]:
+    """Return the cells of a StatefulSet."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
+    return [name_of(obj), ready, age_of(obj, now), *_template_containers(obj)]
+
+
+def daemon_set_cells(obj: JsonObject, now: datetime) -> list[Any]:
+    """Return the cells of a DaemonSet."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    names = (
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    )
+    counts = [status.get(name, 0) for name in names]
+    node_selector = labels_text(spec.get("template", {}).get("spec", {}).get("nodeSelector"))
+    selector = selector_text(spec.get("selector"))
+    return [name_of(obj), *counts, node_selector, age_of(obj, now), *_template_containers(obj), selector]
+
+
+def job_cells(obj: JsonObject, now: datetime) -> list[Any]:
+    """Return the cells of a Job."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    done, wanted = status.get("succeeded", 0), spec.get("completions")
+    parallel = spec.get("parallelism", 0)
+    if wanted is not None:
+        shown = f"{done}/{wanted}"
+    else:
+        shown = f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+    state = _job_state(status)
+    start, end = status.get("startTime"), status.get("completionTime")
+    if start is None:
+        took = ""
+    else:
+        took = short_duration(((parse_time(end) if end else now) - parse_time(start)).total_seconds())
+    return [
+        name_of(obj),
+        state,
+        shown,
+        took,
+        age_of(obj, now),
+        *_template_containers(obj),
+        selector_text(spec.get("selector")),
+    ]
+
+
+def cron_job_cells(obj: JsonObject, now: datetime) -> list[Any]:
+    """Return the cells of a CronJob."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    last = age_of(obj, now, "status", "lastScheduleTime") if status.get("lastScheduleTime") else UNSET
+    inner = _template_containers({"spec": spec.get("jobTemplate", {}).get("spec", {})})
+    active = len(status.get("active") or ())
+    suspend = "True" if spec.get("suspend") else "False"
+    zone = spec.get("timeZone", UNSET)
+    selector = selector_text(spec.get("jobTemplate", {}).get("spec", {}).get("selector"))
+    return [
+        name_of(obj),
+        spec.get("schedule", ""),
+        zone,
+        suspend,
+        active,
+        last,
+        age_of(obj, now),
+        *inner,
+        selector,
+    ]
+
+
+def _job_state(status: JsonObject) -> str:
+    true = {one["type"] for one in status.get("conditions") or () if one.get("status") == "True"}
+    return next((name for name in ("Complete", "Failed", "Suspended") if name in true), "Running")

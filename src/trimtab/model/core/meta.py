@@ -1,0 +1,82 @@
+"""What every Kubernetes object carries: identity, labels, owners, conditions."""
+
+from datetime import datetime
+
+import msgspec
+
+from trimtab.model.json.wire import Wire
+
+
+class OwnerReference(Wire):
+    """An object that this one belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+    @property
+    def group(self) -> str:
+        """Return the API group; empty for the core group."""
+        return group_of(self.api_version)
+
+
+class ObjectMeta(Wire):
+    """The part of metadata that decisions and writes need."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`, or the name alone for a cluster-scoped object."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class ListMeta(Wire):
+    """What a list says about itself."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int = 0
+
+
+class Condition(Wire):
+    """One observed fact about an object (the shape shared by pods, HPAs and VPAs)."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class CrossVersionObjectReference(Wire):
+    """A reference to an object in the same namespace, by kind and name."""
+
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+    @property
+    def group(self) -> str:
+        """Return the API group; empty for the core group."""
+        return group_of(self.api_version)
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def group_of(api_version: str) -> str:
+    """Return the group of `group/version`; the core group is empty."""
+    return api_version.rpartition("/")[0]

@@ -1,0 +1,160 @@
+"""The rules of metadata, which every object kept by an API server obeys on creation and on update."""
+
+from typing import Any
+
+from trimtab.model.core.meta import ObjectMeta, OwnerReference
+from trimtab.model.field_errors import (
+    FieldError,
+    FieldPath,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+)
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels import names
+
+ANNOTATIONS_LIMIT_BYTES = 256 * 1024
+MANAGER_LIMIT_BYTES = 128
+SUBRESOURCE_LIMIT_BYTES = 256
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+
+_METADATA = FieldPath("metadata")
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_STANDARD_FINALIZERS = frozenset({"kubernetes", _ORPHAN, _FOREGROUND})
+
+
+class ManagedFieldsEntry(Wire, frozen=True):
+    """Which fields one writer owns."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    fields_type: str = ""
+    subresource: str = ""
+
+
+class WholeMeta(ObjectMeta, frozen=True):
+    """Metadata with the fields that only its own rules read."""
+
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
+
+
+def validate_metadata(meta: WholeMeta, path: FieldPath = _METADATA) -> list[FieldError]:
+    """Check the metadata of a new namespaced object whose name is a DNS subdomain."""
+    errors = []
+    if meta.generate_name:
+        errors += _complain(path.child("generateName"), meta.generate_name, names.generated_subdomain)
+    if meta.name:
+        errors += _complain(path.child("name"), meta.name, names.dns1123_subdomain)
+    else:
+        errors.append(required(path.child("name"), "name or generateName is required"))
+    if meta.namespace:
+        errors += _complain(path.child("namespace"), meta.namespace, names.dns1123_label)
+    else:
+        errors.append(required(path.child("namespace")))
+    if meta.generation < 0:
+        errors.append(invalid(path.child("generation"), meta.generation, NEGATIVE))
+    errors += _finalizer_names(meta, path.child("finalizers"))
+    return errors + _always(meta, path)
+
+
+def validate_metadata_update(
+    meta: WholeMeta, old: WholeMeta, path: FieldPath = _METADATA
+) -> list[FieldError]:
+    """Check what changed between two states of one object's metadata."""
+    errors = []
+    if old.deletion_timestamp is not None and (added := sorted(set(meta.finalizers) - set(old.finalizers))):
+        listed = ", ".join(f'"{name}"' for name in added)
+        detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+        errors.append(forbidden(path.child("finalizers"), detail))
+    if not meta.resource_version:
+        errors.append(invalid(path.child("resourceVersion"), "", "must be specified for an update"))
+    if meta.generation < old.generation:
+        errors.append(invalid(path.child("generation"), meta.generation, "must not be decremented"))
+    fixed: dict[str, tuple[Any, Any]] = {
+        "name": (meta.name, old.name),
+        "namespace": (meta.namespace, old.namespace),
+        "uid": (meta.uid, old.uid),
+        "creationTimestamp": (meta.creation_timestamp, old.creation_timestamp),
+        "deletionTimestamp": (meta.deletion_timestamp, old.deletion_timestamp),
+        "deletionGracePeriodSeconds": (meta.deletion_grace_period_seconds, old.deletion_grace_period_seconds),
+    }
+    errors += [invalid(path.child(name), new, IMMUTABLE) for name, (new, was) in fixed.items() if new != was]
+    return errors + _always(meta, path)
+
+
+def _always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
+    """Check what is checked alike on creation and on update."""
+    errors = []
+    for key, value in meta.labels.items():
+        errors += _complain(path.child("labels"), key, names.label_key)
+        errors += _complain(path.child("labels"), value, names.label_value)
+    errors += _annotations(meta.annotations, path.child("annotations"))
+    errors += _owners(meta.owner_references, path.child("ownerReferences"))
+    for position, entry in enumerate(meta.managed_fields):
+        errors += _managed(entry, path.child("managedFields").index(position))
+    for position, name in enumerate(meta.finalizers):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid(path.child("finalizers").index(position), name, detail))
+    return errors
+
+
+def _finalizer_names(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
+    errors = [error for name in meta.finalizers for error in _complain(path, name, names.label_key)]
+    if {_ORPHAN, _FOREGROUND} <= set(meta.finalizers):
+        detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
+        errors.append(invalid(path, list(meta.finalizers), detail))
+    return errors
+
+
+def _annotations(annotations: dict[str, str], path: FieldPath) -> list[FieldError]:
+    errors = [
+        invalid(path, key, complaint) for key in annotations for complaint in names.label_key(key.lower())
+    ]
+    size = sum(len(text.encode(errors="replace")) for item in annotations.items() for text in item)
+    if size > ANNOTATIONS_LIMIT_BYTES:
+        errors.append(too_long(path, ANNOTATIONS_LIMIT_BYTES))
+    return errors
+
+
+def _owners(owners: tuple[OwnerReference, ...], path: FieldPath) -> list[FieldError]:
+    errors = []
+    for owner in owners:
+        if not owner.api_version.rpartition("/")[2]:
+            errors.append(invalid(path.child("apiVersion"), owner.api_version, "version must not be empty"))
+        missing = {"kind": owner.kind, "name": owner.name, "uid": owner.uid}
+        errors += [
+            invalid(path.child(name), "", "must not be empty") for name, text in missing.items() if not text
+        ]
+        if (owner.api_version, owner.kind) == ("v1", "Event"):
+            errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    controllers = [f"{owner.kind}/{owner.name}" for owner in owners if owner.controller]
+    for other in controllers[1:]:
+        detail = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {other}"
+        )
+        errors.append(invalid(path, list(owners), detail))
+    return errors
+
+
+def _managed(entry: ManagedFieldsEntry, path: FieldPath) -> list[FieldError]:
+    errors = []
+    if entry.operation not in {"Apply", "Update"}:
+        errors.append(invalid(path.child("operation"), entry.operation, "must be `Apply` or `Update`"))
+    if entry.fields_type not in {"", "FieldsV1"}:
+        errors.append(invalid(path.child("fieldsType"), entry.fields_type, "must be `FieldsV1`"))
+    if len(entry.manager.encode(errors="replace")) > MANAGER_LIMIT_BYTES:
+        errors.append(too_long(path.child("manager"), MANAGER_LIMIT_BYTES))
+    if len(entry.subresource.encode(errors="replace")) > SUBRESOURCE_LIMIT_BYTES:
+        errors.append(too_long(path.child("subresource"), SUBRESOURCE_LIMIT_BYTES))
+    return errors
+
+
+def _complain(path: FieldPath, text: str, rule: names.Rule) -> list[FieldError]:
+    return [invalid(path, text, complaint) for complaint in rule(text)]

@@ -1,0 +1,187 @@
+"""autoscaling/v1, which knows CPU utilization only, and the form its annotations keep everything else in.
+
+The same form of metrics is that of autoscaling/v2beta1.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from trimtab.model.core.meta import Condition, CrossVersionObjectReference, ObjectMeta
+from trimtab.model.json.wire import Wire
+from trimtab.model.labels.selector import LabelSelector
+from trimtab.model.quantity import Quantity
+
+METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
+CURRENT_METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/current-metrics"
+CONDITIONS_ANNOTATION = "autoscaling.alpha.kubernetes.io/conditions"
+BEHAVIOR_ANNOTATION = "autoscaling.alpha.kubernetes.io/behavior"
+
+EXACT_METRICS_ANNOTATION = "autoscaling.trimtab.dev/exact-metrics"
+EXACT_CURRENT_METRICS_ANNOTATION = "autoscaling.trimtab.dev/exact-current-metrics"
+
+ROUND_TRIP_ANNOTATIONS = frozenset(
+    {
+        METRICS_ANNOTATION,
+        CURRENT_METRICS_ANNOTATION,
+        CONDITIONS_ANNOTATION,
+        BEHAVIOR_ANNOTATION,
+        EXACT_METRICS_ANNOTATION,
+        EXACT_CURRENT_METRICS_ANNOTATION,
+        # Left behind by clusters that served autoscaling/v2beta2 with tolerances: known only to be removed.
+        "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+        "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    }
+)
+"""What conversion writes into v1 and takes out again; none of them ever shows in v2."""
+
+
+class V1ObjectMetricSource(Wire, frozen=True):
+    """A metric of one object; v1 cannot say that the value is not set, so 0 stands for that."""
+
+    target: CrossVersionObjectReference = CrossVersionObjectReference()
+    metric_name: str = ""
+    target_value: Quantity = Quantity.zero
+    selector: LabelSelector | None = None
+    average_value: Quantity | None = None
+
+
+class V1PodsMetricSource(Wire, frozen=True):
+    """A metric of each pod."""
+
+    metric_name: str = ""
+    target_average_value: Quantity = Quantity.zero
+    selector: LabelSelector | None = None
+
+
+class V1ResourceMetricSource(Wire, frozen=True):
+    """CPU or memory of each pod."""
+
+    name: str = ""
+    target_average_utilization: int | None = None
+    target_average_value: Quantity | None = None
+
+
+class V1ContainerResourceMetricSource(Wire, frozen=True):
+    """CPU or memory of one container in each pod."""
+
+    name: str = ""
+    target_average_utilization: int | None = None
+    target_average_value: Quantity | None = None
+    container: str = ""
+
+
+class V1ExternalMetricSource(Wire, frozen=True):
+    """A metric that belongs to no Kubernetes object."""
+
+    metric_name: str = ""
+    metric_selector: LabelSelector | None = None
+    target_value: Quantity | None = None
+    target_average_value: Quantity | None = None
+
+
+class V1MetricSpec(Wire, frozen=True):
+    """One metric to scale on."""
+
+    type: str = ""
+    object: V1ObjectMetricSource | None = None
+    pods: V1PodsMetricSource | None = None
+    resource: V1ResourceMetricSource | None = None
+    container_resource: V1ContainerResourceMetricSource | None = None
+    external: V1ExternalMetricSource | None = None
+
+
+class V1ObjectMetricStatus(Wire, frozen=True):
+    """The current value of an Object metric."""
+
+    target: CrossVersionObjectReference = CrossVersionObjectReference()
+    metric_name: str = ""
+    current_value: Quantity = Quantity.zero
+    selector: LabelSelector | None = None
+    average_value: Quantity | None = None
+
+
+class V1PodsMetricStatus(Wire, frozen=True):
+    """The current value of a Pods metric."""
+
+    metric_name: str = ""
+    current_average_value: Quantity = Quantity.zero
+    selector: LabelSelector | None = None
+
+
+class V1ResourceMetricStatus(Wire, frozen=True):
+    """The current value of a Resource metric."""
+
+    name: str = ""
+    current_average_utilization: int | None = None
+    current_average_value: Quantity = Quantity.zero
+
+
+class V1ContainerResourceMetricStatus(Wire, frozen=True):
+    """The current value of a ContainerResource metric."""
+
+    name: str = ""
+    current_average_utilization: int | None = None
+    current_average_value: Quantity = Quantity.zero
+    container: str = ""
+
+
+class V1ExternalMetricStatus(Wire, frozen=True):
+    """The current value of an External metric."""
+
+    metric_name: str = ""
+    metric_selector: LabelSelector | None = None
+    current_value: Quantity = Quantity.zero
+    current_average_value: Quantity | None = None
+
+
+class V1MetricStatus(Wire, frozen=True):
+    """The last reading of one metric."""
+
+    type: str = ""
+    object: V1ObjectMetricStatus | None = None
+    pods: V1PodsMetricStatus | None = None
+    resource: V1ResourceMetricStatus | None = None
+    container_resource: V1ContainerResourceMetricStatus | None = None
+    external: V1ExternalMetricStatus | None = None
+
+
+class V1HorizontalPodAutoscalerSpec(Wire, frozen=True):
+    """What the user asks for; everything but CPU utilization is in annotations."""
+
+    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    min_replicas: int | None = None
+    max_replicas: int = 0
+    target_cpu_utilization_percentage: int | None = msgspec.field(
+        default=None, name="targetCPUUtilizationPercentage"
+    )
+
+
+class V1HorizontalPodAutoscalerStatus(Wire, frozen=True):
+    """What the autoscaler last saw and did."""
+
+    observed_generation: int | None = None
+    last_scale_time: datetime | None = None
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    current_cpu_utilization_percentage: int | None = msgspec.field(
+        default=None, name="currentCPUUtilizationPercentage"
+    )
+
+
+class V1HorizontalPodAutoscaler(Wire, frozen=True):
+    """An autoscaling/v1 HorizontalPodAutoscaler."""
+
+    api_version: str = "autoscaling/v1"
+    kind: str = "HorizontalPodAutoscaler"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: V1HorizontalPodAutoscalerSpec = V1HorizontalPodAutoscalerSpec()
+    status: V1HorizontalPodAutoscalerStatus = V1HorizontalPodAutoscalerStatus()
+
+
+class AnnotatedLists(Wire, frozen=True):
+    """The content of the annotations that hold lists, by its name in v2."""
+
+    metrics: tuple[V1MetricSpec, ...] = ()
+    current_metrics: tuple[V1MetricStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()

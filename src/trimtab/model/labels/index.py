@@ -1,0 +1,189 @@
+"""Which pods does a selector match, and which selectors match a pod, without looking at all of either.
+
+Pods of one template share their labels, so the index works on distinct label sets: each is stored once per
+namespace, listed under every label it has, and knows its pods. A selector is listed under one label that it
+requires. Either question then looks at the few candidates that share a label. Selectors that require no
+certain label (`!old`, `size>5`, everything) go to a short list per namespace.
+
+Answers follow the order in which label sets, pods and selectors were added: equal histories, equal answers.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+from trimtab.model.labels.names import Labels
+from trimtab.model.labels.selector import Selector
+
+P = TypeVar("P", bound=Hashable)
+S = TypeVar("S", bound=Hashable)
+
+_Label = tuple[str, str]
+
+
+class SelectorIndex(Generic[P, S]):
+    """Pods with their labels and selectors with their names, each in a namespace; `P` and `S` are their keys."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, _Namespace[P, S]] = {}
+        self._pods: dict[P, _LabelSet[P, S]] = {}
+        self._selectors: dict[S, str] = {}
+
+    def set_pod(self, pod: P, namespace: str, labels: Labels) -> None:
+        """Add a pod, or give it other labels."""
+        distinct = frozenset(labels.items())
+        known = self._pods.get(pod)
+        if known is not None:
+            if known.namespace == namespace and known.distinct == distinct:
+                return  # most updates of a pod leave its labels alone
+            self.remove_pod(pod)
+        label_set = self._namespace(namespace).label_set(distinct)
+        label_set.pods[pod] = None
+        self._pods[pod] = label_set
+
+    def remove_pod(self, pod: P) -> None:
+        """Forget a pod; one that is not known is no mistake."""
+        label_set = self._pods.pop(pod, None)
+        if label_set is None:
+            return
+        del label_set.pods[pod]
+        if not label_set.pods:
+            self._namespaces[label_set.namespace].drop_label_set(label_set)
+            self._drop_if_empty(label_set.namespace)
+
+    def set_selector(self, key: S, namespace: str, selector: Selector) -> None:
+        """Add a selector, or replace it."""
+        self.remove_selector(key)
+        self._namespace(namespace).add_selector(key, selector)
+        self._selectors[key] = namespace
+
+    def remove_selector(self, key: S) -> None:
+        """Forget a selector; one that is not known is no mistake."""
+        name = self._selectors.pop(key, None)
+        if name is not None:
+            self._namespaces[name].drop_selector(key)
+            self._drop_if_empty(name)
+
+    def pods_matching(self, namespace: str, selector: Selector) -> list[P]:
+        """Return the pods that any selector matches, whether or not it is in the index."""
+        known = self._namespaces.get(namespace)
+        return known.pods_matching(selector) if known else []
+
+    def pods_of(self, key: S) -> list[P]:
+        """Return the pods that an indexed selector matches."""
+        known = self._namespaces[self._selectors[key]]
+        return known.pods_matching(known.selectors[key])
+
+    def selectors_of(self, pod: P) -> tuple[S, ...]:
+        """Return the selectors that match an indexed pod."""
+        label_set = self._pods[pod]
+        return self._namespaces[label_set.namespace].selectors_of(label_set)
+
+    def selectors_matching(self, namespace: str, labels: Labels) -> tuple[S, ...]:
+        """Return the selectors that match labels, whether or not such a pod is in the index."""
+        known = self._namespaces.get(namespace)
+        return known.selectors_matching(labels) if known else ()
+
+    def _namespace(self, name: str) -> "_Namespace[P, S]":
+        known = self._namespaces.get(name)
+        if known is None:
+            known = self._namespaces[name] = _Namespace(name)
+        return known
+
+    def _drop_if_empty(self, name: str) -> None:
+        if self._namespaces[name].is_empty:
+            del self._namespaces[name]
+
+
+class _LabelSet(Generic[P, S]):
+    """Labels that some pods have in common, and the selectors found for them at a version of the selectors."""
+
+    __slots__ = ("distinct", "found", "found_at", "labels", "namespace", "pods")
+
+    def __init__(self, namespace: str, distinct: frozenset[_Label]) -> None:
+        self.namespace = namespace
+        self.distinct = distinct
+        self.labels = dict(distinct)
+        self.pods: dict[P, None] = {}
+        self.found: tuple[S, ...] = ()
+        self.found_at = -1
+
+
+class _Namespace(Generic[P, S]):
+    """The index of one namespace; selectors never reach across."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.selectors: dict[S, Selector] = {}
+        self._version = 0
+        self._order: dict[S, int] = {}
+        self._anchors: dict[S, _Label | None] = {}
+        self._anchored: dict[_Label | None, dict[S, Selector]] = {}
+        self._label_sets: dict[frozenset[_Label], _LabelSet[P, S]] = {}
+        self._listed: dict[_Label, dict[_LabelSet[P, S], None]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.selectors and not self._label_sets
+
+    def label_set(self, distinct: frozenset[_Label]) -> _LabelSet[P, S]:
+        known = self._label_sets.get(distinct)
+        if known is None:
+            known = self._label_sets[distinct] = _LabelSet(self.name, distinct)
+            for label in distinct:
+                self._listed.setdefault(label, {})[known] = None
+        return known
+
+    def drop_label_set(self, label_set: _LabelSet[P, S]) -> None:
+        del self._label_sets[label_set.distinct]
+        for label in label_set.distinct:
+            listed = self._listed[label]
+            del listed[label_set]
+            if not listed:
+                del self._listed[label]
+
+    def add_selector(self, key: S, selector: Selector) -> None:
+        self._version += 1
+        self.selectors[key] = selector
+        self._order[key] = self._version
+        # Of several labels that it requires, the one that fewest other selectors are listed under.
+        anchor = min(selector.equalities, key=lambda label: len(self._anchored.get(label, ())), default=None)
+        self._anchors[key] = anchor
+        self._anchored.setdefault(anchor, {})[key] = selector
+
+    def drop_selector(self, key: S) -> None:
+        self._version += 1
+        del self.selectors[key], self._order[key]
+        anchor = self._anchors.pop(key)
+        listed = self._anchored[anchor]
+        del listed[key]
+        if not listed:
+            del self._anchored[anchor]
+
+    def pods_matching(self, selector: Selector) -> list[P]:
+        return [
+            pod
+            for label_set in self._candidates(selector)
+            if selector.matches(label_set.labels)
+            for pod in label_set.pods
+        ]
+
+    def _candidates(self, selector: Selector) -> Iterable[_LabelSet[P, S]]:
+        if not selector.equalities:
+            return self._label_sets.values()
+        return min((self._listed.get(label, {}) for label in selector.equalities), key=len)
+
+    def selectors_of(self, label_set: _LabelSet[P, S]) -> tuple[S, ...]:
+        if label_set.found_at != self._version:
+            label_set.found = self.selectors_matching(label_set.labels)
+            label_set.found_at = self._version
+        return label_set.found
+
+    def selectors_matching(self, labels: Labels) -> tuple[S, ...]:
+        found = [
+            key
+            for label in (None, *labels.items())
+            if label in self._anchored
+            for key, selector in self._anchored[label].items()
+            if selector.matches(labels)
+        ]
+        return tuple(sorted(found, key=self._order.__getitem__)) if len(found) > 1 else tuple(found)

@@ -1,0 +1,128 @@
+"""One condition on labels: a key, an operator and its values."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from trimtab.model.field_errors import FieldError, FieldPath, aggregate, invalid
+from trimtab.model.labels.names import Labels, label_key_problems, label_value_problems
+
+Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
+
+_VALUES = FieldPath("values")
+_INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}\Z", re.ASCII)
+
+_Count = tuple[Callable[[int], bool], str]
+_SOME: _Count = ((0).__lt__, "for 'in', 'notin' operators, values set can't be empty")
+_EXACT: _Count = ((1).__eq__, "exact-match compatibility requires one single value")
+_NONE: _Count = ((0).__eq__, "values set must be empty for exists and does not exist")
+_BOUND: _Count = ((1).__eq__, "for 'Gt', 'Lt' operators, exactly one value is required")
+_COUNTS: dict[Operator, _Count] = {
+    "in": _SOME,
+    "notin": _SOME,
+    "=": _EXACT,
+    "==": _EXACT,
+    "!=": _EXACT,
+    "exists": _NONE,
+    "!": _NONE,
+    "gt": _BOUND,
+    "lt": _BOUND,
+}
+"""How many values an operator takes, and what is said if it has others."""
+
+
+class SelectorError(ValueError):
+    """The selector cannot be used; the message is Kubernetes' own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on labels; `values` are sorted. Make it with `require`, which checks it."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    @property
+    def equality(self) -> tuple[str, str] | None:
+        """The key and the one value that a label must have, if that is all this asks."""
+        if self.operator in {"=", "==", "in"} and len(set(self.values)) == 1:
+            return self.key, self.values[0]
+        return None
+
+    def matches(self, labels: Labels) -> bool:
+        """Whether labels fulfil this condition; `!=` and `notin` hold where the label is absent."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "=" | "==" | "in":
+                return value in self.values
+            case "!=" | "notin":
+                return value not in self.values
+            case "exists":
+                return value is not None
+            case "!":
+                return value is None
+            case "gt" | "lt":
+                return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        have, bound = _int64(value), _int64(self.values[0])
+        if have is None or bound is None:
+            return False
+        return have > bound if self.operator == "gt" else have < bound
+
+    def __str__(self) -> str:
+        joined = ",".join(self.values)
+        match self.operator:
+            case "exists":
+                return self.key
+            case "!":
+                return f"!{self.key}"
+            case "in" | "notin":
+                return f"{self.key} {self.operator} ({joined})"
+            case "gt" | "lt":
+                return f"{self.key}{'>' if self.operator == 'gt' else '<'}{joined}"
+            case _:
+                return f"{self.key}{self.operator}{joined}"
+
+
+def require(key: str, operator: Operator, values: tuple[str, ...] = ()) -> Requirement:
+    """Make a requirement; raise SelectorError with all that is wrong with it."""
+    problems = [*_key_problems(key, FieldPath("key")), *_count_problems(operator, values)]
+    for index, value in enumerate(values):
+        if found := label_value_problems(value):
+            problems.append(invalid(_VALUES.index(index).key(key), value, "; ".join(found)))
+    if problems:
+        raise SelectorError(aggregate(problems))
+    return Requirement(key, operator, tuple(sorted(values)))
+
+
+def check_key(key: str) -> None:
+    """Raise SelectorError unless the key of a selector's text is valid; such a key has no field path."""
+    for problem in _key_problems(key, FieldPath("<nil>")):
+        raise SelectorError(problem.message)
+
+
+def _key_problems(key: str, path: FieldPath) -> list[FieldError]:
+    found = label_key_problems(key)
+    return [invalid(path, key, "; ".join(found))] if found else []
+
+
+def _count_problems(operator: Operator, values: tuple[str, ...]) -> list[FieldError]:
+    """Return what is wrong with the number of values, and for `gt` and `lt` with the value."""
+    is_right, detail = _COUNTS[operator]
+    problems = [] if is_right(len(values)) else [invalid(_VALUES, list(values) or None, detail)]
+    if operator in {"gt", "lt"}:
+        detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+        wrong = [(index, value) for index, value in enumerate(values) if _int64(value) is None]
+        problems += [invalid(_VALUES.index(index), value, detail) for index, value in wrong]
+    return problems
+
+
+def _int64(text: str | None) -> int | None:
+    """Read a decimal integer as Go does: with sign and leading zeros, within 64 bits, else None."""
+    if text is None or not _INTEGER.match(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

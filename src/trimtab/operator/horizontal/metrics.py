@@ -1,0 +1,131 @@
+"""What the horizontal loop counts, under upstream's names, plus ours."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from trimtab.decide.horizontal import Decision
+from trimtab.operator.ownership import shards_gauge
+from trimtab.operator.prometheus import Durations
+
+_PREFIX = "horizontal_pod_autoscaler_controller_"
+_BUCKETS = tuple(0.001 * 2**power for power in range(15))
+
+
+class HpaControllerMetrics:
+    """The metrics of one loop."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._children: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
+        self._gauges: dict[tuple[str, str], Gauge] = {}
+        self._reconciliations = Counter(
+            f"{_PREFIX}reconciliations", "Decisions made.", ["action", "error"], registry=registry
+        )
+        self._duration = Durations(
+            f"{_PREFIX}reconciliation_duration_seconds",
+            "Time from the last reading to the last write of a decision.",
+            ["action", "error"],
+            bounds=_BUCKETS,
+            registry=registry,
+        )
+        self._computations = Counter(
+            f"{_PREFIX}metric_computation",
+            "Metrics evaluated.",
+            ["action", "error", "metric_type"],
+            registry=registry,
+        )
+        self._computation_duration = Durations(
+            f"{_PREFIX}metric_computation_duration_seconds",
+            "Time that a metric's question took.",
+            ["action", "error", "metric_type"],
+            bounds=_BUCKETS,
+            registry=registry,
+        )
+        self._desired = Gauge(
+            f"{_PREFIX}desired_replicas",
+            "Replicas last decided.",
+            ["namespace", "hpa_name"],
+            registry=registry,
+        )
+        self.autoscalers = Gauge(
+            f"{_PREFIX}num_horizontal_pod_autoscalers", "HPAs that are acted on.", registry=registry
+        )
+        self._hits = Counter(
+            f"{_PREFIX}cache_hits", "Owners found in the cache.", ["resource_kind"], registry=registry
+        )
+        self._misses = Counter(
+            f"{_PREFIX}cache_misses", "Owners asked for.", ["resource_kind"], registry=registry
+        )
+        self.shards = shards_gauge(registry)
+        self.cycles = Counter(
+            "trimtab_cycles", "Rounds, each over all HPAs or over those whose turn it is.", registry=registry
+        )
+        self.cycle_duration = Histogram(
+            "trimtab_cycle_duration_seconds",
+            "Time from the start of a round to its last decision, writes not counted.",
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.decided_again = Counter(
+            "trimtab_decided_again", "Decisions dropped because their object had changed.", registry=registry
+        )
+        self.repeats = Counter(
+            "trimtab_repeated_decisions",
+            "Decisions left out because nothing had changed since the last one; they count as reconciliations too.",
+            registry=registry,
+        )
+        self.early = Counter(
+            "trimtab_early_decisions",
+            "Decisions that were carried out between two rounds because usage had left its bounds.",
+            registry=registry,
+        )
+        self.failures = Counter(
+            "trimtab_failed_decisions", "Decisions that ended in an internal error.", registry=registry
+        )
+
+    def decided(self, namespace: str, name: str, decision: Decision, seconds: float) -> None:
+        """Count one decision."""
+        self._count(decision, seconds, 1)
+        if decision.observed_desired is not None:
+            key = (namespace, name)
+            gauge = self._gauges.get(key)
+            if gauge is None:
+                gauge = self._gauges[key] = self._desired.labels(namespace, name)
+            gauge.set(decision.observed_desired)
+
+    def repeated(self, decisions: Iterable[Decision], seconds: float) -> None:
+        """Count decisions that were left out because they would only have repeated these; each of them reconciled."""
+        alike: dict[tuple[object, ...], list[Decision]] = {}
+        for one in decisions:
+            alike.setdefault((one.action, one.error_label, one.computations), []).append(one)
+        for same in alike.values():
+            self._count(same[0], seconds, len(same))
+            self.repeats.inc(len(same))
+
+    def _count(self, decision: Decision, seconds: float, times: int) -> None:
+        labels = (decision.action, decision.error_label)
+        self._child(self._reconciliations, labels).inc(times)
+        self._duration.observe(labels, seconds, times)
+        for one in decision.computations:
+            each = ("none" if one.error != "none" else one.action, one.error, one.type)
+            self._child(self._computations, each).inc(times)
+            self._computation_duration.observe(each, seconds, times)
+
+    def _child(self, counter: Counter, labels: tuple[str, ...]) -> Counter:
+        """Return the counter with these labels; prometheus_client's own look-up is slow."""
+        child = self._children.get((counter, labels))
+        if child is None:
+            child = self._children[counter, labels] = counter.labels(*labels)
+        return child
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Drop the gauge of an HPA that is gone."""
+        self._gauges.pop((namespace, name), None)
+        try:
+            self._desired.remove(namespace, name)
+        except KeyError:
+            return  # it was never decided
+
+    def owner_looked_up(self, plural: str, hit: bool) -> None:
+        """Count one look into the cache of owners."""
+        (self._hits if hit else self._misses).labels(plural).inc()

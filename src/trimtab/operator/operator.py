@@ -1,0 +1,169 @@
+"""Puts one operator process together from its settings."""
+
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+
+from trimtab.clock import Clock
+from trimtab.cluster.client import Client
+from trimtab.cluster.leases.election import LeaderElector, unique_identity
+from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
+from trimtab.cluster.leases.shards import Shards
+from trimtab.operator.health import HealthApp, Page
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.records import pages_of
+from trimtab.operator.process import (
+    Component,
+    Work,
+    acting_client,
+    elector_of,
+    run_until_stopped,
+    shards_of,
+)
+from trimtab.operator.prometheus import RequestMetrics
+from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, note_of
+from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.settings import LOOPS, Settings
+from trimtab.serving.server import served
+
+if TYPE_CHECKING:
+    from trimtab.operator.vertical.wiring import VerticalRuntime
+
+log = logging.getLogger(__name__)
+
+HORIZONTAL, VERTICAL = LOOPS[0], LOOPS[1:]
+"""The loops that size pods; each can run by itself."""
+SHARED = ("horizontal", "recommender", "roles")
+"""The loops whose work `--shards` shares out among copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What runs in this process, for a component that shows or serves it."""
+
+    clock: Clock
+    client: Client
+    settings: Settings
+    fence: Fence
+    horizontal: HpaController | None
+    site: "VerticalRuntime | None"
+    loops: Mapping[str, Component]
+    """The vertical loops, by name."""
+
+
+Beside = Callable[[Parts], Component]
+"""Makes a component of a layer above this one; `trimtab run` knows them."""
+
+
+class Operator:
+    """All that `trimtab run` runs."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        settings: Settings,
+        *,
+        token: str = "",
+        beside: Mapping[str, Beside] | None = None,
+    ) -> None:
+        self._beside = beside or {}
+        known = (HORIZONTAL, *VERTICAL, *self._beside)
+        unknown = [name for name in settings.components if name not in known]
+        if unknown or not settings.components:
+            named = repr(unknown[0]) if unknown else "an empty list"
+            raise ValueError(f"--components: {named} is not known; known are {', '.join(known)}")
+        self._clock = clock
+        self._client = acting_client(client, settings)
+        self._settings = settings
+        self._token = token
+        self._rules = rules_of(settings)
+        self._identity = unique_identity(socket.gethostname())
+        self._registry = CollectorRegistry()
+        RequestMetrics(client, self._registry)
+        self._elector: LeaderElector | None = None
+        self._publisher: SettingsPublisher | None = None
+        self._shards = self._shared() if settings.shards != 1 else None
+        self._horizontal: HpaController | None = None
+
+    async def run(self) -> None:
+        """Work until a signal asks to stop."""
+        async with AsyncExitStack() as stack:
+            components = await self._components(stack, await self._fence())
+            pages: dict[str, Page] = {"/settings": lambda _name: note_of(self._settings)[ANNOTATION].encode()}
+            if self._horizontal is not None:
+                pages |= pages_of(self._horizontal.autoscalers, self._horizontal.ownership)
+            app = HealthApp(components, self._registry, token=self._token, pages=pages)
+            port = await stack.enter_async_context(
+                served(app, self._settings.bind_address, self._settings.port)
+            )
+            names = ",".join(self._settings.components)
+            log.info("started", extra={"facts": {"port": port, "components": names}})
+            held = (self._elector, self._shards, self._publisher)
+            leases: list[Work] = [one.run for one in held if one is not None]
+            await run_until_stopped([component.run for component in components], leases)
+
+    def _shared(self) -> Shards:
+        if not any(name in SHARED for name in self._settings.components):
+            raise ValueError(
+                f"--shards: nothing of {', '.join(self._settings.components)} is shared out, only {', '.join(SHARED)}: "
+                "the updater works in one copy at a time, and the others in every copy"
+            )
+        return shards_of(self._client, self._settings, self._identity)
+
+    async def _fence(self) -> Fence:
+        if all(name in self._beside for name in self._settings.components):
+            return ClosedFence()  # nothing here writes, so there is nothing to lead
+        if self._shards is not None:
+            return self._shards
+        if not self._settings.leader_elect:
+            if any(name in EXPLAINED for name in self._settings.components):
+                self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
+            return NoFence()
+        self._elector = elector_of(self._client, self._settings, self._identity, self._on_leadership)
+        return self._elector
+
+    async def _components(self, stack: AsyncExitStack, fence: Fence) -> list[Component]:
+        components: list[Component] = []
+        if HORIZONTAL in self._settings.components:
+            self._horizontal = HpaController(
+                self._clock,
+                self._client,
+                self._settings,
+                rules=self._rules,
+                registry=self._registry,
+                fence=fence,
+                instance=self._identity,
+            )
+            components.append(self._horizontal)
+        vertical = [name for name in VERTICAL if name in self._settings.components]
+        site, loops = self._vertical(vertical, stack, fence) if vertical else (None, {})
+        parts = Parts(self._clock, self._client, self._settings, fence, self._horizontal, site, loops)
+        shown = [make(parts) for name, make in self._beside.items() if name in self._settings.components]
+        return [*components, *loops.values(), *shown]
+
+    def _vertical(
+        self, names: Sequence[str], stack: AsyncExitStack, fence: Fence
+    ) -> "tuple[VerticalRuntime, dict[str, Component]]":
+        # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
+        from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime  # noqa: PLC0415
+
+        site = VerticalRuntime(
+            self._clock,
+            self._client,
+            self._settings,
+            registry=self._registry,
+            fence=fence,
+            instance=self._identity,
+        )
+        stack.push_async_callback(site.close)
+        return site, {name: LOOPS[name](site) for name in names}
+
+    def _on_leadership(self, leads: bool) -> None:
+        if leads and self._horizontal is not None:
+            self._horizontal.lead()

@@ -1,0 +1,24 @@
+"""Bounds of settings: a value that cannot be meant is refused at start."""
+
+from datetime import timedelta
+from typing import Final
+
+from trimtab.operator.settings.settings import Settings, declared
+
+_SHARES: Final = ("eviction_tolerance",)
+_NOT_NEGATIVE: Final = ("min_replicas", "recommendation_margin_fraction")
+_ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
+
+
+def refuse_absurd_values(settings: Settings) -> None:
+    """Raise ValueError, with the flag's name, if a setting is out of its bounds."""
+    flags = {each.name: flag.name for each, flag in declared()}
+    for name in _SHARES:
+        if not 0 <= getattr(settings, name) <= 1:
+            raise ValueError(f"{flags[name]}={getattr(settings, name)}: use a share from 0 to 1")
+    for name in _NOT_NEGATIVE:
+        if not getattr(settings, name) >= 0:
+            raise ValueError(f"{flags[name]}={getattr(settings, name)}: use 0 or more")
+    for name in _ABOVE_ZERO:
+        if getattr(settings, name) <= timedelta():
+            raise ValueError(f"{flags[name]} must be longer than zero")

@@ -1,0 +1,95 @@
+"""TLS settings of the webhook: which are refused at start, and the context that serves by the others."""
+
+import logging
+import ssl
+from pathlib import Path
+from typing import Final
+
+from trimtab.operator.settings.compat import VPA, upstreams
+from trimtab.operator.settings.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_VERSIONS: Final = {
+    "": ssl.TLSVersion.TLSv1_2,
+    "tls1_2": ssl.TLSVersion.TLSv1_2,
+    "tls1_3": ssl.TLSVersion.TLSv1_3,
+}
+TLS_1_2_CIPHERS: Final = {
+    f"TLS_ECDHE_{key}_WITH_{iana}": f"ECDHE-{key}-{openssl}"
+    for key in ("ECDSA", "RSA")
+    for iana, openssl in (
+        ("AES_128_CBC_SHA", "AES128-SHA"),
+        ("AES_256_CBC_SHA", "AES256-SHA"),
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    )
+}
+"""The ciphers of TLS 1.2 that Go's library takes for safe, as OpenSSL calls them."""
+_TLS_1_3_CIPHERS: Final = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+"""Always on: lists that name them are accepted, as by Go's library, and change nothing."""
+
+
+def refuse_unusable_tls(settings: Settings) -> None:
+    """Raise ValueError, with the flag's name, if the webhook could not be served by these settings."""
+    tls_context(settings)
+    if "admission" in settings.components:
+        _refuse_missing_files(settings)
+
+
+def tls_context(settings: Settings) -> ssl.SSLContext:
+    """Return the server's TLS settings; raise ValueError if a version or a cipher is not known."""
+    version = settings.min_tls_version
+    if version not in _VERSIONS:
+        raise ValueError(f"--min-tls-version={version} is not known; use tls1_2 or tls1_3")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[version]
+    if chosen := _chosen_ciphers(settings):
+        try:
+            context.set_ciphers(":".join(chosen))
+        except ssl.SSLError as error:
+            raise ValueError(
+                f"--tls-ciphers: OpenSSL on this machine allows none of {settings.tls_ciphers}; name others, or none"
+            ) from error
+    return context
+
+
+def _chosen_ciphers(settings: Settings) -> list[str]:
+    """Return the ciphers of TLS 1.2 by OpenSSL's names; empty means OpenSSL's own choice."""
+    named = [name.strip() for name in settings.tls_ciphers.replace(",", ":").split(":") if name.strip()]
+    chosen = [TLS_1_2_CIPHERS[name] for name in named if name in TLS_1_2_CIPHERS]
+    unknown = [name for name in named if name not in TLS_1_2_CIPHERS and name not in _TLS_1_3_CIPHERS]
+    if VPA in upstreams(settings.compat):  # upstream skips what it does not know, and then takes the defaults
+        if unknown:
+            log.warning("--tls-ciphers: %s are not known and skipped", ", ".join(unknown))
+        return chosen
+    if unknown:
+        raise ValueError(
+            f"--tls-ciphers: {unknown[0]} is not known; use some of {', '.join(TLS_1_2_CIPHERS)}"
+        )
+    if named and not chosen and _VERSIONS[settings.min_tls_version] is ssl.TLSVersion.TLSv1_2:
+        raise ValueError(
+            "--tls-ciphers names no cipher of TLS 1.2; add one, or set --min-tls-version=tls1_3 to serve TLS 1.3 alone"
+        )
+    return chosen
+
+
+def _refuse_missing_files(settings: Settings) -> None:
+    if not settings.tls_cert_file:
+        return  # the webhook makes its own pair
+    if not settings.tls_key_file:
+        raise ValueError("--tls-private-key-file is missing; name the key of --tls-cert-file")
+    files = {
+        "--tls-cert-file": settings.tls_cert_file,
+        "--tls-private-key-file": settings.tls_key_file,
+        "--client-ca-file": settings.tls_ca_file,
+    }
+    for flag, name in files.items():
+        try:
+            if name:
+                Path(name).read_bytes()
+        except OSError as error:
+            raise ValueError(
+                f"{flag}={name}: {error.strerror}; name a file that can be read, or leave the flag out"
+            ) from error

@@ -1,0 +1,84 @@
+"""What the webhook knows when a pod is created: the VPAs of that pod's own workload, and little else.
+
+VPAs are kept by target as they change, so an answer looks at two or three of them however many there are.
+"""
+
+from trimtab.cluster import errors
+from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.client import Client
+from trimtab.decide.vertical.admission.admit import AdmissionContext
+from trimtab.decide.vertical.control.controllers import ControllerKey, topmost_controller
+from trimtab.decide.vertical.update.observation import NamespaceRanges
+from trimtab.model.core.pod import Pod
+from trimtab.model.quantity import Quantity
+from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.operator.vertical.cluster_view import ClusterView, Targeted
+from trimtab.operator.vertical.kinds import SCOPES
+
+
+class VpaLookup:
+    """The view of the cluster, arranged for one pod at a time."""
+
+    def __init__(self, client: Client, view: ClusterView, max_boost_cpu: Quantity = Quantity.zero) -> None:
+        self.view = view
+        self._max_boost_cpu = max_boost_cpu
+        self._client = client
+        self._by_target: dict[ControllerKey, dict[str, VerticalPodAutoscaler]] = {}
+        view.vpas.subscribe(self._take)
+
+    async def context_for(self, pod: Pod) -> AdmissionContext:
+        """Return everything that admitting this pod depends on."""
+        view = self.view
+        await view.controllers.resolve([pod])
+        owners = view.controllers.owners()
+        target = topmost_controller(pod, owners)
+        vpas = self._by_target.get(target, {}).values() if target else ()
+        targeted = [Targeted(vpa, await view.controllers.selector_of(vpa)) for vpa in list(vpas)]
+        namespace = pod.metadata.namespace
+        ranges = tuple(one for one in view.limit_ranges if one.metadata.namespace == namespace)
+        return AdmissionContext(
+            view.index(targeted),
+            owners,
+            view.node_labels() if targeted else {},
+            {namespace: NamespaceRanges(ranges).of(namespace)},
+            view.gates,
+            view.compat,
+            self._max_boost_cpu,
+            await self._serves_resize(),
+        )
+
+    async def _serves_resize(self) -> bool:
+        """Return whether boosts can be taken back, as far as is known; where none is given nobody asks."""
+        if not self.view.gates.cpu_startup_boost:
+            return True
+        try:
+            return await self.view.serves_resize()
+        except errors.ClusterError:
+            return True
+
+    async def scopes_with(self, namespace: str, name: str) -> frozenset[str]:
+        """Return the names of a namespace's scopes, having asked the server for one that the cache lacks."""
+        known = self.view.scope_names(namespace) or frozenset()
+        try:
+            await self._client.get(SCOPES, name, namespace)
+        except (errors.NotFound, ValueError):
+            return known
+        except errors.ClusterError:
+            pass  # whoever cannot be asked must not block the user: the recommender says it if the scope is missing
+        return known | {name}
+
+    def _take(self, delta: Delta[VerticalPodAutoscaler]) -> None:
+        for vpa in (delta.old, delta.new):
+            key = _target_of(vpa)
+            if vpa is not None and key is not None:
+                self._by_target.get(key, {}).pop(vpa.key, None)
+        key = _target_of(delta.new)
+        if delta.new is not None and key is not None:
+            self._by_target.setdefault(key, {})[delta.new.key] = delta.new
+
+
+def _target_of(vpa: VerticalPodAutoscaler | None) -> ControllerKey | None:
+    if vpa is None or vpa.spec.target_ref is None:
+        return None
+    target = vpa.spec.target_ref
+    return ControllerKey(vpa.metadata.namespace, target.kind, target.name)

@@ -1,0 +1,163 @@
+"""The admission component: serve, keep the certificate and the configurations fresh, renew the status Lease."""
+
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trimtab.clock import Clock
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.resource import LEASES, Json
+from trimtab.model.quantity import Quantity
+from trimtab.model.times import format_micro_time
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE
+from trimtab.operator.vertical.admission.app import AdmissionApp
+from trimtab.operator.vertical.admission.certificates import (
+    CertificateError,
+    Certificates,
+    FileCertificates,
+    SecretCertificates,
+    Serving,
+)
+from trimtab.operator.vertical.admission.registration import Registration
+from trimtab.operator.vertical.admission.reviews import Reviewer
+from trimtab.operator.vertical.admission.serving import TlsServer
+from trimtab.operator.vertical.admission.tls import tls_context
+from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.estimation import quantity_of
+from trimtab.operator.vertical.metrics import AdmissionMetrics
+
+log = logging.getLogger(__name__)
+REFRESH_SECONDS = 10.0
+"""How often certificate and configurations are checked; the Lease has an interval of its own."""
+_LEASE_SECONDS = 60
+
+
+class AdmissionWebhook:
+    """The component; `app` alone answers reviews, `refresh` alone keeps the rest in order."""
+
+    name = "admission"
+
+    def __init__(
+        self,
+        client: Client,
+        view: ClusterView,
+        settings: Settings,
+        metrics: AdmissionMetrics,
+        *,
+        instance: str = "trimtab",
+        certificates: Certificates | None = None,
+    ) -> None:
+        clock = client.clock
+        self._clock = clock
+        self._client = client
+        self._view = view
+        self._settings = settings
+        self._metrics = metrics
+        self._instance = instance
+        self._certificates = certificates or _certificates(clock, client, settings)
+        self._tls = tls_context(settings)
+        self._registration = Registration(client, settings)
+        self._lease_interval = settings.status_lease_update_interval.total_seconds()
+        if self._lease_interval <= 0:
+            raise ValueError("--status-lease-update-interval must be longer than nothing")
+        self._renewed_at: float | None = None
+        self._problems: dict[str, str] = {"admission": "not started"}
+        boost = settings.max_allowed_cpu_boost
+        most = quantity_of("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
+        self.app = AdmissionApp(
+            Reviewer(clock, VpaLookup(client, view, most), metrics, is_dry_run=client.is_dry_run),
+            lambda: view.has_synced,
+        )
+        self.port: int | None = None
+
+    def health(self) -> dict[str, str]:
+        """Return what is wrong, by name."""
+        return {**self._view.problems(), **self._problems}
+
+    async def run(self) -> None:
+        """Serve until cancelled; a certificate that is not valid ends it at once, with the date."""
+        serving = await self._certificates.current()
+        serving.pair.check(self._clock.now())
+        await self._view.wait_synced()
+        settings = self._settings
+        server = TlsServer(self.app, settings.webhook_address, settings.webhook_port, self._tls)
+        server.use(serving.pair)
+        async with server:
+            self.port = server.port
+            while True:
+                fresh = await self.refresh()
+                if fresh is not None and fresh.pair.certificate_pem != serving.pair.certificate_pem:
+                    server.use(fresh.pair)
+                    serving = fresh
+                    log.info(
+                        "serving a new certificate", extra={"facts": {"serial": f"{fresh.pair.serial:x}"}}
+                    )
+                await self._clock.sleep(min(REFRESH_SECONDS, self._lease_interval))
+
+    async def refresh(self) -> Serving | None:
+        """Look after certificate, configurations and Lease; what fails is tried again soon, and serving goes on.
+
+        Returns what should be served from now on; None leaves it as it is.
+        """
+        problems: dict[str, str] = {}
+        serving: Serving | None = None
+        try:
+            current = await self._certificates.current()
+            # Trust first, then the pair: callers know the authority before they meet what it signed. A pair whose
+            # authority could not be published is not served.
+            if self._settings.register_webhook and not self._client.is_dry_run:
+                await self._registration.ensure(current.bundle)
+            self._metrics.certificate_expiry.set(current.pair.not_after.timestamp())
+            serving = current
+        except (errors.ClusterError, CertificateError, ValueError) as error:
+            problems["admission"] = str(error)
+            log.warning("webhook configuration or certificate: %s", error)
+        try:
+            if not self._client.is_dry_run:
+                await self._renew_lease()
+        except errors.ClusterError as error:
+            problems["admission lease"] = str(error)
+            log.warning("admission lease: %s", error)
+        self._problems = problems
+        return serving
+
+    async def _renew_lease(self) -> None:
+        """Renew the Lease by which updaters of upstream's kind see that admission runs; all copies may do so."""
+        now = self._clock.monotonic()
+        # The interval may not be a multiple of our pause: renew early rather than late.
+        if (
+            self._renewed_at is not None
+            and now - self._renewed_at < self._lease_interval - REFRESH_SECONDS / 2
+        ):
+            return
+        name = self._settings.status_lease_name
+        namespace = self._settings.status_lease_namespace or STATUS_LEASE_NAMESPACE
+        spec: Json = {
+            "holderIdentity": self._instance,
+            "leaseDurationSeconds": _LEASE_SECONDS,
+            "renewTime": format_micro_time(self._clock.now()),
+        }
+        try:
+            await self._client.patch(LEASES, name, namespace, {"spec": spec})
+        except errors.NotFound:
+            body = {
+                "apiVersion": LEASES.api_version,
+                "kind": LEASES.kind,
+                "metadata": {"name": name},
+                "spec": spec,
+            }
+            await self._client.create(LEASES, body, namespace)
+        self._renewed_at = now
+
+
+def _certificates(clock: Clock, client: Client, settings: Settings) -> Certificates:
+    if settings.tls_cert_file:
+        authority = Path(settings.tls_ca_file) if settings.tls_ca_file else None
+        return FileCertificates(clock, Path(settings.tls_cert_file), Path(settings.tls_key_file), authority)
+    service = f"{settings.webhook_service}.{settings.namespace}.svc"
+    names = [service, f"{service}.cluster.local"]
+    host = urlsplit(settings.webhook_url).hostname
+    return SecretCertificates(clock, client, settings.namespace, (*names, host) if host else tuple(names))

@@ -1,0 +1,136 @@
+"""The pod that a controller would make in place of another one."""
+
+import copy
+from typing import Any, Final
+
+from trimtab.cluster import errors
+from trimtab.cluster.client import Client
+from trimtab.cluster.discovery import Discovery, UnknownKindError
+from trimtab.cluster.resource import PODS, Json
+from trimtab.decide.vertical.admission.patches import (
+    HELD_BACK_ANNOTATION,
+    IN_PLACE_ANNOTATION,
+    UPDATES_ANNOTATION,
+)
+from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION, Originals
+from trimtab.decide.vertical.control.controllers import owner_of
+from trimtab.model.core.pod import Pod
+from trimtab.model.json import wire
+
+_WITH_TEMPLATE: Final = frozenset(
+    {
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("batch", "Job"),
+        ("", "ReplicationController"),
+    }
+)
+"""By group and kind: other groups have kinds of the same names (batch.volcano.sh/Job), whose templates differ."""
+_CONTROLLERS_LABELS: Final = ("controller-revision-hash", "pod-template-hash", "pod-template-generation")
+_OWN_ANNOTATIONS: Final = (
+    ORIGINALS_ANNOTATION,
+    HELD_BACK_ANNOTATION,
+    IN_PLACE_ANNOTATION,
+    UPDATES_ANNOTATION,
+)
+
+
+class Templates:
+    """Makes replacements; what a controller's template says is asked once."""
+
+    def __init__(self, client: Client, discovery: Discovery) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._known: dict[str, Json | None] = {}
+
+    async def replacement(self, pod: Pod) -> Json:
+        """Return the pod that would replace this one, as its controller would send it."""
+        controller = await self._controller(pod)
+        if controller is None:
+            return _copy_of(await self._client.get(PODS.untyped(), pod.name, pod.metadata.namespace), pod)
+        made = _from_template(controller, pod)
+        if controller["kind"] == "DaemonSet":
+            # Its controller pins each pod to a node, and lets it bear that node's troubles.
+            raw = await self._client.get(PODS.untyped(), pod.name, pod.metadata.namespace)
+            for part in ("affinity", "tolerations"):
+                if part in raw["spec"]:
+                    made["spec"][part] = raw["spec"][part]
+        return made
+
+    async def _controller(self, pod: Pod) -> Json | None:
+        """Return the controller if it has a pod template that is known."""
+        owner = owner_of(pod)
+        if owner is None or (owner.group, owner.kind) not in _WITH_TEMPLATE:
+            return None
+        if owner.uid not in self._known:
+            try:
+                served = await self._discovery.find_kind(owner.api_version, owner.kind)
+                found: Json | None = await self._client.get(
+                    served.resource(), owner.name, pod.metadata.namespace
+                )
+            except (errors.NotFound, errors.Forbidden, UnknownKindError):
+                found = None
+            if found is not None:
+                found.setdefault("kind", owner.kind)
+            self._known[owner.uid] = found
+        return self._known[owner.uid]
+
+
+def _from_template(controller: Json, pod: Pod) -> Json:
+    template = copy.deepcopy(controller["spec"]["template"])
+    spec: Json = template["spec"]
+    claims = controller["spec"].get("volumeClaimTemplates") or ()
+    if controller["kind"] == "StatefulSet":
+        names = [claim["metadata"]["name"] for claim in claims]
+        kept = [volume for volume in spec.get("volumes") or () if volume["name"] not in names]
+        claimed = [
+            {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod.name}"}} for name in names
+        ]
+        if kept or claimed:
+            spec["volumes"] = [*kept, *claimed]
+        spec.setdefault("hostname", pod.name)
+        if controller["spec"].get("serviceName"):
+            spec.setdefault("subdomain", controller["spec"]["serviceName"])
+    meta = template.get("metadata") or {}
+    return _pod(
+        spec, {**_controllers_labels(pod), **(meta.get("labels") or {})}, meta.get("annotations"), pod
+    )
+
+
+def _controllers_labels(pod: Pod) -> dict[str, str]:
+    """Return the labels that a controller gives to its pods; a role that was given later is not among them."""
+    return {
+        name: value
+        for name, value in pod.metadata.labels.items()
+        if name in _CONTROLLERS_LABELS or name.partition("/")[0].endswith("kubernetes.io")
+    }
+
+
+def _pod(spec: Json, labels: dict[str, str], annotations: Any, pod: Pod) -> Json:
+    owners = [wire.to_builtins(owner) for owner in pod.metadata.owner_references]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{pod.name[:57]}-",
+            "namespace": pod.metadata.namespace,
+            "labels": labels,
+            "annotations": annotations or {},
+            "ownerReferences": owners,
+        },
+        "spec": spec,
+    }
+
+
+def _copy_of(raw: Json, pod: Pod) -> Json:
+    """Return the pod as it was before it was sized and placed; for controllers whose template is not known."""
+    spec: Json = copy.deepcopy(raw["spec"])
+    spec.pop("nodeName", None)
+    written = Originals.read(pod).template(pod)
+    for container, users in zip(spec["containers"], written.spec.containers, strict=True):
+        container["resources"] = wire.to_builtins(users.resources)
+    annotations = {
+        name: value for name, value in pod.metadata.annotations.items() if name not in _OWN_ANNOTATIONS
+    }
+    return _pod(spec, dict(pod.metadata.labels), annotations, pod)

@@ -1,0 +1,85 @@
+"""Counts of one update loop, under upstream's names: who is controlled, who should change, who did."""
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping
+
+from trimtab.decide.vertical.control.control import DRIVING_MODES
+from trimtab.decide.vertical.recommend.quality import size_log2
+from trimtab.decide.vertical.update.actions import ActionResult, Evict
+from trimtab.operator.vertical.metrics import UpdaterMetrics
+from trimtab.operator.vertical.updater.actuator import Performed
+
+_NOTHING_TRIED = (ActionResult.WOULD, ActionResult.LATER)
+
+
+def count_loop(
+    metrics: UpdaterMetrics,
+    sizes: Mapping[str, int],
+    done: Iterable[Performed],
+    mode_of: Callable[[str], str],
+) -> None:
+    """Count a loop: `sizes` are the pods of each VPA, `done` is what was asked for and what became of it."""
+    modes = {vpa: mode_of(vpa) for vpa in sizes}
+    _begin(metrics, sizes, modes)
+    evictable, resizable, evicted, resized = Tally[str](), Tally[str](), set[str](), set[str]()
+    for performed in done:
+        vpa, is_eviction = performed.action.vpa.key, isinstance(performed.action, Evict)
+        if not performed.action.vpa.metadata.name:  # a boost that no VPA gives any more
+            _count_outcome(metrics, performed, size_log2(0), "")
+            continue
+        (evictable if is_eviction else resizable)[vpa] += 1
+        if performed.outcome is ActionResult.DONE:
+            (evicted if is_eviction else resized).add(vpa)
+        _count_outcome(metrics, performed, size_log2(sizes.get(vpa, 0)), modes.get(vpa) or mode_of(vpa))
+    for vpa in {*evictable, *resizable}:
+        size, mode = size_log2(sizes.get(vpa, 0)), modes.get(vpa) or mode_of(vpa)
+        metrics.evictable.labels(size, mode).inc(evictable[vpa])
+        metrics.vpas_evictable.labels(size, mode).inc(vpa in evictable)
+        metrics.vpas_evicted.labels(size, mode).inc(vpa in evicted)
+        metrics.in_place.labels(size).inc(resizable[vpa])
+        metrics.vpas_in_place.labels(size).inc(vpa in resizable)
+        metrics.vpas_resized.labels(size).inc(vpa in resized)
+
+
+def _begin(metrics: UpdaterMetrics, sizes: Mapping[str, int], modes: Mapping[str, str]) -> None:
+    """Start the figures of this loop at 0, and counters of VPAs that were not seen before."""
+    for gauge in (
+        metrics.controlled,
+        metrics.evictable,
+        metrics.vpas_evictable,
+        metrics.vpas_evicted,
+        metrics.in_place,
+        metrics.vpas_in_place,
+        metrics.vpas_resized,
+    ):
+        gauge.clear()
+    for vpa, count in sizes.items():
+        if modes[vpa] not in DRIVING_MODES:
+            continue
+        namespace, _, name = vpa.partition("/")
+        size = size_log2(count)
+        metrics.controlled.labels(size, modes[vpa]).inc(count)
+        # A counter that begins with its first event hides that event from increase().
+        metrics.evicted.labels(size, modes[vpa], name, namespace)
+        metrics.resized.labels(size, name, namespace)
+        metrics.infeasible.labels(size, name, namespace)
+
+
+def _count_outcome(metrics: UpdaterMetrics, performed: Performed, size: str, mode: str) -> None:
+    outcome, meta = performed.outcome, performed.action.vpa.metadata
+    if outcome in _NOTHING_TRIED:
+        return
+    if isinstance(performed.action, Evict):
+        where = (size, mode, meta.name, meta.namespace)
+        if outcome is ActionResult.DONE:
+            metrics.evicted.labels(*where).inc()
+        else:
+            metrics.failed.labels(*where, outcome.value).inc()
+        return
+    place = (size, meta.name, meta.namespace)
+    if outcome is ActionResult.DONE:
+        metrics.resized.labels(*place).inc()
+    elif outcome is ActionResult.INFEASIBLE:
+        metrics.infeasible.labels(*place).inc()
+    else:
+        metrics.resize_failed.labels(*place, outcome.value).inc()

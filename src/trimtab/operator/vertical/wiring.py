@@ -1,0 +1,215 @@
+"""Puts the vertical loops together from a client, caches and settings."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from trimtab import tasks
+from trimtab.clock import Clock
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.client import Client
+from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.leases.fence import Fence, NoFence
+from trimtab.cluster.leases.shards import Shards, ShardUser
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
+from trimtab.metrics.reader import MetricsReader
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
+from trimtab.operator.ownership import ownership_of, shards_gauge
+from trimtab.operator.process import Component, acting_client
+from trimtab.operator.settings.compat import upstreams
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.vertical import VerticalSettings
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
+from trimtab.operator.vertical.metrics import (
+    AdmissionMetrics,
+    RecommenderMetrics,
+    UpdaterMetrics,
+)
+from trimtab.operator.vertical.recommender import controller
+from trimtab.operator.vertical.recommender.history_loader import HistoryLoader, make_history
+from trimtab.operator.vertical.recommender.usage import UsageFeed
+from trimtab.operator.vertical.role_labels import RoleLabelController
+from trimtab.operator.vertical.updater import controller as updater
+from trimtab.operator.vertical.updater.actuator import WebhookCheck
+from trimtab.operator.vertical.updater.replacement import ReplacementCheck
+from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe, LeaseCheck
+
+if TYPE_CHECKING:
+    from trimtab.operator.vertical.admission.certificates import Certificates
+    from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
+
+NEVER_SIZE = frozenset({"recommender", "roles"})
+"""The loops that have no need of LimitRanges, and no right to them."""
+
+Sharing = TypeVar("Sharing", bound=ShardUser)
+
+
+class VerticalRuntime:
+    """Where the loops of one process run: everything they share. Make it inside the event loop; `close` at the end."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        settings: Settings,
+        *,
+        registry: CollectorRegistry | None = None,
+        fence: Fence | None = None,
+        instance: str = "trimtab",
+    ) -> None:
+        client = acting_client(client, settings)
+        self.clock = clock
+        self.client = client
+        self.fence = fence or NoFence()
+        self.writer = client.fenced(self.fence)
+        self.ownership = ownership_of(client, self.fence)
+        self.settings = settings
+        self.instance = instance
+        self.registry = registry or CollectorRegistry()
+        if isinstance(fence, Shards) and "horizontal" not in settings.components:
+            shards_gauge(self.registry).set_function(lambda: len(fence.held()))
+        self.caches = SharedInformers(client, settings.watch_namespaces)
+        gates = FeatureGates.parse(settings.feature_gates)
+        self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
+        if set(settings.components) - NEVER_SIZE:
+            self.view.size_pods()
+        self.events = EventRecorder(self.writer, "vpa", instance)
+        self.reader = MetricsReader(
+            clock,
+            client,
+            deadline=settings.metrics_deadline.total_seconds(),
+            max_bytes=settings.metrics_max_bytes,
+        )
+        self._telling = tasks.keep_running("the recorder of events", self.events.run)
+
+    def sharing(self, loop: Sharing) -> Sharing:
+        """Let a loop know of the shards that come and go, if there are any; return it."""
+        if isinstance(self.fence, Shards):
+            self.fence.serve(loop)
+        return loop
+
+    async def close(self) -> None:
+        """Stop watching; events that wait are written first."""
+        self._telling.cancel()
+        await asyncio.gather(self._telling, return_exceptions=True)
+        await self.reader.close()
+        await self.caches.close()
+
+
+def compat_of(name: str) -> VpaCompat:
+    """Return the rulings that `--compat` names: ours, or upstream's behaviour throughout."""
+    return VPA_1_8 if upstreams(name) else DEFAULT
+
+
+def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None) -> controller.Recommender:
+    """Return the recommender; `history` stands in for the one that the settings name."""
+    settings = site.settings
+    metrics = RecommenderMetrics(site.registry)
+
+    def count(is_error: bool) -> None:
+        metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
+
+    whole = ListAllPolicy(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
+    usage = UsageFeed(site.reader, whole, count)
+    tools = controller.RecommenderDeps(
+        site.clock, site.writer, site.ownership, site.view, usage, site.events, metrics
+    )
+    return site.sharing(
+        controller.Recommender(
+            tools,
+            settings,
+            recommending=estimation_of(settings),
+            aggregation=aggregation_of(settings),
+            post=post_processing_of(settings),
+            history=history or make_history(site.clock, settings, metrics),
+        )
+    )
+
+
+def make_updater(site: VerticalRuntime, proof: WebhookCheck | None = None) -> updater.Updater:
+    """Return the updater; `proof` stands in for the check of admission that the settings name."""
+    settings = site.settings
+    _replacement_check(site, settings)  # a value that is not known should stop the start, not the first loop
+    fence = site.fence[updater.UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
+    tools = updater.UpdaterDeps(
+        site.clock,
+        site.client.fenced(fence),
+        fence,
+        site.view,
+        proof or _proof(site, settings),
+        site.events,
+        UpdaterMetrics(site.registry),
+        lambda: _replacement_check(site, settings),
+    )
+    return site.sharing(updater.Updater(tools, settings))
+
+
+def make_admission(site: VerticalRuntime, certificates: "Certificates | None" = None) -> "AdmissionWebhook":
+    """Return the admission webhooks; every copy serves, so nothing of it is fenced by the lease."""
+    # Imported when it runs: only the webhooks make certificates.
+    from trimtab.operator.vertical.admission.webhook import AdmissionWebhook  # noqa: PLC0415
+
+    return AdmissionWebhook(
+        site.client,
+        site.view,
+        site.settings,
+        AdmissionMetrics(site.registry),
+        instance=site.instance,
+        certificates=certificates,
+    )
+
+
+def make_roles(site: VerticalRuntime) -> RoleLabelController:
+    """Return the keeper of roles from Leases."""
+    return site.sharing(
+        RoleLabelController(
+            site.writer, site.ownership, site.view, site.events, site.settings.excluded_namespaces
+        )
+    )
+
+
+LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
+    "recommender": make_recommender,
+    "updater": make_updater,
+    "admission": make_admission,
+    "roles": make_roles,
+}
+"""Every vertical loop, by the name that `--components` has for it."""
+
+
+def _replacement_check(site: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
+    """Return what is asked before each eviction; upstream asks nothing."""
+    for flag, value, known in (
+        ("--replacement-check", settings.replacement_check, ("dry-run", "none")),
+        ("--node-fit", settings.node_fit, ("free", "allocatable", "none")),
+    ):
+        if value not in known:
+            raise ValueError(f"{flag}={value} is not known; use {', '.join(known)}")
+    creates = settings.replacement_check == "dry-run"
+    if upstreams(settings.compat) or not (creates or settings.node_fit != "none"):
+        return None
+    return ReplacementCheck(
+        site.client, site.view, creates, settings.node_fit, sees_all_pods=not settings.watch_namespaces
+    )
+
+
+async def _believed() -> str | None:
+    """Take it for granted that admission works, as upstream's --use-admission-controller-status=false does."""
+    return None
+
+
+def _proof(site: VerticalRuntime, settings: VerticalSettings) -> WebhookCheck:
+    checks: dict[str, Callable[[], WebhookCheck]] = {
+        "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
+        "lease": lambda: LeaseCheck(site.clock, site.client, settings).problem,
+        "none": lambda: _believed,
+    }
+    if settings.admission_check not in checks:
+        raise ValueError(
+            f"--admission-check={settings.admission_check} is not known; use {', '.join(checks)}"
+        )
+    return checks[settings.admission_check]()

@@ -1,0 +1,146 @@
+"""Draws a backtest: needed replicas, and the replicas of each candidate."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from trimtab.simulate.backtest import Candidate
+from trimtab.simulate.model import Model, model_metrics, replicas_for
+from trimtab.simulate.results import Results
+from trimtab.simulate.trace import Trace
+
+WIDTH, HEIGHT = 960, 360
+LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32
+DAY = 86_400.0
+POINTS = 800
+"""Columns of the area of needed replicas. A column shows the maximum of its rows."""
+
+COLOURS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700", "#8250df", "#57606a")
+"""Distinguishable on light and dark, and with most kinds of colour blindness."""
+
+_STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#57606a}"
+    ".need{fill:#8c959f;fill-opacity:.35}.grid{stroke:#8c959f;stroke-opacity:.3}"
+    ".line{fill:none;stroke-width:1.8}"
+    "@media (prefers-color-scheme:dark){text{fill:#c9d1d9}}"
+)
+
+Points = Sequence[tuple[float, int]]
+
+
+def render_chart(
+    candidates: Sequence[Candidate], results: Sequence[Results], trace: Trace, model: Model
+) -> str:
+    """Return a self-contained SVG."""
+    need = needed_replicas(candidates[0], trace, model)
+    highest = max([1, *(value for _, value in need), *(result.figures.peak for result in results)])
+    frame = _Frame(trace.start, trace.end, highest)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        f"<title>{escape(_title(candidates, trace))}</title><style>{_STYLE}</style>",
+        *frame.grid(),
+        f'<path class="need" d="{frame.area(need)}"/>',
+        *(
+            f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(result.replicas)}"/>'
+            for index, result in enumerate(results)
+        ),
+        *_legend([result.figures.name for result in results]),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def needed_replicas(candidate: Candidate, trace: Trace, model: Model) -> Points:
+    """Return the replicas that keep every pod at its target, as the maximum of each drawn column."""
+    metrics = model_metrics(candidate.hpa, trace, model)
+    width = (trace.end - trace.start) / POINTS
+    highest: dict[int, int] = {}
+    for moment in trace.times:
+        column = min(int((moment - trace.start) / width), POINTS - 1)
+        highest[column] = max(highest.get(column, 0), replicas_for(metrics, trace, moment))
+    return [(trace.start + column * width, value) for column, value in sorted(highest.items())]
+
+
+def colour_of(index: int) -> str:
+    """Return the colour of a candidate."""
+    return COLOURS[index % len(COLOURS)]
+
+
+class _Frame:
+    """Maps times and replicas to coordinates."""
+
+    def __init__(self, start: float, end: float, highest: int) -> None:
+        self._start, self._end, self._highest = start, end, highest
+
+    def x(self, moment: float) -> float:
+        share = (moment - self._start) / (self._end - self._start)
+        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, replicas: float) -> float:
+        return round(HEIGHT - BOTTOM - replicas / self._highest * (HEIGHT - TOP - BOTTOM), 1)
+
+    def line(self, points: Points) -> str:
+        """Return the path of steps through the points, held to the end."""
+        path = [f"M{self.x(points[0][0])} {self.y(points[0][1])}"]
+        path += [f"H{self.x(moment)}V{self.y(replicas)}" for moment, replicas in points[1:]]
+        return "".join([*path, f"H{self.x(self._end)}"])
+
+    def area(self, points: Points) -> str:
+        """Return the path of steps, closed to the ground."""
+        if not points:
+            return ""
+        ground = self.y(0)
+        return f"{self.line(points)}V{ground}H{self.x(points[0][0])}Z"
+
+    def grid(self) -> list[str]:
+        """Return grid lines with replica numbers, and the times below."""
+        step = _step(self._highest)
+        parts = []
+        for replicas in range(0, self._highest + 1, step):
+            y = self.y(replicas)
+            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
+            parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{replicas}</text>')
+        for moment, text in _ticks(self._start, self._end):
+            parts.append(f'<text x="{self.x(moment)}" y="{HEIGHT - 10}" text-anchor="middle">{text}</text>')
+        return parts
+
+
+def _ticks(start: float, end: float) -> list[tuple[float, str]]:
+    """Return the labelled times: midnights, or four times in between for short traces."""
+    first = -(-start // DAY) * DAY
+    days = int((end - first) // DAY) + 1
+    if days >= 3:
+        every = -(-days // 8)
+        midnights = [first + number * DAY for number in range(0, days, every)]
+        return [(moment, f"{datetime.fromtimestamp(moment, UTC):%a %d %b}") for moment in midnights]
+    between = [start + (end - start) * share / 8 for share in (1, 3, 5, 7)]
+    return [(moment, f"{datetime.fromtimestamp(moment, UTC):%a %d %b %H:%M}") for moment in between]
+
+
+def _step(highest: int) -> int:
+    """Return the smallest of 1, 2, 5, 10, 20, 50, ... that gives at most ten grid lines."""
+    power = 1
+    while True:
+        for step in (power, 2 * power, 5 * power):
+            if highest <= 10 * step:
+                return step
+        power *= 10
+
+
+def _legend(names: Sequence[str]) -> list[str]:
+    parts = [f'<rect class="need" x="{LEFT}" y="14" width="14" height="10"/>']
+    parts.append(f'<text x="{LEFT + 20}" y="23">needed at target</text>')
+    x = LEFT + 140
+    for index, name in enumerate(names):
+        parts.append(
+            f'<line class="line" stroke="{colour_of(index)}" x1="{x}" x2="{x + 14}" y1="19" y2="19"/>'
+        )
+        parts.append(f'<text x="{x + 20}" y="23">{escape(name)}</text>')
+        x += 44 + 7 * len(name)
+    return parts
+
+
+def _title(candidates: Sequence[Candidate], trace: Trace) -> str:
+    first, last = (datetime.fromtimestamp(moment, UTC) for moment in (trace.start, trace.end))
+    names = ", ".join(candidate.name for candidate in candidates)
+    return f"Replicas of {names} from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"

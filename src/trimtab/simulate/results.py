@@ -1,0 +1,107 @@
+"""Sums up a backtest: replica-hours, scale changes, and time above target."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trimtab.decide.horizontal import Record
+from trimtab.simulate.backtest import Candidate, SyncStep, backtest
+from trimtab.simulate.model import MetricModel, Model, model_metrics
+from trimtab.simulate.trace import Trace
+
+HOUR = 3600.0
+MILLI = 1000.0
+
+
+@dataclass(slots=True)
+class LoadFigures:
+    """How well the ready pods carried the load of one metric."""
+
+    above_target: float = 0.0
+    """Share of the time in which ready pods had more than their target."""
+    short: float | None = None
+    """Load beyond the capacity of the ready pods, in unit-hours. None without a known capacity."""
+    idle: float | None = None
+    """Unused capacity of the ready pods, in unit-hours."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """The result of one candidate."""
+
+    name: str
+    syncs: int = 0
+    replica_hours: float = 0.0
+    lowest: int = 0
+    peak: int = 0
+    ups: int = 0
+    downs: int = 0
+    carried: dict[str, LoadFigures] = field(default_factory=dict)
+    """By column of the trace."""
+
+
+@dataclass(slots=True)
+class Results:
+    """The figures of a candidate, its replicas at each change, and the records of the changes."""
+
+    figures: Figures
+    replicas: list[tuple[float, int]] = field(default_factory=list)
+    changes: list[Record] = field(default_factory=list)
+
+
+def run_with_progress(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:
+    """Run a candidate. Yield the share done and the results so far; the last results are complete."""
+    metrics = {metric.column: metric for metric in model_metrics(candidate.hpa, trace, model)}
+    result = Results(
+        Figures(candidate.name, carried={column: _initial(metric) for column, metric in metrics.items()})
+    )
+    period = model.sync_period
+    whole = max(trace.end - trace.start, period)
+    for step in backtest(candidate, trace, model):
+        _count(result, step, period)
+        for column, metric in metrics.items():
+            load = trace.at(column, step.at)
+            if load is not None:
+                _carry(result.figures.carried[column], metric, load, step.ready, period)
+        if result.figures.syncs % 1000 == 0:
+            yield (step.at - trace.start) / whole, result
+    for carried in result.figures.carried.values():
+        carried.above_target /= max(result.figures.syncs, 1)
+    yield 1.0, result
+
+
+def run(candidate: Candidate, trace: Trace, model: Model) -> Results:
+    """Run a candidate to the end and return its results."""
+    *_, (_, results) = run_with_progress(candidate, trace, model)
+    return results
+
+
+def _initial(metric: MetricModel) -> LoadFigures:
+    return LoadFigures() if metric.capacity is None else LoadFigures(short=0.0, idle=0.0)
+
+
+def _count(result: Results, step: SyncStep, period: float) -> None:
+    figures = result.figures
+    figures.lowest = step.replicas if not figures.syncs else min(figures.lowest, step.replicas)
+    figures.peak = max(figures.peak, step.replicas)
+    figures.syncs += 1
+    figures.replica_hours += step.replicas * period / HOUR
+    if not result.replicas or result.replicas[-1][1] != step.replicas:
+        result.replicas.append((step.at, step.replicas))
+    if step.change is not None:
+        result.changes.append(step.change)
+        if step.change.decision.action == "scale_up":
+            figures.ups += 1
+        else:
+            figures.downs += 1
+
+
+def _carry(carried: LoadFigures, metric: MetricModel, load: int, ready: int, period: float) -> None:
+    if metric.target is not None and load > ready * metric.target:
+        carried.above_target += 1
+    if metric.capacity is not None and carried.short is not None and carried.idle is not None:
+        room = ready * metric.capacity - load
+        amount = abs(room) / MILLI * period / HOUR
+        if room < 0:
+            carried.short += amount
+        else:
+            carried.idle += amount

@@ -1,0 +1,103 @@
+"""From paths to questions and back."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion
+from trimtab.adapter.api.routes import is_metrics_path, route, split_path
+from trimtab.adapter.errors import BadRequest, Invalid, NotFound
+from trimtab.model.labels.selector import EVERYTHING, Selector
+
+CUSTOM = b"/apis/custom.metrics.k8s.io/v1beta2"
+SELECTORS = st.sampled_from([EVERYTHING, *map(Selector.parse, ("a=b", "a in (b,c),!d", "a notin (x)", "k"))])
+NAMES = st.text("abcxyz019-", min_size=1, max_size=20).map(lambda text: f"x{text}x")
+METRICS = st.text("abcXYZ_:.- ~", min_size=1, max_size=20).filter(lambda text: text not in {".", ".."})
+
+
+def ask(path: bytes, query: bytes = b""):
+    return route(split_path(path), query)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "want"),
+    [
+        pytest.param(
+            b"/namespaces/shop/pods/*/rps", b"labelSelector=app%3Dweb&metricLabelSelector=verb%3DGET",
+            CustomQuestion("shop", "pods", "*", "rps", Selector.parse("app=web"), Selector.parse("verb=GET")),
+            id="all pods that a query selects, their series by another",
+        ),
+        pytest.param(
+            b"/namespaces/shop/statefulsets.apps/foo/queue_length", b"metricLabelSelector=queue%3Dsome-jobs",
+            CustomQuestion("shop", "statefulsets.apps", "foo", "queue_length", series=Selector.parse("queue=some-jobs")),
+            id="one object",
+        ),
+        pytest.param(
+            b"/namespaces/shop/metrics/queued", b"",
+            CustomQuestion("", "namespaces", "shop", "queued"),
+            id="the namespace itself",
+        ),
+        pytest.param(b"/nodes/n1/heat", b"", CustomQuestion("", "nodes", "n1", "heat"), id="an object of no namespace"),
+        pytest.param(b"/nodes/*/heat", b"metricLabelSelector=", CustomQuestion("", "nodes", "*", "heat"),
+                     id="an empty selector is none"),
+    ],
+)  # fmt: skip
+def test_a_custom_path_asks_this(path, query, want):
+    assert ask(CUSTOM + path, query).question == want
+
+
+@settings(max_examples=100)
+@given(
+    NAMES, NAMES, st.sampled_from(["pods", "deployments.apps", "namespaces"]), METRICS, SELECTORS, SELECTORS
+)
+def test_a_question_survives_its_own_path(namespace, name, resource, metric, objects, series):
+    is_namespace = resource == "namespaces"
+    question = CustomQuestion("" if is_namespace else namespace, resource, name, metric, objects, series)
+    parts = split_path(question.path("v1beta2").encode())
+    query = "&".join(f"{key}={value}".replace(" ", "%20").replace("=", "%3D").replace("%3D", "=", 1)
+                     for key, value in question.parameters())  # fmt: skip
+    assert is_metrics_path(parts)
+    assert route(parts, query.encode()).question == question
+    external = ExternalQuestion(namespace, metric, series)
+    assert route(split_path(external.path("v1beta1").encode()), b"").question == ExternalQuestion(
+        namespace, metric
+    )
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=60))
+def test_any_bytes_end_in_a_question_or_a_refusal_and_never_leave_their_namespace(tail):
+    try:
+        found = ask(CUSTOM + b"/namespaces/shop/" + tail.replace(b"?", b""))
+    except (BadRequest, Invalid, NotFound):
+        return
+    assert isinstance(found.question, CustomQuestion)
+    assert "shop" in (found.question.namespace, found.question.name)
+    assert found.attributes.namespace == "shop"
+
+
+@pytest.mark.parametrize("path", [b"/apis", b"/apis/custom.metrics.k8s.io", b"/apis/custom.metrics.k8s.io/v1beta2",
+                                  b"/apis/metrics.k8s.io/v1beta1/pods", b"/apis/custom.metrics.k8s.io/v1/x/y/z"])  # fmt: skip
+def test_other_paths_ask_for_no_metric(path):
+    assert not is_metrics_path(split_path(path))
+
+
+@pytest.mark.parametrize(
+    "path", [b"/namespaces/shop", b"/namespaces/shop/pods/x", b"/x/y", b"/a/b/c/d", b"/namespaces/x/metrics"]
+)
+def test_paths_of_the_wrong_length_are_not_found(path):
+    with pytest.raises(NotFound, match="the path of a custom metric is"):
+        ask(CUSTOM + path)
+
+
+@pytest.mark.parametrize(
+    "part", [b"..", b".", b"%2e%2e", b"a%2fb", b"a%25b", b"a%5cb", b"%00", b"%0a", b"%ff", b"x" * 254]
+)
+def test_a_part_that_can_be_no_name_is_invalid(part):
+    with pytest.raises(Invalid):
+        split_path(b"/apis/" + part + b"/x")
+
+
+def test_a_parameter_given_twice_is_refused():
+    with pytest.raises(BadRequest, match="given twice"):
+        ask(CUSTOM + b"/nodes/n/m", b"labelSelector=a&labelSelector=b")

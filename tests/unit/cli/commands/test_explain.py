@@ -1,0 +1,99 @@
+"""`trimtab explain` of an operator's decision, as it was made and as it would be made by other rules."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+import yaml
+
+from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, samples
+from trimtab.cli import answer
+from trimtab.decide.horizontal import explain
+from trimtab.decide.horizontal.records.record import WELL, Record, decided, dumps
+from trimtab.model.json import wire
+
+OURS = decided(
+    observe(hpa(cpu(50)), 1, samples({"web-1": 50, "scrape-1": 50}), pods=(pod("web-1"), pod("scrape-1"))),
+    T,
+    WELL,
+)
+"""A pod that only shares the labels is told by our rules, and not by upstream's."""
+
+
+class Operator(BaseHTTPRequestHandler):
+    """What the port of an operator answers about one HPA."""
+
+    def do_GET(self) -> None:
+        story = explain(OURS)
+        told = {"about": "shop/web", "text": str(story), "explanation": wire.to_builtins(story)}
+        page = dumps(OURS) + b"\n" if self.path.startswith("/records?") else wire.encode(told)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def operator() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Operator) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def ask(operator, capsys):
+    """Return the exit code, what is printed, and what is said on standard error."""
+
+    def asking(*options: str) -> tuple[int, str, str]:
+        code = answer(["explain", "hpa/web", "-n", "shop", "--operator", operator, *options])
+        return code, *capsys.readouterr()
+
+    return asking
+
+
+def test_the_operators_decision_is_told_as_it_was_made(ask):
+    code, told, _ = ask()
+    assert code == 0
+    assert "pods: 2 counted by LabelSelector, 1 more than the target has" in told
+
+
+def test_with_compat_the_operators_decision_is_made_again_as_upstream_would(ask):
+    """The option was ignored, and the operator's own decision shown as upstream's."""
+    code, told, _ = ask("--compat", "kubernetes-1.36")
+    assert code == 0
+    assert "pods: 2 counted by LabelSelector\n" in told
+
+
+def test_with_gates_it_is_made_again_with_these(ask):
+    _, record, _ = ask("--feature-gates", "HPAScaleToZero=true", "-o", "record")
+    seen = wire.decode(record, Record).observation
+    assert seen.gates.hpa_scale_to_zero
+    assert seen.compat == OURS.observation.compat
+
+
+@pytest.mark.parametrize("option", ["--compat", "--feature-gates"])
+def test_rules_that_do_not_exist_are_refused_in_one_line(ask, option):
+    code, told, why = ask(option, "nonsense")
+    assert (code, told) == (2, "")
+    assert "nonsense" in why
+    assert len(why.splitlines()) == 1
+
+
+@pytest.mark.parametrize("shape", ["json", "yaml"])
+def test_data_holds_the_values_and_not_only_their_names(ask, shape):
+    """As YAML it was three keys without a value."""
+    code, told, _ = ask("-o", shape)
+    story = explain(OURS)
+    assert code == 0
+    assert yaml.safe_load(told) == {
+        "about": "shop/web",
+        "text": str(story),
+        "explanation": json.loads(wire.encode(story)),
+    }

@@ -1,0 +1,111 @@
+"""The five stories of `trimtab up` come out as they are told, in virtual time."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from trimtab.cli.stories import STORIES, chosen
+from trimtab.clock import VirtualClock
+from trimtab.cluster.resource import PODS
+from trimtab.decide.horizontal import explain
+from trimtab.lab.embedded import EmbeddedCluster
+from trimtab.model.crds import all_crds
+from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
+
+
+def play(name, minutes, look):
+    clock = VirtualClock()
+    (story,) = chosen((name,))
+
+    async def main():
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
+            await cluster.apply(*all_crds())
+            plan = story.load()
+            for load in plan.workloads:
+                cluster.load.set(load)
+            for series in plan.series:
+                cluster.load.set(series)
+            await cluster.apply(*story.objects())
+            settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
+            horizontal = HpaController(clock, cluster.client, settings, rules=rules_of(settings))
+            site = VerticalRuntime(clock, cluster.client, settings)
+            stack.push_async_callback(site.close)
+            tasks = [
+                asyncio.ensure_future(one.run())
+                for one in (horizontal, make_recommender(site), make_updater(site))
+            ]
+            seen = []
+            for _ in range(minutes * 4):
+                await clock.sleep(15)
+                seen.append(await look(cluster, horizontal))
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return seen
+
+    return clock.run(main())
+
+
+def test_only_the_workload_that_counts_by_label_scales_for_the_job():
+    async def look(cluster, horizontal):
+        sizes = [await cluster.replicas(f"shop-by-{how}", "same-labels") for how in ("owner", "label")]
+        last = horizontal.autoscalers.named("same-labels", "shop-by-owner").records[-1]
+        return sizes, explain(last).pods_left_out
+
+    sizes, left_out = play("same-labels", 6, look)[-1]
+    assert sizes == [2, 8]
+    assert list(left_out.values()) == ["it belongs to Job/report-by-owner"]
+
+
+def test_the_tight_tolerance_acts_where_the_default_does_not():
+    async def look(cluster, _horizontal):
+        return [await cluster.replicas(name, "tolerance") for name in ("api-5-percent", "api-default")]
+
+    assert play("tolerance", 4, look)[-1] == [11, 10]
+
+
+def test_the_mailer_goes_to_zero_and_comes_back():
+    async def look(cluster, _horizontal):
+        return await cluster.replicas("mailer", "to-zero")
+
+    sizes = play("to-zero", 9, look)
+    assert 0 in sizes
+    woken = sizes[sizes.index(0) :]
+    assert max(woken) > 0
+
+
+def test_only_the_worker_of_the_growing_queue_scales():
+    async def look(cluster, _horizontal):
+        return [await cluster.replicas(name, "one-series") for name in ("images", "videos")]
+
+    assert play("one-series", 4, look)[-1] == [6, 1]
+
+
+def test_the_leader_gets_the_leaders_size_in_place():
+    async def look(cluster, _horizontal):
+        pods = (await cluster.client.list(PODS)).items
+        leaders = [pod for pod in pods if pod.metadata.labels.get("role") == "leader"]
+        return [
+            (
+                str(pod.spec.containers[0].resources.requests["cpu"]),
+                pod.status.container_statuses[0].restart_count,
+            )
+            for pod in leaders
+        ]
+
+    assert play("roles", 9, look)[-1] == [("920m", 0)]
+
+
+def test_every_story_has_a_file_and_a_namespace_of_its_own():
+    for story in STORIES:
+        namespaces = {one["metadata"]["namespace"] for one in story.objects()}
+        assert namespaces == {story.name}
+
+
+def test_an_unknown_story_is_named_with_the_known_ones():
+    with pytest.raises(ValueError, match="no story 'nope'; there are: same-labels, tolerance"):
+        chosen(("nope",))

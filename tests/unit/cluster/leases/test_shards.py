@@ -1,0 +1,48 @@
+"""Who gets what: the same for everybody, fairly, and with little moved when the number of shards changes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.cluster.fake_objects import FakeObjects
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.leases.shards import MOST_SHARDS, Shards, quota, shard_of
+from trimtab.cluster.transport.asgi import AsgiTransport
+
+KEYS = [f"team-{number % 40}/web-{number}" for number in range(4000)]
+
+
+def test_a_shard_is_a_matter_of_the_name_alone():
+    """Copies of different versions have to agree, so these never change."""
+    assert [shard_of(key, 6) for key in ("shop/web", "shop/api", "a/b", "")] == [4, 1, 5, 1]
+    assert {shard_of(key, 1) for key in KEYS} == {0}
+
+
+@pytest.mark.parametrize("shards", [2, 3, 6, 16])
+def test_shards_are_about_equal(shards):
+    sizes = [sum(shard_of(key, shards) == number for key in KEYS) for number in range(shards)]
+    assert min(sizes) > 0.8 * len(KEYS) / shards
+    assert max(sizes) < 1.2 * len(KEYS) / shards
+
+
+def test_one_shard_more_takes_its_share_of_each_and_moves_nothing_else():
+    before, after = ([shard_of(key, shards) for key in KEYS] for shards in (5, 6))
+    moved = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert {new for _, new in moved} == {5}
+    assert 0.8 * len(KEYS) / 6 < len(moved) < 1.2 * len(KEYS) / 6
+
+
+@given(shards=st.integers(1, MOST_SHARDS), members=st.integers(1, MOST_SHARDS))
+def test_quotas_cover_all_shards_and_differ_by_one_at_most(shards, members):
+    quotas = [quota(shards, members, position) for position in range(members)]
+    assert sum(quotas) == shards
+    assert max(quotas) == -(-shards // members)
+    assert max(quotas) - min(quotas) <= 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 17])
+def test_a_number_of_shards_that_makes_no_sense_is_refused(count):
+    client = Client(VirtualClock(), AsgiTransport(FakeObjects()))
+    with pytest.raises(ValueError, match=f"--shards: {count} is not possible; use up to 16"):
+        Shards(client, "trimtab", "trimtab", "me", count)

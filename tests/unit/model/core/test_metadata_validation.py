@@ -1,0 +1,137 @@
+"""The rules that the metadata of every object obeys."""
+
+from typing import Any
+
+import pytest
+
+from trimtab.model.core.metadata_validation import (
+    WholeMeta,
+    validate_metadata,
+    validate_metadata_update,
+)
+from trimtab.model.json import wire
+
+GOOD = {"name": "web", "namespace": "shop", "resourceVersion": "1", "uid": "u"}
+
+
+def meta(**fields: Any) -> Any:
+    return wire.convert({**GOOD, **fields}, WholeMeta)
+
+
+def owner(**fields: Any) -> Any:
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1", **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param({}, [], id="nothing wrong"),
+        pytest.param(
+            {"name": ""}, ["metadata.name: Required value: name or generateName is required"], id="no name"
+        ),
+        pytest.param({"namespace": ""}, ["metadata.namespace: Required value"], id="no namespace"),
+        pytest.param(
+            {"generation": -1},
+            ["metadata.generation: Invalid value: -1: must be greater than or equal to 0"],
+            id="a negative generation",
+        ),
+        pytest.param(
+            {"annotations": {"Upper/Case": "x"}}, [], id="annotation keys may have capitals anywhere"
+        ),
+        pytest.param(
+            {"annotations": {"a": "x" * (256 * 1024)}},
+            ["metadata.annotations: Too long: may not be more than 262144 bytes"],
+            id="annotations are limited",
+        ),
+        pytest.param(
+            {"finalizers": ["orphan", "foregroundDeletion"]},
+            [
+                (
+                    'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: '
+                    "finalizer orphan and foregroundDeletion cannot be both set"
+                )
+            ],
+            id="finalizers that contradict each other",
+        ),
+        pytest.param(
+            {"finalizers": ["mine"]},
+            [
+                (
+                    'metadata.finalizers[0]: Invalid value: "mine": '
+                    "name is neither a standard finalizer name nor is it fully qualified"
+                )
+            ],
+            id="a finalizer has a domain",
+        ),
+        pytest.param(
+            {"ownerReferences": [owner(apiVersion="", uid="")]},
+            [
+                'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
+                'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
+            ],
+            id="an owner is named fully",
+        ),
+        pytest.param(
+            {"managedFields": [{"operation": "Guess", "fieldsType": "V2", "manager": "m" * 129}]},
+            [
+                'metadata.managedFields[0].operation: Invalid value: "Guess": must be `Apply` or `Update`',
+                'metadata.managedFields[0].fieldsType: Invalid value: "V2": must be `FieldsV1`',
+                "metadata.managedFields[0].manager: Too long: may not be more than 128 bytes",
+            ],
+            id="managed fields",
+        ),
+    ],
+)
+def test_new_metadata(fields, want):
+    assert [str(error) for error in validate_metadata(meta(**fields))] == want
+
+
+def test_only_one_owner_controls():
+    owners = [owner(controller=True), owner(name="b", controller=True)]
+    (error,) = validate_metadata(meta(ownerReferences=owners))
+    assert error.detail == (
+        'Only one reference can have Controller set to true. Found "true" in references for '
+        "ReplicaSet/a and ReplicaSet/b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "old", "want"),
+    [
+        pytest.param({}, {}, [], id="nothing changed"),
+        pytest.param(
+            {"resourceVersion": ""},
+            {},
+            ['metadata.resourceVersion: Invalid value: "": must be specified for an update'],
+            id="an update says what it updates",
+        ),
+        pytest.param(
+            {"name": "other", "uid": "v"},
+            {},
+            [
+                'metadata.name: Invalid value: "other": field is immutable',
+                'metadata.uid: Invalid value: "v": field is immutable',
+            ],
+            id="identity is fixed",
+        ),
+        pytest.param(
+            {"generation": 1},
+            {"generation": 2},
+            ["metadata.generation: Invalid value: 1: must not be decremented"],
+            id="generations grow",
+        ),
+        pytest.param(
+            {"finalizers": ["a.b/c", "d.e/f"], "deletionTimestamp": "2026-01-15T12:00:00Z"},
+            {"finalizers": ["a.b/c"], "deletionTimestamp": "2026-01-15T12:00:00Z"},
+            [
+                (
+                    "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
+                    'found new finalizers []string{"d.e/f"}'
+                )
+            ],
+            id="nothing new waits for a deletion",
+        ),
+    ],
+)
+def test_changed_metadata(fields, old, want):
+    assert [str(error) for error in validate_metadata_update(meta(**fields), meta(**old))] == want

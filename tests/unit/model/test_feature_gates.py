@@ -1,0 +1,92 @@
+"""Feature gates: defaults, groups, and errors that help."""
+
+import pytest
+
+from trimtab.model import feature_gates
+from trimtab.model.feature_gates import GATES, FeatureGates, Gate, GateError, Stage
+
+
+def test_beta_is_on_and_alpha_is_off_unless_asked():
+    on = {name for name in GATES if FeatureGates().enabled(name)}
+    assert on == {"HPAConfigurableTolerance", "PodLevelResources"}
+    assert on == {gate.name for gate in GATES.values() if gate.stage is Stage.BETA}
+
+
+def test_gates_are_read_by_name_and_by_attribute():
+    asked = FeatureGates.parse("HPAScaleToZero=true, HPAConfigurableTolerance=false")
+    assert asked.hpa_scale_to_zero
+    assert asked.enabled("HPAScaleToZero")
+    assert not asked.hpa_configurable_tolerance
+
+
+def test_every_gate_has_its_attribute():
+    assert all(FeatureGates.of({name: True}).enabled(name) for name in GATES)
+    assert not any(FeatureGates.of({name: False}).enabled(name) for name in GATES)
+
+
+@pytest.mark.parametrize(
+    ("text", "selection", "tolerance"),
+    [
+        pytest.param("", False, True, id="nothing"),
+        pytest.param("AllAlpha=true", True, True, id="all alpha"),
+        pytest.param("AllBeta=false", False, False, id="no beta"),
+        pytest.param(
+            "HPASelectionStrategy=false,AllAlpha=true", False, True, id="a name wins over its group"
+        ),
+        pytest.param(
+            "HPASelectionStrategy=true,HPASelectionStrategy=false", False, True, id="the last counts"
+        ),
+    ],
+)
+def test_groups(text, selection, tolerance):
+    asked = FeatureGates.parse(text)
+    assert (asked.hpa_selection_strategy, asked.hpa_configurable_tolerance) == (selection, tolerance)
+
+
+def test_text_reads_back():
+    asked = FeatureGates.parse("AllAlpha=true,PodLevelResources=false")
+    assert FeatureGates.parse(str(asked)) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "SPASelectionStrategy=true",
+            "unknown feature gate 'SPASelectionStrategy': did you mean HPASelectionStrategy?",
+        ),
+        (
+            "HPAselectionStrategy=true",
+            "unknown feature gate 'HPAselectionStrategy': did you mean HPASelectionStrategy?",
+        ),
+        ("Zzz=true", "unknown feature gate 'Zzz': known are AllAlpha, AllBeta, CPUStartupBoost"),
+        ("HPAScaleToZero", "feature gate 'HPAScaleToZero' lacks a value: write HPAScaleToZero=true"),
+        ("HPAScaleToZero=on", "feature gate HPAScaleToZero cannot be 'on': write HPAScaleToZero=true"),
+        ("=true", "unknown feature gate ''"),
+    ],
+)
+def test_errors_say_what_to_write(text, message):
+    with pytest.raises(GateError) as caught:
+        FeatureGates.parse(text)
+    assert str(caught.value).startswith(message)
+
+
+def test_asking_about_an_unknown_gate_is_an_error():
+    with pytest.raises(GateError, match="did you mean HPAScaleToZero"):
+        FeatureGates().enabled("HPAScaleToZeros")
+
+
+def test_a_locked_gate_and_a_missing_need_are_errors(monkeypatch):
+    strict = {
+        **GATES,
+        "HPAScaleToZero": Gate("HPAScaleToZero", Stage.ALPHA, "", needs=("HPASelectionStrategy",)),
+        "PodLevelResources": Gate("PodLevelResources", Stage.GA, "", default=True, locked=True),
+    }
+    monkeypatch.setattr(feature_gates, "GATES", strict)
+    with pytest.raises(
+        GateError, match="HPAScaleToZero needs HPASelectionStrategy: add HPASelectionStrategy=true"
+    ):
+        FeatureGates.parse("HPAScaleToZero=true")
+    with pytest.raises(GateError, match="PodLevelResources is locked to true"):
+        FeatureGates.parse("PodLevelResources=false")
+    assert FeatureGates.parse("PodLevelResources=true").pod_level_resources

@@ -1,0 +1,65 @@
+"""Settings that follow from others."""
+
+from datetime import timedelta
+
+import pytest
+
+from trimtab.operator.settings.settings import LOOPS, Settings, declared, with_values
+
+
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        pytest.param(Settings(), "trimtab-horizontal", id="by default"),
+        pytest.param(Settings(components=("recommender",)), "trimtab-recommender", id="another loop alone"),
+        pytest.param(
+            Settings(components=("updater", "recommender")), "trimtab-recommender", id="whatever the order"
+        ),
+        pytest.param(
+            Settings(components=("dashboard", "horizontal")),
+            "trimtab-horizontal",
+            id="with what needs no lease",
+        ),
+        pytest.param(Settings(components=("adapter",)), "trimtab-adapter", id="only what needs no lease"),
+        pytest.param(Settings(leader_elect_resource_name="mine"), "mine", id="as given"),
+        pytest.param(
+            Settings(leader_elect_resource_name="mine", recommender_name="hot", dry_run=True),
+            "mine",
+            id="as given, whatever else is set",
+        ),
+        pytest.param(
+            Settings(components=("recommender", "admission"), recommender_name="hot"),
+            "trimtab-recommender-hot",
+            id="a second recommender waits for no other",
+        ),
+        pytest.param(
+            Settings(components=("recommender",), recommender_name="Hot Shard"),
+            "trimtab-recommender-hot-shard-0ae1837d",
+            id="a name that a Lease cannot have",
+        ),
+        pytest.param(
+            Settings(components=("recommender", "updater"), recommender_name="hot"),
+            "trimtab-recommender",
+            id="beside other loops it shares their Lease, or two updaters would work",
+        ),
+        pytest.param(
+            Settings(dry_run=True), "trimtab-horizontal-dry-run", id="a look takes no turn of the living"
+        ),
+    ],
+)
+def test_processes_with_other_loops_have_leases_of_their_own(settings, want):
+    assert settings.lease_name == want
+
+
+def test_a_span_of_checkpoints_that_was_given_counts_with_compat_too():
+    """N17: with --compat it was ignored."""
+    assert with_values({}).checkpoints_interval == timedelta(minutes=5)
+    assert with_values({"compat": "kubernetes-1.36"}).checkpoints_interval == timedelta()
+    given = {"compat": "kubernetes-1.36", "checkpoints_interval": timedelta(minutes=7)}
+    assert with_values(given).checkpoints_interval == timedelta(minutes=7)
+
+
+def test_the_help_names_every_component():
+    """N20: the adapter was missing."""
+    (flag,) = (flag for field, flag in declared() if field.name == "components")
+    assert set(flag.help.partition(":")[2].strip(" .").split(", ")) == {*LOOPS, "dashboard", "adapter"}
