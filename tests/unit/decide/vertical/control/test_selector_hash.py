@@ -19,9 +19,9 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
-from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current, selector_hash
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
+from trimtab.decide.vertical.control.selector_hash import is_recommendation_current, selector_hash
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.model.labels.selector import LabelSelector, LabelSelectorRequirement, Selector
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.cluster_state.vpa import SMALL_MOVE, is_minor_change
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.recommend.minor_changes import MINOR_CHANGE, is_minor_change
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
 from trimtab.operator.vertical.recommender.status_writer import change_of
@@ -75,6 +75,6 @@ def test_what_is_stored_is_never_far_from_what_is_recommended(compat, most):
         if change is not None:
             written += minute >= 60
             state.vpa = msgspec.structs.replace(state.vpa, status=change.status)
-        assert is_minor_change(state.vpa.status, state.status()), f"stored is {SMALL_MOVE:.0%} off"
+        assert is_minor_change(state.vpa.status, state.status()), f"stored is {MINOR_CHANGE:.0%} off"
     assert 0 < written / 180 <= most
     assert (written == 180) == (compat is VPA_1_8)
