@@ -7,6 +7,7 @@ import numpy as np
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_dumps import as_doubles, dump_histogram, nanoseconds, saved
+from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores
 from trimtab.decide.vertical.histogram.buckets import (
     BucketOptionsError,
     Buckets,
@@ -15,10 +16,6 @@ from trimtab.decide.vertical.histogram.buckets import (
 )
 from trimtab.decide.vertical.histogram.histogram import Histogram
 from trimtab.decide.vertical.histogram.matrix import HistogramMatrix
-from trimtab.decide.vertical.recommend.quantities import (
-    amount_from_float,
-    millicores_from_cores,
-)
 from trimtab.model.json import wire
 from trimtab.model.times import parse_ns
 from trimtab.model.vpa.types import HistogramCheckpoint

@@ -7,7 +7,6 @@ history stays with the role that made it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from trimtab.decide.vertical.cluster_state.aggregates import (
@@ -22,6 +21,7 @@ from trimtab.decide.vertical.cluster_state.containers import (
 )
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.control.attribution import Attribution
 from trimtab.decide.vertical.histogram.matrix import BLOCK_COLUMNS
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
@@ -45,18 +45,6 @@ class ContainerId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{{{self.pod} {self.container}}}"
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """Who a pod belongs to, as the control function says."""
-
-    receivers: tuple[str, ...] = ()
-    """VPAs that learn from the pod, by `namespace/name`: the one that controls it first, then the one in mode Off that would."""
-    matched: tuple[str, ...] = ()
-    """VPAs whose target and scope match the pod, in control or not."""
-    partition: str = ""
-    """What tells the pod from others with the same labels: its topmost owner, the class of its node."""
 
 
 class TrackedContainer:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, scaled
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.histogram import from_int64, to_int64
 from trimtab.decide.vertical.histogram.matrix import NEVER
 from trimtab.decide.vertical.histogram.table import Table, in_rounds
-from trimtab.decide.vertical.recommend.quantities import amount_from_float, scaled
 from trimtab.model.times import format_ns
 
 Accepted = npt.NDArray[np.bool_]

@@ -1,21 +1,14 @@
 """One VPA in the recommender's model: which aggregates it learns from, and what it says about them."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-import msgspec
-
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
-from trimtab.decide.vertical.control.control import VpaClaim
-from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.resources.container_resources import policy_for
 from trimtab.model import times
 from trimtab.model.core.meta import Condition
 from trimtab.model.labels.selector import Selector
-from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import (
-    RecommendedContainerResources,
     RecommendedPodResources,
     VerticalPodAutoscaler,
     VerticalPodAutoscalerStatus,
@@ -166,86 +159,3 @@ def sorted_aggregates(
 ) -> Iterable[tuple[AggregateKey, Aggregate]]:
     """Walk aggregates in the order of their keys, so that the same input gives the same bits."""
     return sorted(aggregates.items(), key=lambda item: item[0])
-
-
-_HEX_DIGITS = 16
-_SAME = {"=": "in", "==": "in", "!=": "notin"}
-"""Operators that ask the same with one value."""
-
-
-def selector_hash(claim: VpaClaim) -> str:
-    """Return a hash of the target, its selector and the scope's selectors.
-
-    Scopes that select the same pods have the same hash, whatever their names.
-    """
-    target = claim.vpa.spec.target_ref
-    scope = claim.scope if isinstance(claim.scope, Scope) else Scope()
-    parts = (
-        *((target.kind, target.name) if target else ("", "")),
-        _requirements(claim.selector),
-        _requirements(scope.pods),
-        _requirements(scope.nodes),
-    )
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:_HEX_DIGITS]
-
-
-def is_recommendation_current(claim: VpaClaim) -> bool:
-    """Return whether the recommendation was learnt under the VPA's present target, selector and scope.
-
-    Without a hash another recommender wrote the status. It is trusted on unscoped VPAs, as upstream trusts it. On
-    scoped VPAs it must at least have seen the present generation.
-    """
-    status = claim.vpa.status
-    if status.observed_selector_hash is not None:
-        return status.observed_selector_hash == selector_hash(claim)
-    if claim.vpa.spec.vpa_scope is None:
-        return True
-    observed = status.observed_generation
-    return observed is not None and observed >= claim.vpa.metadata.generation
-
-
-def _requirements(selector: Selector | None) -> list[tuple[str, str, list[str]]]:
-    """Return what a selector asks for in one way of writing it."""
-    found = selector.requirements if selector is not None else ()
-    return sorted(
-        (each.key, _SAME.get(each.operator, each.operator), sorted({*each.values})) for each in found
-    )
-
-
-SMALL_MOVE: Final = 0.01
-"""Of what is stored; measured against that, so that small moves in one direction add up to one that is written."""
-
-
-def is_minor_change(stored: VerticalPodAutoscalerStatus, now: VerticalPodAutoscalerStatus) -> bool:
-    """Return whether nothing moved but bounds, and these by little."""
-    if _without_recommendation(stored) != _without_recommendation(now):
-        return False
-    return _is_near(stored.recommendation, now.recommendation)
-
-
-def _without_recommendation(status: VerticalPodAutoscalerStatus) -> VerticalPodAutoscalerStatus:
-    return msgspec.structs.replace(status, recommendation=None)
-
-
-def _is_near(stored: RecommendedPodResources | None, now: RecommendedPodResources | None) -> bool:
-    if stored is None or now is None:
-        return stored is now
-    old, new = stored.container_recommendations, now.container_recommendations
-    return len(old) == len(new) and all(map(_is_near_in, old, new))
-
-
-def _is_near_in(stored: RecommendedContainerResources, now: RecommendedContainerResources) -> bool:
-    if (stored.container_name, stored.target, stored.uncapped_target) != (
-        now.container_name,
-        now.target,
-        now.uncapped_target,
-    ):
-        return False
-    return _are_near(stored.lower_bound, now.lower_bound) and _are_near(stored.upper_bound, now.upper_bound)
-
-
-def _are_near(stored: Mapping[str, Quantity], now: Mapping[str, Quantity]) -> bool:
-    return stored.keys() == now.keys() and all(
-        abs(now[name].nanos - amount.nanos) < SMALL_MOVE * abs(amount.nanos) or now[name] == amount
-        for name, amount in stored.items()
-    )

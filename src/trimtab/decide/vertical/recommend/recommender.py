@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from trimtab.decide.vertical.cluster_state.aggregates import controlled_by
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.cluster_state.profiles import Profile, merged_rows, profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.recommend.profiles import Profile, merged_rows, profiles_of
 from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
