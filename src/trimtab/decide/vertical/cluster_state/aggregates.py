@@ -12,22 +12,16 @@ import numpy as np
 
 from trimtab.decide.vertical.histogram.buckets import CPU_BUCKETS, MEMORY_BUCKETS, Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
-from trimtab.decide.vertical.histogram.histogram import (
-    Histogram,
+from trimtab.decide.vertical.histogram.histogram import Histogram, save_columns, validate_checkpoint
+from trimtab.decide.vertical.histogram.int64_times import (
+    NEVER,
     from_int64,
     from_wire_time,
-    refuse_checkpoint,
-    save_columns,
     to_int64,
     to_wire_time,
 )
-from trimtab.decide.vertical.histogram.matrix import (
-    BLOCK_COLUMNS,
-    NEVER,
-    HistogramMatrix,
-    SampleBatch,
-)
-from trimtab.decide.vertical.histogram.table import Table, in_rounds
+from trimtab.decide.vertical.histogram.matrix import BLOCK_COLUMNS, HistogramMatrix, SampleBatch
+from trimtab.decide.vertical.histogram.table import Table, distinct_batches
 from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.times import SECOND_NS, ZERO_TIME_NS
 from trimtab.model.vpa.types import (
@@ -119,7 +113,7 @@ class AggregateTable(Table):
         """Add CPU samples; they alone count as samples and move first and last."""
         weights = np.full(len(rows), CPU_SAMPLE_WEIGHT)
         self.cpu.add(SampleBatch(rows, millicores / 1000.0, weights, moments))
-        for turn in in_rounds(rows, self._used):
+        for turn in distinct_batches(rows, self._used):
             now, times = rows[turn], moments[turn]
             first = self.first[now]
             self.first[now] = np.where(first == NEVER, times, np.minimum(first, times))
@@ -280,6 +274,6 @@ def refuse_history(checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | N
         return f"unsupported checkpoint version {checkpoint.version}"
     if checkpoint.total_samples_count < 0:
         return f"cannot load checkpoint with a negative number of samples {checkpoint.total_samples_count}"
-    return refuse_checkpoint(checkpoint.memory_histogram, MEMORY_BUCKETS) or refuse_checkpoint(
+    return validate_checkpoint(checkpoint.memory_histogram, MEMORY_BUCKETS) or validate_checkpoint(
         checkpoint.cpu_histogram, CPU_BUCKETS
     )

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, scaled
 from trimtab.decide.vertical.histogram.buckets import Ints
-from trimtab.decide.vertical.histogram.histogram import from_int64, to_int64
-from trimtab.decide.vertical.histogram.matrix import NEVER
-from trimtab.decide.vertical.histogram.table import Table, in_rounds
+from trimtab.decide.vertical.histogram.int64_times import NEVER, from_int64, to_int64
+from trimtab.decide.vertical.histogram.table import Table, distinct_batches
 from trimtab.model.times import format_ns
 
 Accepted = npt.NDArray[np.bool_]
@@ -67,7 +66,7 @@ class ContainerTable(Table):
     def add_cpu(self, usage: UsageRows) -> Accepted:
         """Add CPU samples; one that is negative or not newer than its container's last is not accepted."""
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
-        for turn in in_rounds(usage.containers, self._used):
+        for turn in distinct_batches(usage.containers, self._used):
             now = usage.of(turn)
             good = (now.amounts >= 0) & (now.times > self.last_cpu[now.containers])
             accepted[turn] = good
@@ -83,7 +82,7 @@ class ContainerTable(Table):
         What an out-of-memory kill tells may be older.
         """
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
-        for turn in in_rounds(usage.containers, self._used):
+        for turn in distinct_batches(usage.containers, self._used):
             now = usage.of(turn)
             in_order = now.times >= self.last_memory[now.containers]
             good = (now.amounts >= 0) & (in_order | is_oom)
