@@ -14,6 +14,7 @@ from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
 from trimtab.install.values import SETTINGS
 from trimtab.model.crds import all_crds
+from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.prometheus import Durations
 from trimtab.operator.settings.settings import declared
@@ -87,7 +88,10 @@ def _metrics() -> str:
     registry = CollectorRegistry()
     holders = [
         HpaControllerMetrics(registry),
-        *(make(registry) for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics)),
+        *(
+            make(registry)
+            for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics)
+        ),
     ]
     labels = {
         metric._name: ", ".join(metric._labelnames)
