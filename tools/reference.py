@@ -12,7 +12,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
-from trimtab.install.values import SETTINGS
+from trimtab.install.values import CHART_VALUES
 from trimtab.model.crds import all_crds
 from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
@@ -62,7 +62,7 @@ def _flags() -> str:
 
 
 def _values() -> str:
-    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in SETTINGS]
+    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in CHART_VALUES]
     about = "For `helm install --set` and `trimtab install --set`; `-n` says the namespace.\n"
     return _page(["# Values of the chart\n", about, _table(("value", "default", "meaning"), rows)])
 
