@@ -29,6 +29,7 @@ from trimtab.decide.horizontal.records.record import WELL, decided, loads
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import (
@@ -229,12 +230,14 @@ async def explain_replicas(
 
 
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
-    component = HpaController(client.clock, client, settings, rules=rules_of(settings), fence=ClosedFence())
+    runtime = Runtime(client.clock, client, settings, fence=ClosedFence())
+    component = HpaController(runtime, rules=rules_of(settings))
     try:
         await component.start()
         return await component.glance(namespace, name)
     finally:
         await component.close()
+        await runtime.close()
 
 
 def _not_acted_on(found: Found) -> str:

@@ -113,6 +113,7 @@ class _Stage:
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.controller import HpaController, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
+        from trimtab.operator.runtime import Runtime  # noqa: PLC0415
         from trimtab.operator.settings.published import own_settings  # noqa: PLC0415
         from trimtab.operator.settings.publisher import SettingsPublisher  # noqa: PLC0415
         from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
@@ -126,11 +127,10 @@ class _Stage:
             leader_elect=False,
         )
         registry = CollectorRegistry()
-        horizontal = HpaController(
-            self._clock, cluster.client, settings, rules=rules_of(settings), registry=registry
-        )
-        site = VerticalRuntime(self._clock, cluster.client, settings, registry=registry)
-        stack.push_async_callback(site.close)
+        runtime = Runtime(self._clock, cluster.client, settings, registry=registry)
+        stack.push_async_callback(runtime.close)
+        horizontal = HpaController(runtime, rules=rules_of(settings))
+        site = VerticalRuntime(runtime)
         recommender, updater = make_recommender(site), make_updater(site)
         components: list[Component] = [horizontal, recommender, updater]
         namespace = {"metadata": {"name": settings.leader_elect_resource_namespace}}

@@ -26,7 +26,7 @@ from trimtab.decide.vertical.cluster_state.cluster import (
     TrackedContainer,
 )
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
-from trimtab.decide.vertical.cluster_state.garbage import Collector
+from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
@@ -170,7 +170,7 @@ class Recommender(ControlLoop):
             timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
-        self._collectors: dict[int, Collector] = {}
+        self._collectors: dict[int, AggregateCollector] = {}
         self._told: frozenset[tuple[str, str, str]] = frozenset()
         self._recommendations: dict[str, VPARecommendation] = {}
         self._problems = {self.name: NOT_STARTED}
@@ -405,7 +405,9 @@ class Recommender(ControlLoop):
 
     def _collect(self, standings: ControlSnapshot, now_ns: int) -> None:
         known = {one.vpa.key for one in standings.vpas if one.selector is not None}
-        self._collectors = {share: self._collectors.get(share) or Collector(_GC_NS) for share in self._models}
+        self._collectors = {
+            share: self._collectors.get(share) or AggregateCollector(_GC_NS) for share in self._models
+        }
         for share, collector in self._collectors.items():
             collector.collect(self._models[share], now_ns, lambda vpa: vpa.key in known)
 
