@@ -1,4 +1,4 @@
-"""`trimtab trace`: record load out of Prometheus, for `trimtab simulate`."""
+"""`trimtab trace` records load from Prometheus, for `trimtab simulate`."""
 
 import asyncio
 import re
@@ -21,21 +21,21 @@ from trimtab.metrics.range_queries import Progress as Done
 from trimtab.metrics.range_queries import Range, read_history
 from trimtab.model.times import parse_long_duration
 from trimtab.simulate import Trace, TraceError
-from trimtab.simulate.trace import the_one_series, trace_of
+from trimtab.simulate.trace import single_series, trace_from_series
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
 _QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)
 
 
 class _Span(click.ParamType[timedelta]):
-    """A duration, also in days, which Prometheus' users are used to."""
+    """A duration that may also be in days, as in Prometheus."""
 
     name = "duration"
 
     def convert(
         self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Return the duration; it must be longer than nothing."""
+        """Return the duration, which must be positive."""
         if isinstance(value, timedelta):
             return value
         try:
@@ -76,7 +76,7 @@ def _queries(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
 def trace(
     url: str, queries: dict[str, str], since: timedelta, step: timedelta, token_file: str, output: TextIO
 ) -> None:
-    """Record load out of Prometheus as a trace for `trimtab simulate`."""
+    """Record load from Prometheus as a trace for `trimtab simulate`."""
     clock = SystemClock()
     now = clock.now().replace(microsecond=0)
     wanted = Range(now - since, now, step.total_seconds())
@@ -99,10 +99,10 @@ async def _read(clock: Clock, address: ServerAddress, queries: dict[str, str], w
             for column, query in queries.items():
                 task = progress.add_task(column, total=1.0)
                 tell = partial(_tell, progress, task)
-                series[column] = the_one_series(column, await read_history(client, query, wanted, told=tell))
+                series[column] = single_series(column, await read_history(client, query, wanted, told=tell))
     finally:
         await client.close()
-    return trace_of(series, wanted)
+    return trace_from_series(series, wanted)
 
 
 def _tell(progress: Progress, task: TaskID, done: Done) -> None:
