@@ -1,6 +1,5 @@
 """What the server refuses before it looks closer, and what it never stores twice."""
 
-
 import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, DEPLOYMENTS, PODS, RefusedError, config_map, pod, running
