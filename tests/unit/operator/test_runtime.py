@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix.recording import ADAPTER, CRDS, NAMESPACES, make_adapter, ignore
+from tests.matrix.recording import ADAPTER, CRDS, NAMESPACES, ignore, make_adapter
 from tests.scenarios.line import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
