@@ -73,8 +73,12 @@ def requests_of(components: tuple[str, ...], folder: Path) -> list[Request]:
                 webhook_port=0,
                 adapter_config=str(folder / "adapter.yaml"),
             )
-            beside = {"dashboard": lambda parts: Dashboard(parts, ignore), "adapter": make_adapter}
-            operator = Operator(clock, Client(clock, line, seed=2), settings, beside=beside)
+            operator = Operator(
+                clock,
+                Client(clock, line, seed=2),
+                settings,
+                beside={"dashboard": lambda parts: Dashboard(parts, ignore), "adapter": make_adapter},
+            )
             running = asyncio.ensure_future(operator.run())
             await clock.sleep(SECONDS)
             assert not running.done(), running.exception()
