@@ -79,7 +79,7 @@ def test_replicas_changed_elsewhere(remembered, compat, want):
     changes = scale_read_changes(observation, Memory(replicas=remembered), 3)
     assert short(changes)[0] == "SetCondition SucceededGetScale"
     assert len(changes) == want
-    assert all(change.is_limited for change in changes[1:])
+    assert all(isinstance(change, EmitEvent) and change.is_limited for change in changes[1:])
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,8 @@ def test_selection(changes, want):
 
 def test_only_the_event_of_an_ambiguous_selector_is_limited():
     ambiguous = SelectorProblem(AMBIGUOUS, AMBIGUOUS, "two", "two")
-    assert [selector_changes(problem)[0].is_limited for problem in (MISSING, ambiguous)] == [False, True]
+    events = [selector_changes(problem)[0] for problem in (MISSING, ambiguous)]
+    assert [isinstance(event, EmitEvent) and event.is_limited for event in events] == [False, True]
 
 
 @pytest.mark.parametrize(
