@@ -104,7 +104,7 @@ class HpaController:
 
     def _make_questions(self) -> MetricFetcher:
         whole = ListAllPolicy(self._clock, self._caches, is_allowed=not self._settings.watch_namespaces)
-        is_strict = self._rules.compat.refuse_absurd_samples
+        is_strict = self._rules.compat.reject_implausible_samples
         return MetricFetcher(self.runtime.metrics, self._discovery, whole, is_strict=is_strict)
 
     def _make_owners(self) -> OwnerCache:
@@ -159,7 +159,7 @@ class HpaController:
         if autoscaler is None:
             return None
         record = await self._preview.one(autoscaler, tuple(self.autoscalers))
-        if not record.decision.trail.extra:
+        if not record.decision.trace.extra_pods:
             return record
         owners = await self.owners_of(record.observation)
         seen = msgspec.structs.replace(record.observation, owners=owners)

@@ -80,7 +80,7 @@ def _line(autoscaler: HpaState) -> dict[str, object]:
         line |= {
             "current": story.current,
             "desired": story.desired,
-            "verdict": str(story.verdict),
+            "reason": str(story.reason),
             "summary": story.summary,
         }
     return line

@@ -130,7 +130,7 @@ class OwnerCache:
             served = await self._discovery.find_kind(reference.api_version, reference.kind)
         except UnknownKindError as error:
             return self._kept(
-                reference, namespace, OwnerNotFound(why=str(error))
+                reference, namespace, OwnerNotFound(reason=str(error))
             )  # the kind was removed: a broken chain
         except errors.ClusterError as error:
             return self._kept(reference, namespace, OwnerUnavailable(error=str(error)))
@@ -139,7 +139,7 @@ class OwnerCache:
 
     async def _ask(self, served: Served, reference: OwnerReference, namespace: str) -> Found:
         if not served.namespaced:
-            outside = OwnerNotFound(why="it is an object of the cluster, no workload of this namespace")
+            outside = OwnerNotFound(reason="it is an object of the cluster, no workload of this namespace")
             return self._kept(reference, namespace, outside)
         found = await self._get(served, reference, namespace)
         return self._kept(reference, namespace, found, served.plural)
@@ -158,7 +158,7 @@ class OwnerCache:
         except errors.NotFound:
             return found_owner(reference, None)
         except errors.Forbidden as error:
-            return OwnerUnavailable(error=str(error), right=f"get {_full_name(served)}")
+            return OwnerUnavailable(error=str(error), permission=f"get {_full_name(served)}")
         except (errors.ClusterError, ValueError) as error:
             return OwnerUnavailable(error=str(error))
         return found_owner(reference, _owner(reference.kind, owner))
