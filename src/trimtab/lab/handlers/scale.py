@@ -14,6 +14,8 @@ from trimtab.lab.schemas.prune import fit
 from trimtab.lab.schemas.shapes import shape_of_kind
 from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.lab.storage.store import ObjectStore
+from trimtab.model.core.metadata_validation import NEGATIVE
+from trimtab.model.core.workloads import validate_scale
 from trimtab.model.labels.selector import Selector
 
 GROUP, VERSION, KIND = "autoscaling", "v1", "Scale"
@@ -68,15 +70,18 @@ def _with_replicas(
 ) -> JsonObject:
     """Return the object with the replicas of the written scale."""
     replicas = (after.get("spec") or {}).get("replicas", 0)
-    if replicas < 0:
-        cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise invalid(KIND, GROUP, target.name, [cause])
+    paths = resource.scales.get(target.version)
+    if paths is None:
+        errors = validate_scale(after)
+    else:  # custom resources may be cluster-scoped, and only their replicas are checked
+        errors = [invalid_value("spec.replicas", replicas, NEGATIVE)] if replicas < 0 else []
+    if errors:
+        raise invalid(KIND, GROUP, target.name, errors)
     version = (after.get("metadata") or {}).get("resourceVersion")
     obj["metadata"].pop("resourceVersion")
     if version and (is_whole or version != before["metadata"]["resourceVersion"]):
         # A patch carries the version it was computed on; only another one is the client's precondition.
         obj["metadata"]["resourceVersion"] = version
-    paths = resource.scales.get(target.version)
     if paths is None:
         obj["spec"]["replicas"] = replicas
     else:

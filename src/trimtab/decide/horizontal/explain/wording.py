@@ -21,7 +21,7 @@ from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Pr
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.times import format_time
 
 SUMMARIES = {

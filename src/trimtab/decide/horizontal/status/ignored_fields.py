@@ -7,10 +7,7 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import FIELDS_IGNORED, Conditions
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
-from trimtab.model.hpa.metric_fields.own_fields import OWN_METRIC_FIELDS
-from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
 from trimtab.model.json.wire import Wire
 
@@ -86,12 +83,12 @@ def tell_wrong_annotations(draft: DecisionBuilder) -> None:
     annotations, metrics = draft.seen.hpa.metadata.annotations, draft.seen.hpa.spec.metrics
     if not annotations:
         return
-    for own in OWN_METRIC_FIELDS:
+    for own in METRIC_ANNOTATIONS:
         text = annotations.get(own.name)
         if not text or any(getattr(metric, own.attribute) is not None for metric in metrics):
             continue  # absent, or taken into the spec
         try:
-            own.values_of(text, metrics)
+            own.parse_values(text, metrics)
         except MetricAnnotationError as error:
             if draft.may_repeat(_REASONS[own.name]):
                 draft.warn(_REASONS[own.name], f"annotation {own.name} is ignored: {error}")

@@ -14,7 +14,7 @@ from trimtab.decide.vertical.resources.container_resources import ContainerResou
 from trimtab.decide.vertical.update.disruption_budget import BOOST_PREFIX
 from trimtab.model.core.pod import CPU, Container, Pod, PodStatus, ResourceList, ResourceRequirements
 from trimtab.model.json import wire
-from trimtab.model.labels.names import dns1123_label
+from trimtab.model.labels.names import dns1123_label_problems
 
 ORIGINALS_ANNOTATION = "trimtab.dev/original-resources"
 
@@ -149,7 +149,7 @@ def parse_observed(value: str) -> tuple[str, ...]:
         return ()
     names = tuple(value.split(_SEPARATOR))
     for name in names:
-        if problems := dns1123_label(name):
+        if problems := dns1123_label_problems(name):
             raise ObservedContainersError(
                 f"incorrect format: {name} is not a valid container name: [{' '.join(problems)}]"
             )
