@@ -2,11 +2,27 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from trimtab.model.json.wire import Json, Wire, without_members
+
+
+class NamespacedName(NamedTuple):
+    """The namespace and the name of an object."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "NamespacedName":
+        """Return the two parts of `namespace/name`."""
+        namespace, _, name = text.partition("/")
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class OwnerReference(Wire):
@@ -43,6 +59,11 @@ class ObjectMeta(Wire):
     def key(self) -> str:
         """Return `namespace/name`, or the name alone for a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def namespaced_name(self) -> NamespacedName:
+        """Return the namespace and the name."""
+        return NamespacedName(self.namespace, self.name)
 
 
 class ListMeta(Wire):

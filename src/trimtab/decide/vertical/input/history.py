@@ -9,17 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trimtab.decide.vertical.cluster_state.cluster import (
-    Attribution,
-    ClusterState,
-    ContainerId,
-    PodId,
-)
+from trimtab.decide.vertical.cluster_state.amounts import amounts_from_floats
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
+from trimtab.decide.vertical.control.attribution import Attribution
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
 from trimtab.decide.vertical.input.usage import Capacity, add_rows
-from trimtab.decide.vertical.recommend.quantities import amounts_from_floats
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.usage_history import ContainerName, Series, UsageHistory
 

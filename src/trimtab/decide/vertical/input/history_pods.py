@@ -10,8 +10,7 @@ from functools import cached_property
 
 import msgspec
 
-from trimtab.decide.vertical.cluster_state.cluster import Attribution
-from trimtab.decide.vertical.control.attribution import attribute
+from trimtab.decide.vertical.control.attribution import Attribution, attribute
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex
 from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,

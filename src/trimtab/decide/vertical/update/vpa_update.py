@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.admission.startup_boost import expired_boosts, without_boosts
-from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
 from trimtab.decide.vertical.control.control import DRIVING_MODES, VpaClaim
+from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.limits_in_use import LIMIT_DUE, is_limit_due
 from trimtab.decide.vertical.resources.pod_resources import Sizing
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict

@@ -18,7 +18,6 @@ from trimtab.decide.vertical.admission.startup_boost import (
     next_end,
     resources_before_boost,
 )
-from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, boosting_vpa
 from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
@@ -26,6 +25,7 @@ from trimtab.decide.vertical.control.controllers import (
     owner_of,
     topmost_controller,
 )
+from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
 from trimtab.decide.vertical.update.disruption_budget import is_boosted, is_resizing
