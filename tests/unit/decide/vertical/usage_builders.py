@@ -69,8 +69,8 @@ class Recommender:
         cpu = UsageBatch(names, [load.millicores for load in loads.values()], moments)
         memory = UsageBatch(names, [load.memory for load in loads.values()], moments)
         if capacity is not None:
-            cpu = replace(cpu, most=[capacity.millicores] * len(names))
-            memory = replace(memory, most=[capacity.memory_bytes] * len(names))
+            cpu = replace(cpu, capacities=[capacity.millicores] * len(names))
+            memory = replace(memory, capacities=[capacity.memory_bytes] * len(names))
         return (
             add_usage(self.state, "cpu", cpu, self.now_ns),
             add_usage(self.state, "memory", memory, self.now_ns),

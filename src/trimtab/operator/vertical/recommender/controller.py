@@ -289,8 +289,8 @@ class Recommender(ControlLoop):
             model = self._models[share]
             for resource, intake in take_usage(model, answers, bounds, now, waiting=waiting).items():
                 self._count_refused(resource, intake)
-                if intake.taken is not None:
-                    self._metrics.quality.judge(model, expected[share], resource, intake.taken)
+                if intake.usage is not None:
+                    self._metrics.quality.judge(model, expected[share], resource, intake.usage)
                 samples += intake.accepted
         return samples
 
