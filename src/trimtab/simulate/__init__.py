@@ -1,19 +1,20 @@
-"""Backtest on the production decisions with a virtual clock, to see what an autoscaler would have done.
+"""Backtest HPAs: run the production `decide` on recorded load, in virtual time.
 
-`Trace` is recorded load, `Model` says how the simulated workload behaves, `play` lets `decide` act on both sync by sync
-and `Tally` adds up what came of it. Nothing here reads a clock, a cluster or the network; whoever calls brings the
-load along. What belongs here: how a simulated workload answers a decision. What does not: any rule that decides.
+Reading order: `trace` (recorded load), `model` (how the simulated workload behaves), `workload` (its pods),
+`backtest` (one sync after another), `results` (the figures), `chart` (the picture).
+
+What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """
 
 from trimtab.simulate.backtest import Candidate, SyncStep, backtest
 from trimtab.simulate.model import Model, ModelError
-from trimtab.simulate.results import Carried, Figures, Results, run, tally
+from trimtab.simulate.results import Figures, LoadFigures, Results, run, run_with_progress
 from trimtab.simulate.trace import Trace, TraceError, read_trace
 
 __all__ = [
     "Candidate",
-    "Carried",
     "Figures",
+    "LoadFigures",
     "Model",
     "ModelError",
     "Results",
@@ -23,5 +24,5 @@ __all__ = [
     "backtest",
     "read_trace",
     "run",
-    "tally",
+    "run_with_progress",
 ]

@@ -1,4 +1,4 @@
-"""Lets the production decision act on recorded load, sync by sync, in virtual time."""
+"""Runs the production `decide` on recorded load, one sync after another, in virtual time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from trimtab.decide.horizontal.records.unchanged import Steady, continued, stead
 from trimtab.decide.horizontal.status.conditions import Conditions
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.simulate.model import Metered, Model, ModelError, metered, replicas_for
+from trimtab.simulate.model import MetricModel, Model, ModelError, model_metrics, replicas_for
 from trimtab.simulate.trace import Trace
 from trimtab.simulate.workload import SimulatedWorkload
 
@@ -42,7 +42,7 @@ NOT_YET = FetchFailure(message="nothing was measured yet")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An autoscaler to try: its object with all defaults, and the rules of the process that would run it."""
+    """An HPA to try, with its defaults, and the configuration of the operator that would run it."""
 
     name: str
     hpa: HorizontalPodAutoscaler
@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SyncStep:
-    """One sync: the moment, the pods that carried the load, the replicas from now on, and the record of a change."""
+    """One sync: its time, the ready pods, the replicas after it, and the record of a change."""
 
     at: float
     ready: int
@@ -62,25 +62,25 @@ class SyncStep:
 
 
 def backtest(candidate: Candidate, trace: Trace, model: Model) -> Iterator[SyncStep]:
-    """Yield one step per sync from the first row of the trace to the last; raise ModelError if they do not fit."""
-    metrics = metered(candidate.hpa, trace, model)
+    """Yield one step per sync from the first row of the trace to the last. Raise ModelError if they do not fit."""
+    metrics = model_metrics(candidate.hpa, trace, model)
     first = _first_replicas(candidate, metrics, trace, model)
     workload = SimulatedWorkload(candidate.hpa, model, first, trace.start)
     meter = Meter(metrics, trace, model, workload)
-    autoscaler = SimulatedHpa(candidate if first else _at_zero(candidate, trace.start))
+    hpa = SimulatedHpa(candidate if first else _at_zero(candidate, trace.start))
     syncs = int((trace.end - trace.start) // model.sync_period) + 1
     for number in range(syncs):
         at = trace.start + number * model.sync_period
         readings = meter.readings(at)
         ready = len(workload.ready_names)
-        record = autoscaler.sync(workload, readings, at)
+        record = hpa.sync(workload, readings, at)
         if record is not None:
             workload.resize(record.decision.desired, at)
         yield SyncStep(at, ready, workload.replicas, record)
 
 
 class SimulatedHpa:
-    """The candidate as it runs: what it saw last, what it remembers, and for how long that holds."""
+    """A running candidate: its last observation, its memory, and until when its decision is unchanged."""
 
     def __init__(self, candidate: Candidate) -> None:
         self._seen = Observation(
@@ -95,7 +95,7 @@ class SimulatedHpa:
     def sync(
         self, workload: SimulatedWorkload, readings: tuple[MetricSamples, ...], at: float
     ) -> Record | None:
-        """Decide once, or leave it out where it would repeat itself; return the record if the scale changed."""
+        """Decide, or skip the decision if its inputs did not change. Return the record if the scale changed."""
         seen = msgspec.structs.replace(
             self._seen, scale=workload.scale, pods=workload.pods, readings=readings
         )
@@ -115,8 +115,10 @@ class SimulatedHpa:
         return record
 
 
-def _first_replicas(candidate: Candidate, metrics: tuple[Metered, ...], trace: Trace, model: Model) -> int:
-    """Return the replicas of the beginning; zero only where the autoscaler itself could have brought them there."""
+def _first_replicas(
+    candidate: Candidate, metrics: tuple[MetricModel, ...], trace: Trace, model: Model
+) -> int:
+    """Return the initial replicas. They are 0 only if the HPA itself can scale to zero."""
     spec = candidate.hpa.spec
     goes_to_zero = candidate.gates.hpa_scale_to_zero and spec.min_replicas == 0 and can_scale_from_zero(spec)
     if model.replicas == 0 and not goes_to_zero:
@@ -131,7 +133,7 @@ def _first_replicas(candidate: Candidate, metrics: tuple[Metered, ...], trace: T
 
 
 def _at_zero(candidate: Candidate, now: float) -> Candidate:
-    """Return the candidate as it is after it has scaled its idle workload to zero."""
+    """Return the candidate in the state after it scaled its idle workload to zero."""
     hpa = candidate.hpa
     conditions = Conditions(hpa.status.conditions, wire_time(now))
     set_scaled_to_zero(conditions, scaled_to_zero=True)
@@ -140,32 +142,32 @@ def _at_zero(candidate: Candidate, now: float) -> Candidate:
 
 
 class Meter:
-    """Measures the workload at every period and hands a measurement out once it has travelled."""
+    """Measures the workload every period and returns each measurement after its delay."""
 
     def __init__(
-        self, metrics: tuple[Metered, ...], trace: Trace, model: Model, workload: SimulatedWorkload
+        self, metrics: tuple[MetricModel, ...], trace: Trace, model: Model, workload: SimulatedWorkload
     ) -> None:
         self._metrics = metrics
         self._trace = trace
         self._model = model
         self._workload = workload
-        self._next = trace.start - model.metrics_delay  # the autoscaler never begins blind
-        self._on_the_way: list[tuple[float, tuple[MetricSamples, ...]]] = []
+        self._next = trace.start - model.metrics_delay  # the first sync has a measurement
+        self._in_transit: list[tuple[float, tuple[MetricSamples, ...]]] = []
         self._arrived: tuple[MetricSamples, ...] = (NOT_YET,) * len(metrics)
 
     def readings(self, now: float) -> tuple[MetricSamples, ...]:
-        """Return what the autoscaler knows at `now`; the workload moves on with the measurements."""
+        """Return the samples that have arrived by `now`. Advances the workload."""
         while self._next <= now:
             self._workload.advance(self._next)
             taken = tuple(self._measure(metric, self._next) for metric in self._metrics)
-            self._on_the_way.append((self._next + self._model.metrics_delay, taken))
+            self._in_transit.append((self._next + self._model.metrics_delay, taken))
             self._next += self._model.metrics_period
         self._workload.advance(now)
-        while self._on_the_way and self._on_the_way[0][0] <= now:
-            self._arrived = self._on_the_way.pop(0)[1]
+        while self._in_transit and self._in_transit[0][0] <= now:
+            self._arrived = self._in_transit.pop(0)[1]
         return self._arrived
 
-    def _measure(self, metric: Metered, at: float) -> MetricSamples:
+    def _measure(self, metric: MetricModel, at: float) -> MetricSamples:
         load = self._trace.at(metric.column, at)
         if load is None:
             return NOT_MEASURED
@@ -173,8 +175,8 @@ class Meter:
             return Series(samples=(Sample(load, at, 0.0),))
         names = self._workload.ready_names
         share = load // len(names) if names else 0
-        if metric.most_shown is not None:
-            share = min(share, metric.most_shown)
-        # Every ready pod carries the same, so they share one sample.
+        if metric.max_reported is not None:
+            share = min(share, metric.max_reported)
+        # All ready pods carry the same load, so they share one sample.
         sample = Sample(share, at, self._model.metrics_period)
         return PodSamples(samples=dict.fromkeys(names, sample), timestamp=at)

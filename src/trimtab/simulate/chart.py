@@ -1,11 +1,11 @@
-"""Draws a backtest: the replicas that the load needed, and those that each candidate gave it."""
+"""Draws a backtest: needed replicas, and the replicas of each candidate."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
 from trimtab.simulate.backtest import Candidate
-from trimtab.simulate.model import Model, metered, replicas_for
+from trimtab.simulate.model import Model, model_metrics, replicas_for
 from trimtab.simulate.results import Results
 from trimtab.simulate.trace import Trace
 
@@ -13,10 +13,10 @@ WIDTH, HEIGHT = 960, 360
 LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32
 DAY = 86_400.0
 POINTS = 800
-"""Columns drawn of the needed replicas; of several rows in one column the highest is shown."""
+"""Columns of the area of needed replicas. A column shows the maximum of its rows."""
 
 COLOURS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700", "#8250df", "#57606a")
-"""Told apart in light and dark, and by most people who see fewer colours."""
+"""Distinguishable on light and dark, and with most kinds of colour blindness."""
 
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#57606a}"
@@ -29,11 +29,11 @@ Points = Sequence[tuple[float, int]]
 
 
 def render_chart(
-    candidates: Sequence[Candidate], tallies: Sequence[Results], trace: Trace, model: Model
+    candidates: Sequence[Candidate], results: Sequence[Results], trace: Trace, model: Model
 ) -> str:
-    """Return an SVG that stands by itself."""
-    need = needed(candidates[0], trace, model)
-    highest = max([1, *(value for _, value in need), *(one.figures.peak for one in tallies)])
+    """Return a self-contained SVG."""
+    need = needed_replicas(candidates[0], trace, model)
+    highest = max([1, *(value for _, value in need), *(result.figures.peak for result in results)])
     frame = _Frame(trace.start, trace.end, highest)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
@@ -41,18 +41,18 @@ def render_chart(
         *frame.grid(),
         f'<path class="need" d="{frame.area(need)}"/>',
         *(
-            f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(one.replicas)}"/>'
-            for index, one in enumerate(tallies)
+            f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(result.replicas)}"/>'
+            for index, result in enumerate(results)
         ),
-        *_legend([one.figures.name for one in tallies]),
+        *_legend([result.figures.name for result in results]),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def needed(candidate: Candidate, trace: Trace, model: Model) -> Points:
-    """Return the replicas that would have kept every pod at its target, the highest of each drawn column."""
-    metrics = metered(candidate.hpa, trace, model)
+def needed_replicas(candidate: Candidate, trace: Trace, model: Model) -> Points:
+    """Return the replicas that keep every pod at its target, as the maximum of each drawn column."""
+    metrics = model_metrics(candidate.hpa, trace, model)
     width = (trace.end - trace.start) / POINTS
     highest: dict[int, int] = {}
     for moment in trace.times:
@@ -67,7 +67,7 @@ def colour_of(index: int) -> str:
 
 
 class _Frame:
-    """Where moments and replicas lie on the picture."""
+    """Maps times and replicas to coordinates."""
 
     def __init__(self, start: float, end: float, highest: int) -> None:
         self._start, self._end, self._highest = start, end, highest
@@ -93,7 +93,7 @@ class _Frame:
         return f"{self.line(points)}V{ground}H{self.x(points[0][0])}Z"
 
     def grid(self) -> list[str]:
-        """Return lines and numbers for replicas, and the moments below."""
+        """Return grid lines with replica numbers, and the times below."""
         step = _step(self._highest)
         parts = []
         for replicas in range(0, self._highest + 1, step):
@@ -106,7 +106,7 @@ class _Frame:
 
 
 def _ticks(start: float, end: float) -> list[tuple[float, str]]:
-    """Return the moments to name: midnights of some days, or four moments in between where there are few of them."""
+    """Return the labelled times: midnights, or four times in between for short traces."""
     first = -(-start // DAY) * DAY
     days = int((end - first) // DAY) + 1
     if days >= 3:
@@ -142,5 +142,5 @@ def _legend(names: Sequence[str]) -> list[str]:
 
 def _title(candidates: Sequence[Candidate], trace: Trace) -> str:
     first, last = (datetime.fromtimestamp(moment, UTC) for moment in (trace.start, trace.end))
-    names = ", ".join(one.name for one in candidates)
+    names = ", ".join(candidate.name for candidate in candidates)
     return f"Replicas of {names} from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"

@@ -16,53 +16,53 @@ from trimtab.simulate.trace import Trace
 
 
 class ModelError(ValueError):
-    """The HPA, the trace and the model do not go together; the message says what is missing."""
+    """The HPA, the trace and the model do not fit together. The message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What is assumed about the workload and about the way its metrics reach the autoscaler."""
+    """Assumptions about the workload and about the delay of its metrics."""
 
     requests: Mapping[str, int] = field(default_factory=dict)
-    """What one pod asks for, by resource, in thousandths."""
+    """Requests of one pod, by resource, in thousandths."""
     capacity: Mapping[str, int] = field(default_factory=dict)
-    """The most that one pod can carry of a metric, in thousandths; for a resource also the most that it can show."""
+    """Maximum load of one pod by metric, in thousandths. For a resource also the maximum usage it reports."""
     replicas: int | None = None
-    """Replicas at the beginning; None: as many as the first row needs, within the HPA's bounds."""
+    """Replicas at the start. None: as many as the first row needs, within the HPA's bounds."""
     start_seconds: float = 30.0
     """From the creation of a pod until it is ready."""
     metrics_period: float = 15.0
-    """How often usage is measured."""
+    """Seconds between two measurements of usage."""
     metrics_delay: float = 15.0
-    """How long a measurement takes to reach the autoscaler."""
+    """Seconds until a measurement reaches the HPA."""
     sync_period: float = 15.0
-    """How often the autoscaler decides."""
+    """Seconds between two syncs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Metered:
-    """One metric of the HPA: the column of the trace that feeds it, and what one pod stands for."""
+class MetricModel:
+    """A metric of the HPA: its column of the trace, and the load of one pod."""
 
     column: str
     is_per_pod: bool
-    """Whether the metric is measured at the pods, so that they share the load; else it is one number."""
+    """Whether ready pods share the load. Otherwise the metric is a single number."""
     target: int | None
-    """What one pod should carry, in thousandths; None where the target says nothing about one pod."""
+    """Target load of one pod, in thousandths. None if the target does not define it."""
     capacity: int | None
-    """What one pod can carry, in thousandths, if that is known."""
-    most_shown: int | None
-    """The most that one pod can show, however much there is to do."""
+    """Maximum load of one pod, in thousandths, if known."""
+    max_reported: int | None
+    """Maximum usage that one pod reports, whatever its load."""
 
 
-def metered(hpa: HorizontalPodAutoscaler, trace: Trace, model: Model) -> tuple[Metered, ...]:
-    """Return what feeds each metric of the HPA; raise ModelError if something is not known."""
+def model_metrics(hpa: HorizontalPodAutoscaler, trace: Trace, model: Model) -> tuple[MetricModel, ...]:
+    """Return the model of each metric of the HPA. Raise ModelError if a column or a request is missing."""
     return tuple(
-        _metered(spec, f"{hpa.key}: spec.metrics[{index}]", trace, model)
+        _model_metric(spec, f"{hpa.key}: spec.metrics[{index}]", trace, model)
         for index, spec in enumerate(hpa.spec.metrics)
     )
 
 
-def _metered(spec: MetricSpec, where: str, trace: Trace, model: Model) -> Metered:
+def _model_metric(spec: MetricSpec, where: str, trace: Trace, model: Model) -> MetricModel:
     column = _column(spec, where, trace)
     target, resource = _target(spec), _resource(spec)
     request = model.requests.get(resource) if resource else None
@@ -71,12 +71,12 @@ def _metered(spec: MetricSpec, where: str, trace: Trace, model: Model) -> Metere
             f"{where}: a utilization needs to know what one pod requests: add --request {resource}=QUANTITY"
         )
     known = model.capacity.get(column, model.capacity.get(resource or column))
-    return Metered(
+    return MetricModel(
         column,
         is_per_pod=spec.type not in {MetricSourceType.OBJECT, MetricSourceType.EXTERNAL},
         target=_per_pod(target, request),
         capacity=request if known is None else known,
-        most_shown=known if resource else None,
+        max_reported=known if resource else None,
     )
 
 
@@ -91,7 +91,7 @@ def _column(spec: MetricSpec, where: str, trace: Trace) -> str:
 
 
 def _names(spec: MetricSpec) -> list[str]:
-    """Return the columns that may feed a metric, the most exact first."""
+    """Return the columns that a metric may use, the most specific first."""
     if spec.container_resource is not None:
         source = spec.container_resource
         return [f"{source.container}/{source.name}", source.name]
@@ -124,12 +124,12 @@ def _per_pod(target: MetricTarget, request: int | None) -> int | None:
     return None if target.average_value is None else target.average_value.milli_value()
 
 
-def replicas_for(metrics: tuple[Metered, ...], trace: Trace, moment: float) -> int:
-    """Return how many pods the load needs for each to be at its target; 0 if no target tells."""
+def replicas_for(metrics: tuple[MetricModel, ...], trace: Trace, moment: float) -> int:
+    """Return the replicas at which every pod is at its target, or 0 without such a target."""
     needs = map(partial(_need, trace, moment), metrics)
     return max(needs, default=0)
 
 
-def _need(trace: Trace, moment: float, metric: Metered) -> int:
+def _need(trace: Trace, moment: float, metric: MetricModel) -> int:
     load = trace.at(metric.column, moment)
     return -(-load // metric.target) if load and metric.target else 0

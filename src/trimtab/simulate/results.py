@@ -1,11 +1,11 @@
-"""Adds up what came of a simulated autoscaler: what it cost, how often it moved, how well it kept up."""
+"""Sums up a backtest: replica-hours, scale changes, and time above target."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trimtab.decide.horizontal import Record
 from trimtab.simulate.backtest import Candidate, SyncStep, backtest
-from trimtab.simulate.model import Metered, Model, metered
+from trimtab.simulate.model import MetricModel, Model, model_metrics
 from trimtab.simulate.trace import Trace
 
 HOUR = 3600.0
@@ -13,15 +13,15 @@ MILLI = 1000.0
 
 
 @dataclass(slots=True)
-class Carried:
-    """How one metric's load was carried; in hours of its unit, and as a share of the time."""
+class LoadFigures:
+    """How well the ready pods carried the load of one metric."""
 
     above_target: float = 0.0
-    """Share of the time in which the pods that were ready had more than their target."""
+    """Share of the time in which ready pods had more than their target."""
     short: float | None = None
-    """Load beyond what the ready pods can carry; None if nobody knows what a pod can carry."""
+    """Load beyond the capacity of the ready pods, in unit-hours. None without a known capacity."""
     idle: float | None = None
-    """What the ready pods could have carried on top."""
+    """Unused capacity of the ready pods, in unit-hours."""
 
 
 @dataclass(slots=True)
@@ -35,24 +35,24 @@ class Figures:
     peak: int = 0
     ups: int = 0
     downs: int = 0
-    carried: dict[str, Carried] = field(default_factory=dict)
+    carried: dict[str, LoadFigures] = field(default_factory=dict)
     """By column of the trace."""
 
 
 @dataclass(slots=True)
 class Results:
-    """A candidate's run: its figures, its replicas whenever they changed, and the records of the changes."""
+    """The figures of a candidate, its replicas at each change, and the records of the changes."""
 
     figures: Figures
     replicas: list[tuple[float, int]] = field(default_factory=list)
     changes: list[Record] = field(default_factory=list)
 
 
-def tally(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:
-    """Play a candidate and yield the share done and the tally so far; the last one is complete."""
-    metrics = {one.column: one for one in metered(candidate.hpa, trace, model)}
+def run_with_progress(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:
+    """Run a candidate. Yield the share done and the results so far; the last results are complete."""
+    metrics = {metric.column: metric for metric in model_metrics(candidate.hpa, trace, model)}
     result = Results(
-        Figures(candidate.name, carried={column: _begun(one) for column, one in metrics.items()})
+        Figures(candidate.name, carried={column: _initial(metric) for column, metric in metrics.items()})
     )
     period = model.sync_period
     whole = max(trace.end - trace.start, period)
@@ -70,18 +70,13 @@ def tally(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[fl
 
 
 def run(candidate: Candidate, trace: Trace, model: Model) -> Results:
-    """Play a candidate to the end and return its tally."""
-    return last(done for _, done in tally(candidate, trace, model))
+    """Run a candidate to the end and return its results."""
+    *_, (_, results) = run_with_progress(candidate, trace, model)
+    return results
 
 
-def last(tallies: Iterable[Results]) -> Results:
-    """Return the last of at least one."""
-    *_, result = tallies
-    return result
-
-
-def _begun(metric: Metered) -> Carried:
-    return Carried() if metric.capacity is None else Carried(short=0.0, idle=0.0)
+def _initial(metric: MetricModel) -> LoadFigures:
+    return LoadFigures() if metric.capacity is None else LoadFigures(short=0.0, idle=0.0)
 
 
 def _count(result: Results, step: SyncStep, period: float) -> None:
@@ -100,7 +95,7 @@ def _count(result: Results, step: SyncStep, period: float) -> None:
             figures.downs += 1
 
 
-def _carry(carried: Carried, metric: Metered, load: int, ready: int, period: float) -> None:
+def _carry(carried: LoadFigures, metric: MetricModel, load: int, ready: int, period: float) -> None:
     if metric.target is not None and load > ready * metric.target:
         carried.above_target += 1
     if metric.capacity is not None and carried.short is not None and carried.idle is not None:

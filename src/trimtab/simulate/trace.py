@@ -1,8 +1,8 @@
-"""Recorded load: for each metric, how much work there was in all, moment by moment.
+"""Recorded load: the total of each metric over time.
 
-As text it is a CSV with a header. The first column is the time, as RFC 3339 or as seconds; seconds that are too few for
-a date count from the beginning of the trace. Each other column is a metric; its values are quantities (`1500m`, `2`,
-`64Mi`). An empty cell means that the metric could not be read then.
+A trace is a CSV with a header. The first column is the time, as RFC 3339 or in seconds. Seconds below `RELATIVE_BELOW`
+count from the start of the trace. Each further column is a metric with quantities (`1500m`, `2`, `64Mi`) as values. An
+empty cell is a metric that could not be read at that time.
 """
 
 import csv
@@ -17,22 +17,22 @@ from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.times import parse_time
 
 RELATIVE_BELOW = 1e8
-"""Seconds below this (1973) are no date; they count from `RELATIVE_START`."""
+"""Seconds below this (1973) count from `RELATIVE_START`."""
 
 RELATIVE_START = datetime.fromisoformat("2026-01-05T00:00:00+00:00").timestamp()
-"""A Monday, so that days and weeks of a trace without dates begin where people expect them to."""
+"""A Monday, so that days and weeks of a trace without dates start where people expect them."""
 
-MOST_ROWS = 5_000_000
-"""More rows than this are a mistake: ten weeks of seconds."""
+MAX_ROWS = 5_000_000
+"""Eight weeks of seconds; more rows are a mistake."""
 
 
 class TraceError(ValueError):
-    """A trace cannot be used; the message says where and why."""
+    """The trace is invalid. The message names the line and the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Times in seconds since 1970, rising, and for each metric its total at each of them, in thousandths."""
+    """Ascending Unix times, and the total of each metric at each time, in thousandths."""
 
     times: Sequence[float]
     columns: Mapping[str, Sequence[int | None]]
@@ -48,7 +48,7 @@ class Trace:
         return self.times[-1]
 
     def at(self, column: str, moment: float) -> int | None:
-        """Return the latest value that was known at `moment`; the first row also stands for the time before it."""
+        """Return the latest value at `moment`. The first row also counts for the time before it."""
         return self.columns[column][max(bisect_right(self.times, moment) - 1, 0)]
 
     def lines(self) -> Iterator[str]:
@@ -60,7 +60,7 @@ class Trace:
 
 
 def _cell(title: str) -> str:
-    """Return a column's name as CSV has it: `queue{a=1,b=2}` holds a comma, so it is quoted."""
+    """Quote a column's name if it contains a comma, as `queue{a=1,b=2}` does."""
     if not any(sign in title for sign in ',"\r\n'):
         return title
     doubled = title.replace('"', '""')
@@ -68,7 +68,7 @@ def _cell(title: str) -> str:
 
 
 def read_trace(lines: Iterable[str], name: str) -> Trace:
-    """Read a CSV; `name` is what errors call it."""
+    """Parse CSV lines. Errors refer to the file as `name`."""
     rows = csv.reader(lines)
     header = [cell.strip() for cell in next(rows, [])]
     _check_header(header, name)
@@ -116,8 +116,8 @@ def _moment(text: str, where: str) -> float:
 def _later(moment: float, times: list[float], where: str) -> float:
     if times and moment <= times[-1]:
         raise TraceError(f"{where}: its time is not later than the row before; sort the rows by time")
-    if len(times) >= MOST_ROWS:
-        raise TraceError(f"{where}: more than {MOST_ROWS} rows")
+    if len(times) >= MAX_ROWS:
+        raise TraceError(f"{where}: more than {MAX_ROWS} rows")
     return moment
 
 
@@ -133,30 +133,32 @@ def _value(text: str, where: str) -> int | None:
     return value
 
 
-def the_one_series(column: str, found: Sequence[RangeSeries]) -> RangeSeries:
-    """Return the only series of a query; a trace needs the total, and only the query can say how to add up."""
-    if len(found) == 1:
-        return found[0]
-    if not found:
+def single_series(column: str, series: Sequence[RangeSeries]) -> RangeSeries:
+    """Return the only series of a query. Several are an error, since only the query can say how to add them up."""
+    if len(series) == 1:
+        return series[0]
+    if not series:
         raise TraceError(f"{column}: the query found nothing in that time")
     raise TraceError(
-        f"{column}: the query gives {len(found)} series where one total is needed: wrap it in sum(...)"
+        f"{column}: the query gives {len(series)} series where one total is needed: wrap it in sum(...)"
     )
 
 
-def trace_of(series: Mapping[str, RangeSeries], wanted: Range) -> Trace:
-    """Lay the series side by side on the moments of the range."""
+def trace_from_series(series: Mapping[str, RangeSeries], wanted: Range) -> Trace:
+    """Return a trace with one column per series and one row per step of the range."""
     start = wanted.start.timestamp()
     times = [start + number * wanted.step for number in range(wanted.steps)]
-    return Trace(times, {column: _laid(column, one, wanted, start) for column, one in series.items()})
+    return Trace(
+        times, {column: _aligned(column, values, wanted, start) for column, values in series.items()}
+    )
 
 
-def _laid(column: str, series: RangeSeries, wanted: Range, start: float) -> list[int | None]:
+def _aligned(column: str, series: RangeSeries, wanted: Range, start: float) -> list[int | None]:
     values: list[int | None] = [None] * wanted.steps
     for at, value in zip(series.at, series.values, strict=True):
         if value < 0:
             raise TraceError(f"{column}: {value:g} at {at:.0f}: load is never negative")
-        place = round((at - start) / wanted.step)
-        if 0 <= place < wanted.steps:
-            values[place] = round(value * 1000)
+        row = round((at - start) / wanted.step)
+        if 0 <= row < wanted.steps:
+            values[row] = round(value * 1000)
     return values

@@ -1,4 +1,4 @@
-"""The simulated workload: pods that come when the scale asks for them and are ready a while later."""
+"""The simulated workload: its pods become ready some time after they are created."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,17 @@ from trimtab.simulate.model import Model
 
 UID = "simulated"
 LONG_READY = 3600.0
-"""The pods of the beginning have been ready for this long, so that nobody takes them for new."""
+"""How long the initial pods have been ready, so that they do not count as new."""
 
 
 @dataclass(slots=True)
 class _Pod:
-    facts: PodSnapshot
+    snapshot: PodSnapshot
     ready_at: float
 
 
 class SimulatedWorkload:
-    """A target with its pods; `scale` and `pods` are what an autoscaler would see of it."""
+    """A target with its pods. `scale` and `pods` are what an HPA observes."""
 
     def __init__(self, hpa: HorizontalPodAutoscaler, model: Model, replicas: int, now: float) -> None:
         reference = hpa.spec.scale_target_ref
@@ -34,7 +34,7 @@ class SimulatedWorkload:
         self._containers = _containers(hpa, model)
         self._requests = dict(model.requests)
         self._start_seconds = model.start_seconds
-        self._made = 0
+        self._created = 0
         self._pods: list[_Pod] = []
         self._next_ready = float("inf")
         self.resize(replicas, now - LONG_READY - model.start_seconds)
@@ -42,32 +42,32 @@ class SimulatedWorkload:
 
     @property
     def replicas(self) -> int:
-        """Return how many pods there are, ready or not."""
+        """Return the number of pods, ready or not."""
         return len(self._pods)
 
     def advance(self, now: float) -> None:
-        """Let those pods become ready whose time has come."""
+        """Mark pods as ready whose start time is over."""
         if now < self._next_ready:
             return
         for pod in self._pods:
-            if pod.facts.ready != "True" and pod.ready_at <= now:
-                pod.facts = msgspec.structs.replace(pod.facts, ready="True", ready_since=pod.ready_at)
-        self._settle()
+            if pod.snapshot.ready != "True" and pod.ready_at <= now:
+                pod.snapshot = msgspec.structs.replace(pod.snapshot, ready="True", ready_since=pod.ready_at)
+        self._update_views()
 
     def resize(self, replicas: int, now: float) -> None:
-        """Create or delete pods; those that are not ready go first, then the youngest, as a ReplicaSet does it."""
+        """Create or delete pods. Like a ReplicaSet, delete unready pods first, then the youngest."""
         missing = replicas - len(self._pods)
-        self._pods += [self._new(now) for _ in range(missing)]
+        self._pods += [self._create(now) for _ in range(missing)]
         if missing < 0:
-            keep = sorted(self._pods, key=lambda pod: (pod.facts.ready != "True", pod.ready_at))[:replicas]
+            keep = sorted(self._pods, key=lambda pod: (pod.snapshot.ready != "True", pod.ready_at))[:replicas]
             self._pods = sorted(keep, key=lambda pod: pod.ready_at)
-        self._settle()
+        self._update_views()
 
-    def _new(self, now: float) -> _Pod:
-        self._made += 1
-        facts = PodSnapshot(
-            name=f"{self._owner.name}-{self._made}",
-            uid=f"{UID}-{self._made}",
+    def _create(self, now: float) -> _Pod:
+        self._created += 1
+        snapshot = PodSnapshot(
+            name=f"{self._owner.name}-{self._created}",
+            uid=f"{UID}-{self._created}",
             phase="Running",
             ready="False",
             ready_since=now,
@@ -76,13 +76,13 @@ class SimulatedWorkload:
             containers=self._containers,
             owners=(self._owner,),
         )
-        return _Pod(facts, now + self._start_seconds)
+        return _Pod(snapshot, now + self._start_seconds)
 
-    def _settle(self) -> None:
-        self.pods = tuple(pod.facts for pod in self._pods)
-        self.ready_names = tuple(pod.facts.name for pod in self._pods if pod.facts.ready == "True")
+    def _update_views(self) -> None:
+        self.pods = tuple(pod.snapshot for pod in self._pods)
+        self.ready_names = tuple(pod.snapshot.name for pod in self._pods if pod.snapshot.ready == "True")
         self._next_ready = min(
-            (pod.ready_at for pod in self._pods if pod.facts.ready != "True"), default=float("inf")
+            (pod.ready_at for pod in self._pods if pod.snapshot.ready != "True"), default=float("inf")
         )
         count = len(self._pods)
         self.scale = Scale(
@@ -93,7 +93,7 @@ class SimulatedWorkload:
 
 
 def _containers(hpa: HorizontalPodAutoscaler, model: Model) -> tuple[ContainerRequests, ...]:
-    """Return a container for each that the HPA names, or one; each asks for all that the pod does."""
+    """Return the containers that the HPA names, or a single one. Each requests as much as the pod."""
     named = {spec.container_resource.container for spec in hpa.spec.metrics if spec.container_resource}
     requests = dict(model.requests)
     return tuple(ContainerRequests(name=name, requests=requests) for name in sorted(named) or ["main"])

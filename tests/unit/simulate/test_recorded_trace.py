@@ -7,7 +7,7 @@ import pytest
 
 from trimtab.metrics.range_queries import Range, RangeSeries
 from trimtab.simulate import TraceError
-from trimtab.simulate.trace import the_one_series, trace_of
+from trimtab.simulate.trace import single_series, trace_from_series
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 FOUR_MINUTES = Range(START, START + timedelta(minutes=3), 60)
@@ -20,7 +20,7 @@ def series(**values):
 
 
 def test_series_lie_side_by_side_and_a_hole_stays_a_hole():
-    trace = trace_of({"cpu": series(m0=1.5, m3=2.0), "rps": series(m1=7)}, FOUR_MINUTES)
+    trace = trace_from_series({"cpu": series(m0=1.5, m3=2.0), "rps": series(m1=7)}, FOUR_MINUTES)
     assert trace.columns == {"cpu": [1500, None, None, 2000], "rps": [None, 7000, None, None]}
     assert trace.end - trace.start == 180
 
@@ -34,9 +34,9 @@ def test_series_lie_side_by_side_and_a_hole_stays_a_hole():
 )
 def test_a_column_is_one_series(found, complaint):
     with pytest.raises(TraceError, match=complaint):
-        the_one_series("cpu", found)
+        single_series("cpu", found)
 
 
 def test_negative_load_is_refused():
     with pytest.raises(TraceError, match="load is never negative"):
-        trace_of({"cpu": series(m0=-1)}, FOUR_MINUTES)
+        trace_from_series({"cpu": series(m0=-1)}, FOUR_MINUTES)

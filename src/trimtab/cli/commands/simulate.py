@@ -43,7 +43,7 @@ from trimtab.simulate import (
     Trace,
     TraceError,
     read_trace,
-    tally,
+    run_with_progress,
 )
 from trimtab.simulate.chart import render_chart
 
@@ -250,7 +250,7 @@ def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[R
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         for candidate in candidates:
             task = progress.add_task(candidate.name, total=1.0)
-            for done, so_far in tally(candidate, trace, model):
+            for done, so_far in run_with_progress(candidate, trace, model):
                 progress.update(task, completed=done)
                 result = so_far
             results.append(result)

@@ -21,7 +21,7 @@ from trimtab.metrics.range_queries import Progress as Done
 from trimtab.metrics.range_queries import Range, read_history
 from trimtab.model.times import parse_long_duration
 from trimtab.simulate import Trace, TraceError
-from trimtab.simulate.trace import the_one_series, trace_of
+from trimtab.simulate.trace import single_series, trace_from_series
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
 _QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)
@@ -99,10 +99,10 @@ async def _read(clock: Clock, address: ServerAddress, queries: dict[str, str], w
             for column, query in queries.items():
                 task = progress.add_task(column, total=1.0)
                 tell = partial(_tell, progress, task)
-                series[column] = the_one_series(column, await read_history(client, query, wanted, told=tell))
+                series[column] = single_series(column, await read_history(client, query, wanted, told=tell))
     finally:
         await client.close()
-    return trace_of(series, wanted)
+    return trace_from_series(series, wanted)
 
 
 def _tell(progress: Progress, task: TaskID, done: Done) -> None:
