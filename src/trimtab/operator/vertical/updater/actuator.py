@@ -99,7 +99,7 @@ class UpdateActuator:
             self._unsure.add(action.pod.metadata.uid)
             outcome, reason = ActionResult.FAILED, str(error)
         if self.client.is_dry_run:  # what was not tried did not fail
-            return self._note(action, outcome, reason) if outcome is ActionResult.WOULD else outcome
+            return self._note(action, outcome, reason) if outcome is ActionResult.DRY_RUN else outcome
         is_eviction = isinstance(action, Evict)
         # What the API server accepted is not done: the kubelet says later what became of it.
         told = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
@@ -119,7 +119,7 @@ class UpdateActuator:
             return ActionResult.UNREPLACEABLE, found.message
         what = "evict" if isinstance(action, Evict) else "resize"
         log.info("dry run: would %s", what, extra={"facts": _facts(action)})
-        return ActionResult.WOULD, "dry run"
+        return ActionResult.DRY_RUN, "dry run"
 
     async def _obstacle(self, action: Evict) -> Obstacle | None:
         """Return why a pod would not come back, and take note of it."""
@@ -134,11 +134,11 @@ class UpdateActuator:
 
     async def _resize(self, action: Resize) -> tuple[ActionResult, str]:
         if not await self.resizes.take(self.until):
-            return ActionResult.LATER, "the rate limit of resizes is reached"
+            return ActionResult.RATE_LIMITED, "the rate limit of resizes is reached"
         meta = action.pod.metadata
         same = Preconditions(uid=meta.uid)
         # First what the user wrote: without it the next resize could not keep the ratio of limits to requests.
-        await self._annotate(action, action.plan.originals, same)
+        await self._annotate(action, action.plan.annotations_before, same)
         try:
             if action.operations:
                 await self.client.patch(
@@ -163,7 +163,7 @@ class UpdateActuator:
                 return ActionResult.FAILED, str(error)  # this server cannot resize
             raise
         try:
-            await self._annotate(action, action.plan.annotations, same)
+            await self._annotate(action, action.plan.annotations_after, same)
         except errors.ClusterError as error:
             # Only a note for people: the resize itself is done.
             log.warning("pod %s is resized but not annotated: %s", meta.key, error)
@@ -190,7 +190,7 @@ class UpdateActuator:
         if (found := await self._obstacle(action)) is not None:
             return ActionResult.UNREPLACEABLE, found.message
         if not await self.evictions.take(self.until):
-            return ActionResult.LATER, "the eviction rate limit is reached"
+            return ActionResult.RATE_LIMITED, "the eviction rate limit is reached"
         try:
             await self.client.evict(meta.name, meta.namespace, preconditions=Preconditions(uid=meta.uid))
         except errors.TooManyRequests as error:

@@ -31,17 +31,15 @@ from trimtab.decide.vertical.update.actions import (
     UpdateEvent,
 )
 from trimtab.decide.vertical.update.disruption_ledger import is_available
-from trimtab.decide.vertical.update.eviction_limits import BrakeSettings, EvictionLimits
-from trimtab.decide.vertical.update.in_place.group_status import Resizing, resizing
-from trimtab.decide.vertical.update.in_place.lost_answers import (
-    judge_lost,
-    lost_requests,
-    mark_lost,
-    next_read,
+from trimtab.decide.vertical.update.eviction_limits import (
+    EvictionLimits,
+    EvictionLimitSettings,
 )
 from trimtab.decide.vertical.update.in_place.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettings, UpdaterState
-from trimtab.decide.vertical.update.replacement_refusals import refusal_notes
+from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, next_check, resolve_lost
+from trimtab.decide.vertical.update.refused_replacements import changed_annotations
+from trimtab.decide.vertical.update.resize.status import ResizeStatus, reported_status
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
@@ -81,20 +79,20 @@ def updater_settings(settings: VerticalSettings) -> UpdaterSettings:
         evict_after_oom_seconds=settings.evict_after_oom_threshold.total_seconds(),
         skips_budget_in_place=settings.in_place_skip_disruption_budget,
         ignored_namespaces=tuple(sorted(settings.excluded_namespaces)),
-        brake=brakes_of(settings),
+        eviction_limits=brakes_of(settings),
     )
 
 
-def brakes_of(settings: BrakeFlags) -> BrakeSettings:
+def brakes_of(settings: BrakeFlags) -> EvictionLimitSettings:
     """Return how hard the brakes are set; 0 releases one."""
-    return BrakeSettings(
+    return EvictionLimitSettings(
         max_evictions_per_minute=settings.max_evictions_per_minute or None,
         max_share_per_minute=settings.max_evicted_share_per_minute or None,
         max_missing_per_controller=settings.max_missing_pods or None,
-        fruitless_limit=settings.fruitless_evictions or None,
-        fruitless_pause_seconds=round(settings.fruitless_eviction_pause.total_seconds()),
-        refusal_backoff_seconds=round(settings.refused_eviction_backoff.total_seconds()),
-        refusal_backoff_limit_seconds=round(settings.refused_eviction_backoff_limit.total_seconds()),
+        max_ineffective=settings.fruitless_evictions or None,
+        ineffective_pause_seconds=round(settings.fruitless_eviction_pause.total_seconds()),
+        backoff_seconds=round(settings.refused_eviction_backoff.total_seconds()),
+        max_backoff_seconds=round(settings.refused_eviction_backoff_limit.total_seconds()),
     )
 
 
@@ -133,7 +131,9 @@ class Updater:
             ActionRateLimiter(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
             for _ in range(2)
         )
-        self._state = UpdaterState(brake=cautious(tools.clock.now(), self._updating.brake))
+        self._state = UpdaterState(
+            eviction_limits=cautious(tools.clock.now(), self._updating.eviction_limits)
+        )
         self._verdicts: Mapping[str, PodUpdateResult] = {}
         self._kept: dict[str, PodUpdateResult] = {}
         """Pods that would not come back, and why."""
@@ -185,12 +185,14 @@ class Updater:
         self._problems = {}
         while not self._fence.may_write():
             await self._clock.sleep(STAND_BY_SECONDS)
-        self._state = UpdaterState(brake=cautious(self._clock.now(), self._updating.brake))
+        self._state = UpdaterState(
+            eviction_limits=cautious(self._clock.now(), self._updating.eviction_limits)
+        )
 
     def _pause(self) -> float:
         """Return the seconds until the next loop, which something that is due brings forward."""
         interval = self._settings.updater_interval.total_seconds()
-        due = [moment for moment in (self._again_at, next_read(self._state)) if moment is not None]
+        due = [moment for moment in (self._again_at, next_check(self._state)) if moment is not None]
         if not due:
             return interval
         return min(interval, (min(due) - self._clock.now()).total_seconds() + SHORTEST_PAUSE)
@@ -247,7 +249,7 @@ class Updater:
     async def _read_lost(self) -> None:
         """Read the pods of lost answers from the server: the cache may be behind what was carried out."""
         now = self._clock.now()
-        uids = lost_requests(self._state, now)
+        uids = due_checks(self._state, now)
         if not uids:
             return
         read = {}
@@ -256,15 +258,15 @@ class Updater:
                 read[pod.metadata.uid] = await read_live(self._client, pod)
             except errors.ClusterError as error:
                 log.warning("pod %s, whose answer was lost, cannot be read: %s", pod.metadata.key, error)
-        self._state = judge_lost(self._state, read, now)
+        self._state = resolve_lost(self._state, read, now)
 
     def _take(self, found: RecordedResult, performer: UpdateActuator) -> None:
         if not self._client.is_dry_run:  # what was not done must not be remembered as done
             self._state = mark_lost(found.result.state, performer.lost)
         self._record = found.record
         self._short_of_budget = found.result.short_of_budget
-        self._again_at = found.result.again_at
-        self._verdicts = {verdict.pod: verdict for verdict in found.result.verdicts}
+        self._again_at = found.result.requeue_at
+        self._verdicts = {verdict.pod: verdict for verdict in found.result.pod_results}
         self._problems = {"admission": performer.unproved} if performer.unproved else {}
         if performer.unproved:
             self._metrics.admission_invalid.labels(self._settings.admission_check).inc()
@@ -287,7 +289,7 @@ class Updater:
         check = performer.replacement
         to_evict = found.result.to_evict if check is not None and check.creates else frozenset()
         asked = {**found.result.inadmissible, **performer.replacements}
-        notes = refusal_notes(found.record.observation.pods, asked, to_evict)
+        notes = changed_annotations(found.record.observation.pods, asked, to_evict)
         await write_refusal_notes(self._client, notes)
 
     def _keep(self, action: Evict, obstacle: Obstacle) -> None:
@@ -333,8 +335,8 @@ class Updater:
     def _frees_budget(self, old: Pod, new: Pod) -> bool:
         """Return whether a pod is up again that a pod with a role waits for, or a resize was refused just now."""
         now = self._clock.now()
-        if resizing(new) is Resizing.ERROR:
-            return resizing(old) is not Resizing.ERROR
+        if reported_status(new) is ResizeStatus.ERROR:
+            return reported_status(old) is not ResizeStatus.ERROR
         if not self._short_of_budget or creator_of(new) not in self._short_of_budget:
             return False
         return is_available(new, None, now) and not is_available(old, None, now)
@@ -378,12 +380,12 @@ async def _carry_out(
         loop.close()
 
 
-def cautious(now: datetime, brake: BrakeSettings) -> EvictionLimits:
+def cautious(now: datetime, limits: EvictionLimitSettings) -> EvictionLimits:
     """Return what a fresh process assumes: that its predecessor used up this minute's evictions.
 
     It cannot know, and a process that crashes after every eviction would otherwise have no limit at all.
     """
-    return EvictionLimits(evictions=(now,) * (brake.max_evictions_per_minute or 0))
+    return EvictionLimits(evictions=(now,) * (limits.max_evictions_per_minute or 0))
 
 
 def _tells_apart(selector: LabelSelector | None, old: dict[str, str], new: dict[str, str]) -> bool:

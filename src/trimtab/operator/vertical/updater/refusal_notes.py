@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.resource import PODS
-from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
+from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.model.core.pod import Pod
 
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ async def write_refusal_notes(client: Client, notes: Iterable[tuple[Pod, str | N
     """Set each pod's note, or remove it where it is None; what fails is tried again in the next loop."""
     for pod, note in notes:
         meta = pod.metadata
-        body = {"metadata": {"annotations": {REFUSAL_ANNOTATION: note}}}
+        body = {"metadata": {"annotations": {REFUSED_ANNOTATION: note}}}
         try:
             await client.patch(
                 PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)

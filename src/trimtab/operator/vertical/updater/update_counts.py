@@ -9,7 +9,7 @@ from trimtab.decide.vertical.update.actions import ActionResult, Evict
 from trimtab.operator.vertical.metrics import UpdaterMetrics
 from trimtab.operator.vertical.updater.actuator import Performed
 
-_NOTHING_TRIED = (ActionResult.WOULD, ActionResult.LATER)
+_NOTHING_TRIED = (ActionResult.DRY_RUN, ActionResult.RATE_LIMITED)
 
 
 def count_loop(
