@@ -12,8 +12,9 @@ from prometheus_client.metrics import MetricWrapperBase
 from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
-from trimtab.install.values import SETTINGS
+from trimtab.install.values import CHART_VALUES
 from trimtab.model.crds import all_crds
+from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.prometheus import Durations
 from trimtab.operator.settings.settings import declared
@@ -61,7 +62,7 @@ def _flags() -> str:
 
 
 def _values() -> str:
-    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in SETTINGS]
+    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in CHART_VALUES]
     about = "For `helm install --set` and `trimtab install --set`; `-n` says the namespace.\n"
     return _page(["# Values of the chart\n", about, _table(("value", "default", "meaning"), rows)])
 
@@ -87,7 +88,10 @@ def _metrics() -> str:
     registry = CollectorRegistry()
     holders = [
         HpaControllerMetrics(registry),
-        *(make(registry) for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics)),
+        *(
+            make(registry)
+            for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics)
+        ),
     ]
     labels = {
         metric._name: ", ".join(metric._labelnames)

@@ -77,7 +77,7 @@ async def test_a_namespace_that_is_not_watched_is_named(start):
 
 
 async def test_readyz_names_the_watch_that_fails_and_others_go_on(start, monkeypatch):
-    """A failing watch does not make the adapter unready (decision 0102)."""
+    """A failing watch does not make the adapter unready (docs/decisions/the-metrics-adapter-authenticates-callers-and-rejects-invalid-values.md)."""
     monkeypatch.setattr(objects, "SYNC_SECONDS", 0.05)
     caller, _ = await start(watched=("shop", "web"), allowed=("shop",))
     assert (await caller.get(asked("shop"), HPA))[0] == 200

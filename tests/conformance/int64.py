@@ -1,6 +1,6 @@
 """What Go's int64 arithmetic makes of an exact number, so that vectors which overflowed still check ours.
 
-Our quantities are exact (docs/decisions/0010-exact-quantities.md); upstream's `Value` and `MilliValue` answer in
+Our quantities are exact (docs/decisions/quantities-and-replica-arithmetic-never-overflow.md); upstream's `Value` and `MilliValue` answer in
 int64 and are garbage beyond it: wrapped around, zero, or rounded the wrong way, depending on how the quantity
 is stored. Setting those cases aside would leave every large quantity unchecked. So the checkers narrow our
 exact answer the way upstream's storage does and compare that.

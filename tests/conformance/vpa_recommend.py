@@ -7,6 +7,7 @@ from tests.conformance.registry import checks
 from tests.conformance.vpa_capping import shown, without_empty
 from tests.conformance.vpa_dumps import PERCENTILES, as_doubles, nanoseconds
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
+from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores, scaled
 from trimtab.decide.vertical.recommend.estimators import (
     Bound,
     EstimatorSettings,
@@ -15,12 +16,9 @@ from trimtab.decide.vertical.recommend.estimators import (
 )
 from trimtab.decide.vertical.recommend.quantities import (
     RecommendationRounding,
-    amount_from_float,
     cpu_quantity,
     humanized,
     memory_quantity,
-    millicores_from_cores,
-    scaled,
 )
 from trimtab.decide.vertical.recommend.recommendation import (
     RecommenderSettings,

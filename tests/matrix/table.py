@@ -222,8 +222,8 @@ FLAGS: tuple[Row, ...] = (
     ),
     Row(
         ("--metrics-deadline", "--metrics-max-bytes"),
-        f"{ALL_LOOPS} dashboard",
-        "the adapter has `sourceDeadline`; a command that asks once is ended by its user",
+        "horizontal recommender dashboard",
+        "the other loops read no metrics; the adapter has `sourceDeadline`; a command that asks once is ended by its user",
         {"horizontal": f"{FAULTS}/test_f31_to_f45_metrics.py::test_f42_sources_that_hang_delay_nobody_else"},
     ),
     Row(("--adapter-config",), "adapter", "only the adapter serves metrics; `trimtab adapter` has --config"),
@@ -539,7 +539,7 @@ GATES_ROWS: tuple[Row, ...] = (
         {
             "recommender": "tests/scenarios/vertical/test_roles_end_to_end.py::test_scp_n4_two_vpas_of_one_workload_share_one_budget",
             "updater": "tests/scenarios/vertical/test_roles_end_to_end.py::test_scp_n4_two_vpas_of_one_workload_share_one_budget",
-            "admission": "tests/unit/decide/vertical/cluster_state/test_selector_hash.py::test_admission_applies_what_was_learnt_under_the_same_scope",
+            "admission": "tests/unit/decide/vertical/control/test_selector_hash.py::test_admission_applies_what_was_learnt_under_the_same_scope",
             "explain": f"{SIZES}::test_a_scope_by_node_is_named_where_nodes_cannot_be_listed",
             "dashboard": "tests/dashboard/test_vertical.py::test_who_controls_which_pod_and_what_comes_next_is_told",
             "validate": f"{VALIDATE}::test_gates_decide_what_is_accepted",

@@ -16,7 +16,7 @@ from tests.matrix.table import ANNOTATIONS, ASIDE, COLUMNS, FLAGS, GATES_ROWS, R
 from trimtab.dashboard.sources import operator_settings
 from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
-from trimtab.install.values import SETTINGS
+from trimtab.install.values import CHART_VALUES
 from trimtab.model.feature_gates import GATES
 from trimtab.operator import operator, process
 from trimtab.operator.horizontal.controller import rules_of
@@ -152,7 +152,7 @@ def test_what_an_explanation_goes_by_is_published() -> None:
 
 
 def test_every_value_of_the_chart_has_a_row() -> None:
-    assert set(VALUES) == {setting.path for setting in SETTINGS}
+    assert set(VALUES) == {setting.path for setting in CHART_VALUES}
     for programs, why in VALUES.values():
         assert set(programs.split()) <= set(ENABLED)
         assert why or set(programs.split()) == set(ENABLED)
@@ -217,7 +217,7 @@ def programs_of(one: dict[str, Any]) -> Iterator[str]:
             yield program
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.path)
+@pytest.mark.parametrize("setting", CHART_VALUES, ids=lambda setting: setting.path)
 def test_a_value_of_the_chart_reaches_the_programs_of_its_row(setting: Any) -> None:
     """Render with another value, and see whose objects change."""
     before = by_program(manifests(set_values(EVERYTHING)))

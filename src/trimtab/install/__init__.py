@@ -1,8 +1,12 @@
-"""Everything that an installation consists of, from one source: flat YAML and the Helm chart are two readings of it.
+"""Generates the manifests and the Helm chart of an installation from one source.
 
-`parts` of the installation (rights, workloads, network, monitoring) are trees of plain data with a few holes for
-values. `tree.resolve` fills the holes and gives objects; `chart` writes the same holes as Helm expressions. So neither
-can say something that the other does not. What belongs here: manifests. What they do when they run is elsewhere.
+Manifests are trees of plain data with placeholders for values. `template.resolve` fills the placeholders and returns
+objects; `chart` writes the same placeholders as Helm expressions. So flat YAML and chart cannot differ.
+
+Reading order: `values` (declared values), `template` (placeholders), `names`, then the parts (`rbac_rules`, `rbac`,
+`admission_policies`, `deployments`, `network`, `monitoring`, `kube_state_metrics`), then `manifests` and `chart`.
+
+What belongs here: manifests. What does not: what the installed programs do.
 """
 
 from trimtab.install.chart import chart_files

@@ -1,10 +1,10 @@
-"""The Deployments: the same frame for every program, and the flags of each."""
+"""The Deployments: a common pod template, and the flags of each program."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 from trimtab.install import names
-from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, ours, selector, where_enabled
+from trimtab.install.names import HEALTH_PORT, OWN_CERTIFICATE, namespaced_object, selector, where_enabled
 from trimtab.install.template import (
     NAMESPACE,
     Each,
@@ -20,7 +20,7 @@ from trimtab.install.template import (
     Val,
 )
 
-_COPIES: Final = Val("replicas")
+_REPLICAS: Final = Val("replicas")
 _CERTIFICATE = Val("vertical.admission.certificateSecret")
 _CHECK = Val("vertical.updater.admissionCheck")
 _CERTIFICATE_DIRECTORY: Final = "/etc/trimtab/webhook"
@@ -30,7 +30,7 @@ _DASHBOARD_DIRECTORY: Final = "/etc/trimtab/dashboard"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What one Deployment adds to the common frame."""
+    """What one Deployment adds to the common template."""
 
     component: str
     resources: str
@@ -39,14 +39,14 @@ class Program:
     volumes: tuple[Tree, ...] = ()
     mounts: tuple[Tree, ...] = ()
     probe: tuple[str, str] = ("health", "HTTP")
-    replicas: Tree = _COPIES
+    replicas: Tree = _REPLICAS
 
 
 _EVERY_PROGRAM: Final = (
     Text("--log-format=", Val("logFormat")),
     If(Val("watchNamespaces"), Text("--watch-namespaces=", Joined("watchNamespaces"))),
 )
-"""What operator and adapter alike are told."""
+"""Flags of operator and adapter alike."""
 
 
 def _runs(components: str, *more: Tree) -> tuple[Tree, ...]:
@@ -224,7 +224,7 @@ PROGRAMS: Final = (
                 {"name": "certificate", "mountPath": _DASHBOARD_DIRECTORY, "readOnly": True},
             ),
         ),
-        # Sessions live in memory: a second copy would not know who logged in at the first.
+        # Sessions are in memory, so a second replica could not serve them.
         replicas=1,
     ),
 )
@@ -232,11 +232,11 @@ PROGRAMS: Final = (
 
 def deployments() -> list[Tree]:
     """Return one Deployment per program."""
-    return [tree for one in PROGRAMS for tree in where_enabled(one.component, _deployment(one))]
+    return [tree for program in PROGRAMS for tree in where_enabled(program.component, _deployment(program))]
 
 
 def _deployment(program: Program) -> Tree:
-    return ours(
+    return namespaced_object(
         "apps/v1",
         "Deployment",
         f"trimtab-{program.component}",
@@ -319,3 +319,25 @@ def _container(program: Program) -> Tree:
 def _probe(program: Program, path: str) -> Tree:
     port, scheme = program.probe
     return {"httpGet": {"path": path, "port": port, "scheme": scheme}, "timeoutSeconds": 3}
+
+
+def disruption_budgets() -> list[Tree]:
+    """Return PodDisruptionBudgets that keep one replica of each program during node drains."""
+    return [
+        tree
+        for component in names.ENABLED
+        for tree in where_enabled(
+            component,
+            namespaced_object(
+                "policy/v1",
+                "PodDisruptionBudget",
+                f"trimtab-{component}",
+                component,
+                spec={
+                    "maxUnavailable": 1,
+                    "selector": {"matchLabels": selector(component)},
+                    "unhealthyPodEvictionPolicy": "AlwaysAllow",
+                },
+            ),
+        )
+    ]

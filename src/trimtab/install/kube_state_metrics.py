@@ -1,8 +1,7 @@
-"""Trimtab's objects for kube-state-metrics: which of their fields become metrics.
+"""The configuration of kube-state-metrics for Trimtab's objects.
 
-kube-state-metrics knows no custom kinds by itself and reads them by a CustomResourceStateMetrics configuration. VPA metrics
-have the names that kube-state-metrics had for them until v2.9. Ours are told apart from those of the built-in HPA by
-their prefix.
+kube-state-metrics reads custom kinds by a CustomResourceStateMetrics configuration. VPA metrics have the names that
+kube-state-metrics had for them until v2.9. A prefix distinguishes our HPA metrics from those of the built-in HPA.
 """
 
 from collections.abc import Iterator
@@ -10,13 +9,13 @@ from typing import Any, Final
 
 import yaml
 
-from trimtab.install.names import installed, ours, thing
+from trimtab.install.names import cluster_object, namespaced_object, scoped_name
 from trimtab.install.template import If, Tree, Val
 from trimtab.model.vpa.types import UpdateMode
 
 Json = dict[str, Any]
 
-NAME: Final = installed("kube-state-metrics")
+NAME: Final = scoped_name("kube-state-metrics")
 CONFIG_KEY: Final = "config.yaml"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _HPA: Final = "horizontalpodautoscaler"
@@ -61,9 +60,9 @@ def state_metrics() -> list[Tree]:
         _readable("apiextensions.k8s.io", "customresourcedefinitions"),
     ]
     trees = [
-        ours("v1", "ConfigMap", NAME, namespace=namespace, data={CONFIG_KEY: config_text()}),
-        thing(f"{_RBAC}/v1", "ClusterRole", NAME, rules=rules),
-        thing(f"{_RBAC}/v1", "ClusterRoleBinding", NAME, roleRef=reference, subjects=[reader]),
+        namespaced_object("v1", "ConfigMap", NAME, namespace=namespace, data={CONFIG_KEY: config_text()}),
+        cluster_object(f"{_RBAC}/v1", "ClusterRole", NAME, rules=rules),
+        cluster_object(f"{_RBAC}/v1", "ClusterRoleBinding", NAME, roleRef=reference, subjects=[reader]),
     ]
     return [If(Val("kubeStateMetrics.enabled"), tree) for tree in trees]
 

@@ -1,4 +1,4 @@
-"""All parts of an installation in the order in which they are applied, and the checks that come before."""
+"""Assembles the objects of an installation, in order of application."""
 
 from typing import Any, Final
 
@@ -8,8 +8,9 @@ from trimtab.install import (
     kube_state_metrics,
     monitoring,
     network,
+    rbac,
 )
-from trimtab.install.names import thing
+from trimtab.install.names import cluster_object
 from trimtab.install.template import (
     NAMESPACE,
     Both,
@@ -36,7 +37,7 @@ CHECKS: Final[tuple[tuple[Condition, str], ...]] = (
     ),
     (Not(Val("featureGates")), "featureGates must name at least one gate, for example HPAScaleToZero: true"),
 )
-"""What cannot work, and what to say about it."""
+"""Values that cannot work, and the error message for each."""
 
 
 def parts() -> dict[str, list[Tree]]:
@@ -44,38 +45,38 @@ def parts() -> dict[str, list[Tree]]:
     return {
         "namespace": [If(Val("namespace.create"), _namespace())],
         "crds": [If(Val("crds.install"), crd) for crd in _definitions()],
-        "accounts": admission_policies.accounts(),
-        "roles": admission_policies.roles(),
+        "accounts": rbac.accounts(),
+        "roles": rbac.roles(),
         "policies": admission_policies.policies(),
         "services": network.services(),
         "webhook": network.webhook_secret(),
         "adapter": [*network.adapter_configuration(), *network.api_services()],
         "networkpolicies": network.policies(),
         "deployments": deployments.deployments(),
-        "disruptionbudgets": admission_policies.disruption_budgets(),
+        "disruptionbudgets": deployments.disruption_budgets(),
         "monitoring": [*monitoring.monitors(), *kube_state_metrics.state_metrics()],
     }
 
 
 def manifests(values: Values) -> list[dict[str, Any]]:
-    """Return the objects of an installation with these values; raise ValueProblem if they cannot work."""
+    """Return the objects of an installation. Raise ValueProblem if the values cannot work."""
     for condition, message in CHECKS:
         if holds(condition, values):
             raise ValueProblem(message)
-    return [found for trees in parts().values() for found in resolve(trees, values)]
+    return [manifest for trees in parts().values() for manifest in resolve(trees, values)]
 
 
 def _namespace() -> Tree:
-    made = thing("v1", "Namespace", NAMESPACE)
+    namespace = cluster_object("v1", "Namespace", NAMESPACE)
     for mode in ("enforce", "audit", "warn"):
-        made["metadata"]["labels"][f"pod-security.kubernetes.io/{mode}"] = "restricted"
-    return made
+        namespace["metadata"]["labels"][f"pod-security.kubernetes.io/{mode}"] = "restricted"
+    return namespace
 
 
 def _definitions() -> list[Tree]:
     definitions: list[Any] = all_crds()
     for definition in definitions:
-        # Removing the chart must not take everybody's autoscalers with it.
+        # Uninstalling the chart must not delete the users' autoscalers.
         annotations = definition["metadata"].setdefault("annotations", {})
         annotations["helm.sh/resource-policy"] = "keep"
     return definitions

@@ -1,10 +1,10 @@
-"""For those who run Prometheus and Grafana: what to scrape, when to wake somebody, and a first dashboard."""
+"""Monitors and alerts for the Prometheus operator, and a Grafana dashboard."""
 
 import json
 from typing import Any, Final
 
 from trimtab.install import names
-from trimtab.install.names import ENABLED, ours
+from trimtab.install.names import ENABLED, namespaced_object
 from trimtab.install.template import If, Tree, Val
 
 _HPA: Final = "horizontal_pod_autoscaler_controller"
@@ -21,7 +21,7 @@ ALERTS: Final[tuple[tuple[str, str, str, str], ...]] = (
         "TrimtabDecisionsFail",
         "15m",
         f'sum(rate({_HPA}_reconciliations_total{{error!="none"}}[5m])) / sum(rate({_HPA}_reconciliations_total[5m])) > 0.1',
-        "More than a tenth of all decisions end in an error; `trimtab top` shows which HPAs.",
+        "More than 10 % of all decisions end in an error; `trimtab top` shows which HPAs.",
     ),
     (
         "TrimtabDefect",
@@ -33,7 +33,7 @@ ALERTS: Final[tuple[tuple[str, str, str, str], ...]] = (
         "TrimtabRoundsAreLate",
         "10m",
         "histogram_quantile(0.99, sum by (le) (rate(trimtab_cycle_duration_seconds_bucket[5m]))) > 15",
-        "A round over all HPAs takes longer than the default period of 15 s.",
+        "A sync of all HPAs takes longer than the default sync period of 15 s.",
     ),
     (
         "TrimtabAdmissionIsNotProved",
@@ -48,7 +48,7 @@ ALERTS: Final[tuple[tuple[str, str, str, str], ...]] = (
         "The webhook's certificate ends within three days; rotation does not work.",
     ),
 )
-"""Name, how long it must last, expression, and what to tell."""
+"""Name, duration, expression and message."""
 
 PANELS: Final[tuple[tuple[str, str, str], ...]] = (
     ("Replicas wanted", f"{_HPA}_desired_replicas", "{{namespace}}/{{hpa_name}}"),
@@ -81,7 +81,7 @@ PANELS: Final[tuple[tuple[str, str, str], ...]] = (
 
 
 def monitors() -> list[Tree]:
-    """Return what the Prometheus operator and Grafana pick up; all of it is off by default."""
+    """Return the objects for the Prometheus operator and Grafana. All are off by default."""
     return [
         If(Val("serviceMonitor.enabled"), _service_monitor()),
         If(Val("prometheusRule.enabled"), _rules()),
@@ -93,7 +93,7 @@ def _service_monitor() -> Tree:
     scraped = [name for name in ENABLED if name != names.ADAPTER]
     choice = {"key": "app.kubernetes.io/component", "operator": "In", "values": scraped}
     secret = {"name": Val("tokenSecret"), "key": "token"}
-    return ours(
+    return namespaced_object(
         _COREOS,
         "ServiceMonitor",
         "trimtab",
@@ -122,11 +122,11 @@ def _rules() -> Tree:
         for name, lasting, expression, summary in ALERTS
     ]
     groups = [{"name": "trimtab", "rules": rules}]
-    return ours(_COREOS, "PrometheusRule", "trimtab", spec={"groups": groups})
+    return namespaced_object(_COREOS, "PrometheusRule", "trimtab", spec={"groups": groups})
 
 
 def _dashboard() -> Tree:
-    made = ours(
+    made = namespaced_object(
         "v1",
         "ConfigMap",
         "trimtab-grafana-dashboard",

@@ -1,4 +1,4 @@
-"""Names, labels and the frame of every object."""
+"""Names, labels and the common fields of all objects."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ ENABLED: Final[dict[str, Condition]] = {
     ADAPTER: Val("adapter.enabled"),
     DASHBOARD: Val("dashboard.enabled"),
 }
-"""The programs, each with an account of its own (S1), and when each is installed."""
+"""The programs, each with its own ServiceAccount, and the condition of its installation."""
 
 VALUES: Final = {
     HORIZONTAL: "horizontal",
@@ -29,7 +29,7 @@ VALUES: Final = {
     ADAPTER: "adapter",
     DASHBOARD: "dashboard",
 }
-"""Where the values of each program are."""
+"""The path of each program's values."""
 
 HEALTH_PORT: Final = 8080
 WEBHOOK_PORT: Final = 8000
@@ -39,7 +39,7 @@ WEBHOOK_SERVICE: Final = "trimtab-webhook"
 STATUS_LEASE: Final = Val("vertical.admission.statusLease.name")
 STATUS_LEASE_NAMESPACE: Final = Val("vertical.admission.statusLease.namespace")
 WEBHOOK_CONFIGURATIONS: Final = (Text(NAMESPACE, "-vpa"), "vpa-webhook-config")
-"""Under either --webhook-naming."""
+"""The names of both kinds of `--webhook-naming`."""
 WEBHOOK_SECRET: Final = "trimtab-webhook-tls"  # noqa: S105 - a name
 DASHBOARD_CERTIFICATE: Final = Val("dashboard.certificateSecret")
 PROVES_REPLACEMENTS: Final = Val("vertical.updater.proveReplacements")
@@ -49,17 +49,21 @@ _APP: Final = {"app.kubernetes.io/name": "trimtab"}
 
 
 def selector(component: str) -> dict[str, str]:
-    """Return the labels that tell a program's pods from all others."""
+    """Return the labels that select a program's pods."""
     return {**_APP, "app.kubernetes.io/component": component}
 
 
-def installed(name: str) -> Text:
-    """Return the name of an object outside of our namespace: two installations must not share one (decision 0186)."""
+def scoped_name(name: str) -> Text:
+    """Return the name of an object outside of our namespace.
+
+    It contains the namespace, so that two installations do not share an object. See
+    docs/decisions/vpa-webhooks-fail-open-and-are-named-per-installation.md.
+    """
     return Text(NAMESPACE, f"-{name}")
 
 
-def thing(api_version: str, kind: str, name: Tree, **rest: Tree) -> dict[str, Any]:
-    """Return an object of the whole cluster."""
+def cluster_object(api_version: str, kind: str, name: Tree, **rest: Tree) -> dict[str, Any]:
+    """Return a cluster-scoped object."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -68,10 +72,10 @@ def thing(api_version: str, kind: str, name: Tree, **rest: Tree) -> dict[str, An
     }
 
 
-def ours(
+def namespaced_object(
     api_version: str, kind: str, name: Tree, component: str = "", *, namespace: Tree = NAMESPACE, **rest: Tree
 ) -> dict[str, Any]:
-    """Return an object of our namespace, or of another."""
+    """Return an object of our namespace, or of `namespace`."""
     labels = selector(component) if component else dict(_APP)
     return {
         "apiVersion": api_version,
@@ -82,5 +86,5 @@ def ours(
 
 
 def where_enabled(component: str, *trees: Tree) -> list[Tree]:
-    """Return the trees, each there only if the program is installed."""
+    """Return the trees, each conditional on the program's installation."""
     return [If(ENABLED[component], tree) for tree in trees]

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from trimtab.install import names
-from trimtab.install.names import ENABLED, HEALTH_PORT, ours, selector, thing, where_enabled
+from trimtab.install.names import (
+    ENABLED,
+    HEALTH_PORT,
+    cluster_object,
+    namespaced_object,
+    selector,
+    where_enabled,
+)
 from trimtab.install.template import (
     NAMESPACE,
     Both,
@@ -23,23 +30,23 @@ _NETWORKING: Final = "networking.k8s.io/v1"
 
 def services() -> list[Tree]:
     """Return the Services: metrics of each program, the webhook, the adapter's API."""
-    found: list[Tree] = []
+    trees: list[Tree] = []
     for component in ENABLED:
         if component != names.ADAPTER:
-            found += where_enabled(
+            trees += where_enabled(
                 component,
                 _service(f"trimtab-{component}-metrics", component, "metrics", HEALTH_PORT, "health"),
             )
-    found += where_enabled(
+    trees += where_enabled(
         names.ADMISSION, _service(names.WEBHOOK_SERVICE, names.ADMISSION, "webhook", 443, "webhook")
     )
     dashboard = _service("trimtab-dashboard", names.DASHBOARD, "https", 443, "dashboard")
-    found += where_enabled(names.DASHBOARD, If(names.DASHBOARD_CERTIFICATE, dashboard))
-    return found + where_enabled(names.ADAPTER, _service(ADAPTER_SERVICE, names.ADAPTER, "api", 443, "api"))
+    trees += where_enabled(names.DASHBOARD, If(names.DASHBOARD_CERTIFICATE, dashboard))
+    return trees + where_enabled(names.ADAPTER, _service(ADAPTER_SERVICE, names.ADAPTER, "api", 443, "api"))
 
 
 def _service(name: str, component: str, port_name: str, port: int, target: str) -> Tree:
-    return ours(
+    return namespaced_object(
         "v1",
         "Service",
         name,
@@ -53,7 +60,7 @@ def _service(name: str, component: str, port_name: str, port: int, target: str) 
 
 def webhook_secret() -> list[Tree]:
     """Return the empty Secret that admission fills: so it needs no right to create Secrets."""
-    secret = ours("v1", "Secret", names.WEBHOOK_SECRET, names.ADMISSION, type="Opaque")
+    secret = namespaced_object("v1", "Secret", names.WEBHOOK_SECRET, names.ADMISSION, type="Opaque")
     return where_enabled(names.ADMISSION, If(names.OWN_CERTIFICATE, secret))
 
 
@@ -68,7 +75,7 @@ def api_services() -> list[Tree]:
 
 
 def _api_service(group: str, version: str, priority: int) -> Tree:
-    made = thing(
+    service = cluster_object(
         "apiregistration.k8s.io/v1",
         "APIService",
         f"{version}.{group}",
@@ -81,14 +88,14 @@ def _api_service(group: str, version: str, priority: int) -> Tree:
             "service": {"name": ADAPTER_SERVICE, "namespace": NAMESPACE, "port": 443},
         },
     )
-    made["metadata"]["annotations"] = If(
+    service["metadata"]["annotations"] = If(
         Val("adapter.injectCaFrom"), {"cert-manager.io/inject-ca-from": Val("adapter.injectCaFrom")}
     )
-    return made
+    return service
 
 
 def adapter_configuration() -> list[Tree]:
-    """Return the adapter's files; its certificate comes from a Secret into the same directory."""
+    """Return the adapter's ConfigMap. A Secret adds its certificate to the same directory."""
     configuration = Text(
         "apiVersion: adapter.trimtab.dev/v1alpha1\n"
         "kind: AdapterConfiguration\n"
@@ -102,22 +109,27 @@ def adapter_configuration() -> list[Tree]:
         '"}\n      rulesFile: rules.yaml\n',
     )
     data = {"adapter.yaml": configuration, "rules.yaml": Val("adapter.rules")}
-    return where_enabled(names.ADAPTER, ours("v1", "ConfigMap", "trimtab-adapter", names.ADAPTER, data=data))
+    return where_enabled(
+        names.ADAPTER, namespaced_object("v1", "ConfigMap", "trimtab-adapter", names.ADAPTER, data=data)
+    )
 
 
 def policies() -> list[Tree]:
-    """Return who may talk to our pods, and to whom they may talk; anything else is refused."""
-    found: list[Tree] = [
-        ours(_NETWORKING, "NetworkPolicy", "trimtab-default", spec=_policy({}, ingress=[], egress=[]))
+    """Return the NetworkPolicies of all pods. Connections that they do not name are rejected."""
+    trees: list[Tree] = [
+        namespaced_object(
+            _NETWORKING, "NetworkPolicy", "trimtab-default", spec=_policy({}, ingress=[], egress=[])
+        )
     ]
     for component in ENABLED:
         spec = _policy(
             {"matchLabels": selector(component)}, ingress=_callers(component), egress=_called(component)
         )
-        found += where_enabled(
-            component, ours(_NETWORKING, "NetworkPolicy", f"trimtab-{component}", component, spec=spec)
+        trees += where_enabled(
+            component,
+            namespaced_object(_NETWORKING, "NetworkPolicy", f"trimtab-{component}", component, spec=spec),
         )
-    return [If(Val("networkPolicy.enabled"), tree) for tree in found]
+    return [If(Val("networkPolicy.enabled"), tree) for tree in trees]
 
 
 def _policy(pods: Tree, *, ingress: Sequence[Tree], egress: Sequence[Tree]) -> Tree:

@@ -1,14 +1,14 @@
-"""Plain data with holes: what a manifest looks like before its values are known.
+"""Templates: manifests as plain data with placeholders for values.
 
     Val("image.tag")              a value
     Text("--port=", Val(...))     text with values in it
     Joined("watchNamespaces")     a list as `a,b`
     Pairs("featureGates")         a map as `A=true,B=false`
-    If(condition, tree)           left out of its map, list or file where the condition does not hold
+    If(condition, tree)           left out of its map, list or file if the condition is false
     Each("watchNamespaces", tree) one item per entry of a list; `Item()` is the entry
-    NAMESPACE                     where it is installed
+    NAMESPACE                     the namespace of the installation
 
-A condition is a `Val`, `Not(condition)`, `Both(one, other)`, `Either(one, other)` or `Given(path)`. A value counts as
+A condition is a `Val`, `Not(condition)`, `Both(a, b)`, `Either(a, b)` or `Given(path)`. A value counts as
 false when it is empty, zero or false, in Helm as in Python; as given where it is not empty.
 """
 
@@ -30,7 +30,7 @@ class Val:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """The namespace that everything is installed into."""
+    """The namespace of the installation."""
 
 
 NAMESPACE: Final = Namespace()
@@ -62,7 +62,7 @@ Part = str | Val | Namespace | Item | Joined | Pairs
 
 @dataclass(frozen=True, slots=True, init=False)
 class Text:
-    """Parts put together to one text."""
+    """A text made of several parts."""
 
     parts: tuple[Part, ...]
 
@@ -72,30 +72,30 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """A condition that holds where the other does not."""
+    """True if the other condition is false."""
 
     condition: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """A condition that holds where both do."""
+    """True if both conditions are true."""
 
-    one: "Condition"
-    other: "Condition"
+    first: "Condition"
+    second: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """A condition that holds where one of the two does."""
+    """True if one of two conditions is true."""
 
-    one: "Condition"
-    other: "Condition"
+    first: "Condition"
+    second: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A condition that holds where a value is not empty; zero and false are given."""
+    """True if a value is not empty. Zero and false are not empty."""
 
     path: str
 
@@ -105,7 +105,7 @@ Condition = Val | Not | Both | Either | Given
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """A tree that is there only where a condition holds."""
+    """A tree that is left out if its condition is false."""
 
     condition: Condition
     then: Tree
@@ -121,10 +121,10 @@ class Each:
 
 def look_up(values: Values, path: str) -> Any:
     """Return the value at a path."""
-    found: Any = values
+    value: Any = values
     for name in path.split("."):
-        found = found[name]
-    return found
+        value = value[name]
+    return value
 
 
 def holds(condition: Condition, values: Values) -> bool:
@@ -133,9 +133,9 @@ def holds(condition: Condition, values: Values) -> bool:
         case Not():
             return not holds(condition.condition, values)
         case Both():
-            return holds(condition.one, values) and holds(condition.other, values)
+            return holds(condition.first, values) and holds(condition.second, values)
         case Either():
-            return holds(condition.one, values) or holds(condition.other, values)
+            return holds(condition.first, values) or holds(condition.second, values)
         case Given():
             return look_up(values, condition.path) not in ("", None)
         case Val():
@@ -143,7 +143,7 @@ def holds(condition: Condition, values: Values) -> bool:
 
 
 def resolve(tree: Tree, values: Values, item: Any = None) -> Tree:
-    """Return the tree with every hole filled."""
+    """Return the tree with all placeholders filled."""
     match tree:
         case dict():
             return dict(_entries(tree, values, item))

@@ -1,4 +1,4 @@
-"""The values of an installation: declared once with their defaults and words.
+"""The values of an installation, with their defaults and help.
 
 `values.yaml` of the chart, `--set` of `trimtab install` and the reference page all come from here.
 """
@@ -20,12 +20,12 @@ _NO_RULES = "apiVersion: adapter.trimtab.dev/v1alpha1\nkind: MetricRules\nrules:
 
 
 class ValueProblem(Exception):  # noqa: N818 - a problem of what was typed, shown as it is
-    """A value that cannot be used; the message says which and what would be right."""
+    """A value is invalid. The message names it and what is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartValue:
-    """One value: where it is, what it is by default, and what it does."""
+    """A value of the chart: its path, default and help."""
 
     path: str
     default: Any
@@ -33,7 +33,7 @@ class ChartValue:
 
 
 def _extras(path: str, program: str) -> tuple[ChartValue, ...]:
-    """Return the values that let a program have whatever flag the chart has no value for."""
+    """Return the values for flags, variables and connections that the chart does not cover."""
     return (
         ChartValue(
             f"{path}.extraArgs",
@@ -49,7 +49,7 @@ def _extras(path: str, program: str) -> tuple[ChartValue, ...]:
     )
 
 
-SETTINGS: tuple[ChartValue, ...] = (
+CHART_VALUES: tuple[ChartValue, ...] = (
     ChartValue(
         "namespace.create",
         False,
@@ -71,7 +71,7 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue(
         "replicas",
         2,
-        "Copies of each program; one leads, the others wait. All copies serve webhooks and metrics.",
+        "Replicas of each program. One leads, the rest stand by. All of them serve webhooks and metrics.",
     ),
     ChartValue("nodeSelector", {}, "Labels of the nodes to run on."),
     ChartValue("tolerations", [], "Taints to tolerate."),
@@ -126,7 +126,7 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue(
         "horizontal.shards",
         0,
-        "Share the HPAs out among the copies, 2 to 16 shards; set `replicas` to as many copies as should work. 0: one works.",
+        "Number of shards of the HPAs, 2 to 16. Each shard is processed by one replica, so set `replicas`, too. 0: no sharding.",
     ),
     ChartValue(
         "horizontal.customMetrics",
@@ -151,7 +151,7 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue(
         "vertical.recommender.shards",
         0,
-        "Share the VPAs out among the copies of the recommender, 2 to 16 shards; set `replicas`, too. 0: one works.",
+        "Number of shards of the VPAs, 2 to 16. Each shard is processed by one recommender, so set `replicas`, too. 0: no sharding.",
     ),
     ChartValue(
         "vertical.recommender.name",
@@ -164,7 +164,9 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue("vertical.updater.resources", _SMALL, "Resources of the updater."),
     *_extras("vertical.updater", "the updater"),
     ChartValue(
-        "vertical.updater.minReplicas", 2, "The least number of live pods before any of them is disturbed."
+        "vertical.updater.minReplicas",
+        2,
+        "Minimum number of live pods before the updater disrupts one of them.",
     ),
     ChartValue(
         "vertical.updater.maxEvictionsPerMinute",
@@ -174,7 +176,7 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue(
         "vertical.updater.admissionCheck",
         "",
-        "What must prove that admission works before anything is evicted: probe, lease or none. Empty: probe, and lease "
+        "How the updater checks that admission works before it evicts: probe, lease or none. Empty: probe, and lease "
         "with `compat` vpa-1.8.",
     ),
     ChartValue(
@@ -186,8 +188,8 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue(
         "vertical.updater.nodeFit",
         "free",
-        "What some node must have before a pod is evicted: free room for the replacement, allocatable (it would fit on an "
-        "empty node; for clusters that add nodes) or none.",
+        "Room that some node must have before a pod is evicted: free (for the replacement), allocatable (the replacement fits "
+        "on an empty node; for clusters that add nodes) or none.",
     ),
     ChartValue("vertical.admission.resources", _SMALL, "Resources of the admission webhook."),
     *_extras("vertical.admission", "admission"),
@@ -242,7 +244,7 @@ SETTINGS: tuple[ChartValue, ...] = (
     ChartValue(
         "dashboard.ingressNamespace",
         "ingress-nginx",
-        "Who may connect to that Service: the namespace of your ingress controller.",
+        "Namespace of your ingress controller. Only its pods may connect to that Service.",
     ),
     ChartValue("dashboard.resources", _SMALL, "Resources of the dashboard."),
     *_extras("dashboard", "the dashboard"),
@@ -271,13 +273,13 @@ SETTINGS: tuple[ChartValue, ...] = (
 def default_values() -> dict[str, Any]:
     """Return the chart's values, as nested maps."""
     values: dict[str, Any] = {}
-    for setting in SETTINGS:
-        _put(values, setting.path, copy.deepcopy(setting.default))
+    for value in CHART_VALUES:
+        _put(values, value.path, copy.deepcopy(value.default))
     return values
 
 
 def set_values(assignments: Iterable[str], *, namespace: str = "trimtab") -> dict[str, Any]:
-    """Return the values of a flat installation, with `path=value` assignments applied; the value is YAML."""
+    """Return the values of a flat installation after `path=value` assignments. The value is YAML."""
     values = default_values()
     values["namespace"] = {"create": True, "name": namespace}
     for assignment in assignments:
@@ -304,12 +306,12 @@ def _assign(values: dict[str, Any], path: str, text: str) -> None:
 
 
 def _hint(path: str) -> str:
-    known = [setting.path for setting in SETTINGS]
+    known = [value.path for value in CHART_VALUES]
     near = difflib.get_close_matches(path, known, 1, 0.75)
     if near:
         return f"did you mean {near[0]}?"
     group = path.partition(".")[0]
-    inside = [one for one in known if one.startswith(f"{group}.")]
+    inside = [path for path in known if path.startswith(f"{group}.")]
     return f"known are: {', '.join(inside or known)}"
 
 
@@ -326,8 +328,8 @@ def _like(before: Any, value: Any, text: str, path: str) -> Any:
 
 
 def _is_open_map(values: Mapping[str, Any], path: str) -> bool:
-    """Return whether a path is a map whose keys are the user's own, such as nodeSelector."""
-    return any(setting.path == path and isinstance(setting.default, dict) for setting in SETTINGS)
+    """Return whether users choose the keys of a map, as in nodeSelector."""
+    return any(value.path == path and isinstance(value.default, dict) for value in CHART_VALUES)
 
 
 def _put(values: dict[str, Any], path: str, value: Any) -> None:

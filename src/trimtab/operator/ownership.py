@@ -5,7 +5,7 @@ One copy of the program owns all of them while it leads; several copies with `--
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -50,6 +50,14 @@ class Ownership(Protocol):
     @contextmanager
     def writing(self, share: int, *, is_last: bool = False) -> Iterator[Client]:
         """Lend the client of a share for one write; the last writes go on while the share is handed over."""
+        ...
+
+    def writing_for(self, key: str) -> AbstractContextManager[Client]:
+        """Lend the client of the shard that `namespace/name` belongs to, for one write."""
+        ...
+
+    def is_busy(self, shard: int) -> bool:
+        """Return whether a write for a shard is under way."""
         ...
 
     def elsewhere(self, key: str) -> str:
@@ -98,6 +106,14 @@ class SingleOwner:
     def writing(self, share: int, *, is_last: bool = False) -> Iterator[Client]:
         """Lend the one client."""
         yield self._client
+
+    def writing_for(self, key: str) -> AbstractContextManager[Client]:
+        """Lend the one client."""
+        return self.writing(0)
+
+    def is_busy(self, shard: int) -> bool:
+        """Return False: the one share is never handed over."""
+        return False
 
     def elsewhere(self, key: str) -> str:
         """Return who leads, for those who ask a copy that stands by."""
@@ -151,6 +167,10 @@ class ShardedOwner:
             yield (self._last if is_last else self._clients)[share]
         finally:
             self._under_way[share] -= 1
+
+    def writing_for(self, key: str) -> AbstractContextManager[Client]:
+        """Lend the client of an object's shard."""
+        return self.writing(self.share(key))
 
     def is_busy(self, shard: int) -> bool:
         """Return whether a write for a shard is under way."""

@@ -368,7 +368,7 @@ def test_f60_while_checkpoints_cannot_be_read_nothing_is_recommended_or_saved(pl
             )
             for _ in range(2):
                 await stage.pass_time(MINUTE)
-                await actor.recommender._step_safely()
+                await actor.recommender.step_safely()
             assert not actor.line.writes
             assert "down" in actor.recommender.health()["recommender"]
             actor.line.answer = lambda _: None
@@ -432,12 +432,12 @@ async def _as_far_as_it_gets(stage: Stage, actor: Actor) -> None:
         await stage.pass_time(MINUTE)
         if not actor.line.crashed.is_set():
             await stage.caught_up(actor)
-        await actor.recommender._step_safely()
+        await actor.recommender.step_safely()
     for _ in range(3):
         await stage.pass_time(MINUTE)
         if not actor.line.crashed.is_set():
             await stage.caught_up(actor)
-        await actor.updater._step_safely()
+        await actor.updater.step_safely()
         await stage.actuate_resizes()
 
 

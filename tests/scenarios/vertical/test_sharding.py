@@ -9,8 +9,7 @@ from tests.scenarios.vertical.test_roles_from_leases import hold, roles
 from trimtab.cluster.leases.shards import shard_of
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.model.times import format_time
-from trimtab.operator.vertical.updater.controller import UPDATING_SHARD
-from trimtab.operator.vertical.wiring import make_roles
+from trimtab.operator.vertical.wiring import UPDATING_SHARD, make_roles
 
 CPU, MEMORY = 1, 2
 """Places in what a troupe was told."""

@@ -13,7 +13,7 @@ AWAITED = {
     "operator/process.py": "run_until_stopped waits for all of them and raises what ended one",
     "operator/horizontal/reconciler.py": "_hold is the error boundary, settle and close wait",
     "operator/vertical/recommender/history_loader.py": "take raises what reading a namespace raised",
-    "operator/vertical/recommender/controller.py": "_pause waits for the first and ends the others",
+    "operator/control_loop.py": "_pause waits for the first and ends the others",
     "metrics/reader.py": "whoever asked waits for the flight",
     "adapter/sources/router.py": "whoever asked waits for the flight",
     "adapter/auth/access_reviews.py": "whoever asked waits for the flight",

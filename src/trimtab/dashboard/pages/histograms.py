@@ -6,9 +6,9 @@ import numpy as np
 
 from trimtab.dashboard.pages.views import BucketView
 from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.cluster_state.profiles import profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.histogram.histogram import Histogram
-from trimtab.decide.vertical.recommend.profiles import profiles_of
 from trimtab.model.core.pod import CPU
 
 MOST_BARS: Final = 60

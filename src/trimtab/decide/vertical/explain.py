@@ -9,12 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.control.control import (
-    VpaClaim,
-    VPAIndex,
-    controlling_vpa,
-    receiving_vpas,
-)
+from trimtab.decide.vertical.control.attribution import receiving_vpas
+from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, controlling_vpa
 from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
     ControllerKey,

@@ -1,10 +1,27 @@
 """What every Kubernetes object carries: identity, labels, owners, conditions."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
 from trimtab.model.json.wire import Wire
+
+
+class NamespacedName(NamedTuple):
+    """The namespace and the name of an object."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "NamespacedName":
+        """Return the two parts of `namespace/name`."""
+        namespace, _, name = text.partition("/")
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class OwnerReference(Wire):
@@ -41,6 +58,11 @@ class ObjectMeta(Wire):
     def key(self) -> str:
         """Return `namespace/name`, or the name alone for a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def namespaced_name(self) -> NamespacedName:
+        """Return the namespace and the name."""
+        return NamespacedName(self.namespace, self.name)
 
 
 class ListMeta(Wire):

@@ -1,22 +1,24 @@
-"""Keeps role labels in step with Leases: on the holder's pod, off the others.
+"""Sets role labels by Leases: on the pod of the holder, and on no other pod of the role.
 
-It watches Leases only in namespaces where a pod declares a role, and writes nothing but one label of such pods. A
-Lease that nobody renews any more makes nobody the holder: better no leader's size than the wrong pod with it. Before a
-label is taken off for that reason the server is asked, because it may be our watch that is silent.
+Leases are watched only in namespaces where a pod declares a role, and the controller writes only that label. An
+expired Lease has no holder, because a wrong pod with the leader's size is worse than none. Before a label is removed
+for that reason the controller reads the Lease from the API server, since its own watch may lag.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
+from trimtab import tasks
 from trimtab.cluster import errors
+from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.subscriptions import Delta
-from trimtab.cluster.client import Client, Preconditions
+from trimtab.cluster.client import Client, ListOptions, Preconditions
 from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.resource import PODS
+from trimtab.cluster.resource import LEASES, PODS
 from trimtab.decide.vertical.control.controllers import creator_of
-from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure
+from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure, see_lease
 from trimtab.decide.vertical.control.role_labels import (
     LEASE_ANNOTATION,
     Declaration,
@@ -26,19 +28,21 @@ from trimtab.decide.vertical.control.role_labels import (
     holder_among,
     plan_roles,
 )
+from trimtab.model.core.meta import NamespacedName
+from trimtab.model.core.objects import Lease
 from trimtab.model.core.pod import Pod
-from trimtab.operator.ownership import Ownership, ShardedOwner
+from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import pod_reference
-from trimtab.operator.vertical.role_leases import RoleLeases
 
 log = logging.getLogger(__name__)
-LOOK_SECONDS = 5.0
-"""How often Leases are checked for having run out, and failed writes are tried again."""
+PERIOD_SECONDS = 5.0
+"""How often Leases are checked for expiry, and failed writes are repeated."""
 
 
-class RoleLabelController:
-    """The component; `step` brings all labels up to date once."""
+class RoleLabelController(ControlLoop):
+    """Moves role labels between pods; `step` brings all labels up to date once."""
 
     name = "roles"
 
@@ -49,122 +53,97 @@ class RoleLabelController:
         view: ClusterView,
         events: EventRecorder,
         excluded: Collection[str] = (),
+        metrics: ControlLoopMetrics | None = None,
     ) -> None:
+        super().__init__(client.clock, ownership, PERIOD_SECONDS, metrics)
         self._client = client
-        self._clock = client.clock
         self._ownership = ownership
         self._view = view
         self._events = events
         self._excluded = frozenset(excluded)
-        self._wake = asyncio.Event()
-        self._leases = RoleLeases(client, self._wake.set)
-        self._problems: dict[str, str] = {}
-        self._would: set[tuple[str, str, str | None]] = set()
-        """What a dry run has logged."""
+        self._leases = RoleLeases(client, self.wake)
+        self._logged: set[tuple[str, str, str | None]] = set()
+        """Changes that a dry run has logged."""
         view.pods.subscribe(self._on_pod)
-
-    def health(self) -> dict[str, str]:
-        """Return what is wrong, by name."""
-        return dict(self._problems)
-
-    async def run(self) -> None:
-        """Keep labels right until cancelled."""
-        try:
-            await self._view.wait_synced()
-            while True:
-                self._wake.clear()
-                try:
-                    if self._ownership.may_write():
-                        await self.step()
-                except Exception as error:  # one odd object must not end the others' roles
-                    self._problems["roles"] = str(error)
-                    log.exception("roles")
-                await self._wait()
-        finally:
-            await self.close()
-
-    def shard_gained(self, shard: int) -> None:
-        """Look at the roles that are ours now."""
-        self._wake.set()
-
-    def shard_lost(self, shard: int) -> None:
-        """Do nothing: the fence of its roles is closed."""
 
     def is_shard_busy(self, shard: int) -> bool:
         """Return whether a label is being changed."""
-        return isinstance(self._ownership, ShardedOwner) and self._ownership.is_busy(shard)
+        return self._ownership.is_busy(shard)
+
+    async def start(self) -> None:
+        """Wait for the caches."""
+        await self._view.wait_synced()
 
     async def close(self) -> None:
         """Stop watching Leases."""
         await self._leases.close()
 
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._wake.wait()
-        except TimeoutError:
-            return
-
     async def step(self) -> int:
-        """Look at every declared role; return how many labels were changed."""
+        """Reconcile every declared role; return the number of changed labels."""
         self._problems = {}
         changed = 0
         for declaration, pods in self._declared().items():
-            if not self._ownership.owns(_lease_of(declaration)):
+            # The Lease decides the shard, so that one replica both removes and adds the label.
+            lease = NamespacedName(declaration.namespace, declaration.lease)
+            if not self._ownership.owns(str(lease)):
                 continue
-            await self._leases.follow(declaration.namespace)
-            plan = await self._plan(declaration, pods)
+            await self._leases.watch(lease.namespace)
+            plan = await self._plan(declaration, lease, pods)
             if isinstance(plan, Malformed):
-                self._complain(pods[0], plan.message)
+                self._warn(pods[0], plan.message)
             else:
-                changed += await self._carry_out(plan, self._ownership.share(_lease_of(declaration)))
+                changed += await self._apply(plan, lease)
         return changed
 
-    async def _plan(self, declaration: Declaration, pods: list[Pod]) -> tuple[Relabel, ...] | Malformed:
-        """Return the changes that follow from what is known of the Lease; none if too little is."""
-        namespace, lease = declaration.namespace, declaration.lease
+    async def _plan(
+        self, declaration: Declaration, lease: NamespacedName, pods: list[Pod]
+    ) -> tuple[Relabel, ...] | Malformed:
+        """Return the label changes that the Lease implies; none while its holder is uncertain."""
         keys = self._selector_keys(pods)
-        tenure = self._leases.tenure(namespace, lease)
+        tenure = self._leases.tenure(lease)
         if tenure is Tenure.SILENT:
             released = plan_roles(declaration, pods, "", keys)
             if not released or isinstance(released, Malformed):
-                return released  # nothing depends on the answer
+                return released  # the same with any holder
             try:
-                tenure = await self._leases.ask(namespace, lease)
+                tenure = await self._leases.read(lease)
             except errors.ClusterError as error:
-                self._problems[f"Lease {_lease_of(declaration)}"] = str(error)
+                self._problems[f"Lease {lease}"] = str(error)
                 return ()
         if tenure is Tenure.UNPROVED:
             return ()
-        seen = self._leases.seen(namespace, lease)
+        seen = self._leases.get(lease)
         if tenure is Tenure.FREE or seen is None:
             return plan_roles(declaration, pods, "", keys)
-        self._look_for_holder(declaration, pods, seen)
+        self._warn_of_unknown_holder(declaration, lease, pods, seen)
         return plan_roles(declaration, pods, seen.holder, keys)
 
-    def _look_for_holder(self, declaration: Declaration, pods: list[Pod], seen: SeenLease) -> None:
-        """Complain about a holder that has renewed its Lease for a while and is no pod of the role."""
+    def _warn_of_unknown_holder(
+        self, declaration: Declaration, lease: NamespacedName, pods: list[Pod], seen: SeenLease
+    ) -> None:
         held_for = self._clock.monotonic() - seen.held_since
         if held_for > seen.duration and holder_among(pods, seen.holder) is None:
-            self._complain(
+            self._warn(
                 pods[0],
-                f"Lease {_lease_of(declaration)} is held by {seen.holder!r}, which names no pod of this role, so that no pod "
+                f"Lease {lease} is held by {seen.holder!r}, which names no pod of this role, so that no pod "
                 f"gets label {declaration.key}={declaration.value}; the identity has to be the pod's name, alone or "
                 "followed by _ and more",
             )
 
     def _declared(self) -> dict[Declaration, list[Pod]]:
-        found: dict[Declaration, list[Pod]] = defaultdict(list)
+        declared: dict[Declaration, list[Pod]] = defaultdict(list)
         for pod in self._view.pods:
             if pod.metadata.namespace in self._excluded:
                 continue
             declaration = declaration_of(pod)
             if isinstance(declaration, Malformed):
                 if self._ownership.owns(pod.metadata.key):
-                    self._complain(pod, declaration.message)
+                    self._warn(pod, declaration.message)
             elif declaration is not None:
-                found[declaration].append(pod)
-        return dict(sorted(found.items(), key=lambda item: (item[0].namespace, item[0].lease, item[0].key)))
+                declared[declaration].append(pod)
+        return dict(
+            sorted(declared.items(), key=lambda item: (item[0].namespace, item[0].lease, item[0].key))
+        )
 
     def _selector_keys(self, pods: list[Pod]) -> set[str]:
         keys: set[str] = set()
@@ -175,52 +154,112 @@ class RoleLabelController:
                 creator = controller.parent if controller else None
         return keys
 
-    async def _carry_out(self, plan: tuple[Relabel, ...], share: int) -> int:
-        """Change labels in order; if a demotion fails nobody is promoted, so that no two pods have the role."""
-        done = 0
+    async def _apply(self, plan: tuple[Relabel, ...], lease: NamespacedName) -> int:
+        """Change labels in order; stop at a failed removal, so that no two pods have the role."""
+        changed = 0
         if self._client.is_dry_run:
-            self._tell_dry_run(plan)
-            return done
+            self._log_dry_run(plan)
+            return changed
         for change in plan:
             meta = change.pod.metadata
             body = {"metadata": {"labels": {change.key: change.value}}}
             try:
-                with self._ownership.writing(share) as client:
+                with self._ownership.writing_for(str(lease)) as client:
                     await client.patch(
                         PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)
                     )
             except errors.NotFound:
-                continue  # gone, and its role with it
+                continue  # deleted, and its label with it
             except errors.Fenced:
-                return done  # another copy keeps this role now
+                return changed  # another replica owns this role now
             except errors.ClusterError as error:
                 self._problems[f"role of {meta.key}"] = str(error)
                 log.warning("role of pod %s is not changed: %s", meta.key, error)
-                return done
-            done += 1
-            log.info(
-                "role changed", extra={"facts": {"pod": meta.key, "label": change.key, "to": change.value}}
-            )
-        return done
+                return changed
+            changed += 1
+            log.info("role changed", extra={"facts": _facts(change)})
+        return changed
 
-    def _tell_dry_run(self, plan: tuple[Relabel, ...]) -> None:
+    def _log_dry_run(self, plan: tuple[Relabel, ...]) -> None:
         for change in plan:
             would = change.pod.metadata.key, change.key, change.value
-            if would not in self._would:
-                self._would.add(would)
-                facts = {"pod": would[0], "label": would[1], "to": would[2]}
-                log.info("dry run: would change a role", extra={"facts": facts})
+            if would not in self._logged:
+                self._logged.add(would)
+                log.info("dry run: would change a role", extra={"facts": _facts(change)})
 
-    def _complain(self, pod: Pod, message: str) -> None:
+    def _warn(self, pod: Pod, message: str) -> None:
         self._problems[f"role of {pod.metadata.key}"] = message
         self._events.event(pod_reference(pod), "Warning", "RoleNotAssigned", message)
 
     def _on_pod(self, delta: Delta[Pod]) -> None:
         pod = delta.new or delta.old
         if pod is not None and LEASE_ANNOTATION in pod.metadata.annotations:
-            self._wake.set()
+            self.wake()
 
 
-def _lease_of(declaration: Declaration) -> str:
-    """Return what a role is shared out by: its Lease, so that one copy takes the label off and puts it on."""
-    return f"{declaration.namespace}/{declaration.lease}"
+def _facts(change: Relabel) -> dict[str, str | None]:
+    return {"pod": change.pod.metadata.key, "label": change.key, "to": change.value}
+
+
+class RoleLeases:
+    """Watches Leases per namespace; calls `on_change` when a holder changes."""
+
+    def __init__(self, client: Client, on_change: Callable[[], None]) -> None:
+        self._client = client
+        self._clock = client.clock
+        self._on_change = on_change
+        self._seen: dict[NamespacedName, SeenLease] = {}
+        self._informers: dict[str, Informer[Lease]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def watch(self, namespace: str) -> None:
+        """Watch the Leases of a namespace from now on, and wait for the first list."""
+        informer = self._informers.get(namespace)
+        if informer is None:
+            informer = Informer(self._client, LEASES, ListOptions(namespace=namespace))
+            informer.subscribe(self._on_lease)
+            self._informers[namespace] = informer
+            self._tasks.append(tasks.keep_running(f"the watch of Leases in {namespace}", informer.run))
+        await informer.wait_synced()
+
+    def get(self, lease: NamespacedName) -> SeenLease | None:
+        """Return a Lease as last observed; None if it does not exist."""
+        return self._seen.get(lease)
+
+    def tenure(self, lease: NamespacedName) -> Tenure:
+        """Return the state of a Lease's holder, as far as the watch shows."""
+        seen = self._seen.get(lease)
+        return Tenure.FREE if seen is None else seen.tenure(self._clock.monotonic())
+
+    async def read(self, lease: NamespacedName) -> Tenure:
+        """Read a Lease from the API server; raise ClusterError if that fails."""
+        # A list of one object: the role has the right to list, for the watch, and no right to get.
+        options = ListOptions(lease.namespace, fields=f"metadata.name={lease.name}")
+        listing = await self._client.list(LEASES, options)
+        if not listing.items:
+            self._seen.pop(lease, None)
+            return Tenure.FREE
+        self._observe(listing.items[0])
+        tenure = self.tenure(lease)
+        return Tenure.FREE if tenure is Tenure.SILENT else tenure
+
+    async def close(self) -> None:
+        """Stop watching."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _on_lease(self, delta: Delta[Lease]) -> None:
+        if delta.new is not None:
+            self._observe(delta.new)
+        elif delta.old is not None:
+            self._seen.pop(delta.old.metadata.namespaced_name, None)
+            self._on_change()
+
+    def _observe(self, lease: Lease) -> None:
+        key = lease.metadata.namespaced_name
+        before = self._seen.get(key)
+        seen = see_lease(before, lease, self._clock.now(), self._clock.monotonic())
+        self._seen[key] = seen
+        if before is None or (before.holder, before.is_proved) != (seen.holder, seen.is_proved):
+            self._on_change()

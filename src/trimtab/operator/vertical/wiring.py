@@ -1,24 +1,17 @@
-"""Puts the vertical loops together from a client, caches and settings."""
+"""Builds the vertical components from a client, caches and settings."""
 
-import asyncio
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from prometheus_client import CollectorRegistry
-
-from trimtab import tasks
-from trimtab.clock import Clock
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.client import Client
-from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.leases.shards import Shards, ShardUser
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
-from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
-from trimtab.operator.ownership import ownership_of, shards_gauge
-from trimtab.operator.process import Component, acting_client
+from trimtab.operator.ownership import shards_gauge
+from trimtab.operator.process import Component
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.settings.vertical import VerticalSettings
@@ -43,61 +36,55 @@ if TYPE_CHECKING:
     from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 
 NEVER_SIZE = frozenset({"recommender", "roles"})
-"""The loops that have no need of LimitRanges, and no right to them."""
+"""Components that read no LimitRanges, and have no right to."""
 
-Sharing = TypeVar("Sharing", bound=ShardUser)
+UPDATING_SHARD = 0
+"""The shard whose holder updates pods."""
+
+SharedLoop = TypeVar("SharedLoop", bound=ShardUser)
 
 
 class VerticalRuntime:
-    """Where the loops of one process run: everything they share. Make it inside the event loop; `close` at the end."""
+    """What the vertical components of one process share, beyond its `Runtime`."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        client: Client,
-        settings: Settings,
-        *,
-        registry: CollectorRegistry | None = None,
-        fence: Fence | None = None,
-        instance: str = "trimtab",
-    ) -> None:
-        client = acting_client(client, settings)
-        self.clock = clock
-        self.client = client
-        self.fence = fence or NoFence()
-        self.writer = client.fenced(self.fence)
-        self.ownership = ownership_of(client, self.fence)
+    def __init__(self, runtime: Runtime) -> None:
+        settings = runtime.settings
+        fence = runtime.fence
+        self.runtime = runtime
+        self.clock = runtime.clock
+        self.client = runtime.client
+        self.fence = fence
+        self.writer = runtime.writer
+        self.ownership = runtime.ownership
         self.settings = settings
-        self.instance = instance
-        self.registry = registry or CollectorRegistry()
+        self.instance = runtime.instance
+        self.registry = runtime.registry
         if isinstance(fence, Shards) and "horizontal" not in settings.components:
             shards_gauge(self.registry).set_function(lambda: len(fence.held()))
-        self.caches = SharedInformers(client, settings.watch_namespaces)
+        self.caches = runtime.component_informers()
         gates = FeatureGates.parse(settings.feature_gates)
-        self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
+        self.view = ClusterView(
+            runtime.client,
+            runtime.discovery,
+            self.caches,
+            gates=gates,
+            compat=compat_of(settings.compat),
+        )
         if set(settings.components) - NEVER_SIZE:
             self.view.size_pods()
-        self.events = EventRecorder(self.writer, "vpa", instance)
-        self.reader = MetricsReader(
-            clock,
-            client,
-            deadline=settings.metrics_deadline.total_seconds(),
-            max_bytes=settings.metrics_max_bytes,
-        )
-        self._telling = tasks.keep_running("the recorder of events", self.events.run)
+        self.events = runtime.events.recorder("vpa")
+        runtime.start()
 
-    def sharing(self, loop: Sharing) -> Sharing:
-        """Let a loop know of the shards that come and go, if there are any; return it."""
+    @cached_property
+    def loop_metrics(self) -> ControlLoopMetrics:
+        """Return the metrics of the control loops."""
+        return ControlLoopMetrics(self.registry)
+
+    def notify_of_shards(self, loop: SharedLoop) -> SharedLoop:
+        """Notify a loop of shards that this replica gains and loses; return the loop."""
         if isinstance(self.fence, Shards):
             self.fence.serve(loop)
         return loop
-
-    async def close(self) -> None:
-        """Stop watching; events that wait are written first."""
-        self._telling.cancel()
-        await asyncio.gather(self._telling, return_exceptions=True)
-        await self.reader.close()
-        await self.caches.close()
 
 
 def compat_of(name: str) -> VpaCompat:
@@ -106,7 +93,7 @@ def compat_of(name: str) -> VpaCompat:
 
 
 def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None) -> controller.Recommender:
-    """Return the recommender; `history` stands in for the one that the settings name."""
+    """Return the recommender; `history` replaces the loader that the settings name."""
     settings = site.settings
     metrics = RecommenderMetrics(site.registry)
 
@@ -114,11 +101,18 @@ def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
     whole = ListAllPolicy(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
-    usage = UsageFeed(site.reader, whole, count)
+    usage = UsageFeed(site.runtime.metrics, whole, count)
     tools = controller.RecommenderDeps(
-        site.clock, site.writer, site.ownership, site.view, usage, site.events, metrics
+        site.clock,
+        site.writer,
+        site.ownership,
+        site.view,
+        usage,
+        site.events,
+        metrics,
+        site.loop_metrics,
     )
-    return site.sharing(
+    return site.notify_of_shards(
         controller.Recommender(
             tools,
             settings,
@@ -130,27 +124,47 @@ def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None
     )
 
 
-def make_updater(site: VerticalRuntime, proof: WebhookCheck | None = None) -> updater.Updater:
-    """Return the updater; `proof` stands in for the check of admission that the settings name."""
+def make_updater(site: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
+    """Return the updater; `webhook_check` replaces the check that the settings name."""
     settings = site.settings
-    _replacement_check(site, settings)  # a value that is not known should stop the start, not the first loop
-    fence = site.fence[updater.UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
-    tools = updater.UpdaterDeps(
+    _replacement_check(site, settings)  # an unknown value fails at start, not in the first step
+    fence = site.fence[UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
+    deps = updater.UpdaterDeps(
         site.clock,
         site.client.fenced(fence),
         fence,
         site.view,
-        proof or _proof(site, settings),
+        webhook_check or _webhook_check(site, settings),
         site.events,
         UpdaterMetrics(site.registry),
+        site.loop_metrics,
         lambda: _replacement_check(site, settings),
     )
-    return site.sharing(updater.Updater(tools, settings))
+    made = updater.Updater(deps, settings)
+    site.notify_of_shards(_UpdatingShard(made))
+    return made
+
+
+class _UpdatingShard:
+    """Delays the release of the updating shard until the updater's step ends."""
+
+    def __init__(self, loop: ControlLoop) -> None:
+        self._loop = loop
+
+    def shard_gained(self, shard: int) -> None:
+        """Do nothing: the loop polls its fence."""
+
+    def shard_lost(self, shard: int) -> None:
+        """Do nothing: the fence stops the next action, which ends the step."""
+
+    def is_shard_busy(self, shard: int) -> bool:
+        """Return whether an action may be under way."""
+        return shard == UPDATING_SHARD and self._loop.is_stepping
 
 
 def make_admission(site: VerticalRuntime, certificates: "Certificates | None" = None) -> "AdmissionWebhook":
-    """Return the admission webhooks; every copy serves, so nothing of it is fenced by the lease."""
-    # Imported when it runs: only the webhooks make certificates.
+    """Return the admission webhook. Every replica serves it, so no lease fences it."""
+    # Imported here: only the webhook makes certificates.
     from trimtab.operator.vertical.admission.webhook import AdmissionWebhook  # noqa: PLC0415
 
     return AdmissionWebhook(
@@ -164,10 +178,15 @@ def make_admission(site: VerticalRuntime, certificates: "Certificates | None" = 
 
 
 def make_roles(site: VerticalRuntime) -> RoleLabelController:
-    """Return the keeper of roles from Leases."""
-    return site.sharing(
+    """Return the controller of role labels."""
+    return site.notify_of_shards(
         RoleLabelController(
-            site.writer, site.ownership, site.view, site.events, site.settings.excluded_namespaces
+            site.writer,
+            site.ownership,
+            site.view,
+            site.events,
+            site.settings.excluded_namespaces,
+            site.loop_metrics,
         )
     )
 
@@ -178,11 +197,11 @@ LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
     "admission": make_admission,
     "roles": make_roles,
 }
-"""Every vertical loop, by the name that `--components` has for it."""
+"""The constructor of each vertical component, by its name in `--components`."""
 
 
 def _replacement_check(site: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
-    """Return what is asked before each eviction; upstream asks nothing."""
+    """Return the check before each eviction. Upstream has none."""
     for flag, value, known in (
         ("--replacement-check", settings.replacement_check, ("dry-run", "none")),
         ("--node-fit", settings.node_fit, ("free", "allocatable", "none")),
@@ -197,16 +216,16 @@ def _replacement_check(site: VerticalRuntime, settings: Settings) -> Replacement
     )
 
 
-async def _believed() -> str | None:
-    """Take it for granted that admission works, as upstream's --use-admission-controller-status=false does."""
+async def _assume_webhook_works() -> str | None:
+    """Skip the check, as upstream's --use-admission-controller-status=false does."""
     return None
 
 
-def _proof(site: VerticalRuntime, settings: VerticalSettings) -> WebhookCheck:
+def _webhook_check(site: VerticalRuntime, settings: VerticalSettings) -> WebhookCheck:
     checks: dict[str, Callable[[], WebhookCheck]] = {
         "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
         "lease": lambda: LeaseCheck(site.clock, site.client, settings).problem,
-        "none": lambda: _believed,
+        "none": lambda: _assume_webhook_works,
     }
     if settings.admission_check not in checks:
         raise ValueError(

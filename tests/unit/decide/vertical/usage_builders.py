@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import attribute
 from trimtab.decide.vertical.input.usage import (
@@ -12,7 +13,6 @@ from trimtab.decide.vertical.input.usage import (
     UsageBatch,
     add_usage,
 )
-from trimtab.decide.vertical.recommend.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import (
     PostProcessing,
@@ -69,8 +69,8 @@ class Recommender:
         cpu = UsageBatch(names, [load.millicores for load in loads.values()], moments)
         memory = UsageBatch(names, [load.memory for load in loads.values()], moments)
         if capacity is not None:
-            cpu = replace(cpu, most=[capacity.millicores] * len(names))
-            memory = replace(memory, most=[capacity.memory_bytes] * len(names))
+            cpu = replace(cpu, capacities=[capacity.millicores] * len(names))
+            memory = replace(memory, capacities=[capacity.memory_bytes] * len(names))
         return (
             add_usage(self.state, "cpu", cpu, self.now_ns),
             add_usage(self.state, "memory", memory, self.now_ns),

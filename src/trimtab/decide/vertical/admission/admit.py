@@ -30,7 +30,6 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     format_observed,
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError, add_boost
-from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
     NOBODY,
@@ -41,6 +40,7 @@ from trimtab.decide.vertical.control.control import (
 )
 from trimtab.decide.vertical.control.controllers import ControllerIndex
 from trimtab.decide.vertical.control.scope import NodeLabels
+from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
     ContainerResources,

@@ -4,7 +4,7 @@ Among the active VPAs that match a pod the highest level wins, then the oldest, 
 indexed by the controller they target, so asking for one pod looks only at its own workload's VPAs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,7 +24,6 @@ from trimtab.decide.vertical.control.scope import (
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME
-from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler, VPAScope
 
 CONFLICT_REASON = "VPAScopeConflict"
@@ -215,35 +214,6 @@ def boosting_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: Node
         if claim.mode == UpdateMode.OFF and claim.has_boost and claim.mismatch(pod, nodes) is None:
             return replace(control, claim=claim, reason=f"VPA {claim.key} boosts its start, in mode Off")
     return control
-
-
-def receiving_vpas(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> tuple[str, ...]:
-    """Return the VPAs that learn from the pod's usage: the one that controls it, and the Off one that would.
-
-    A VPA in mode Off is a preview: its recommendation must be what it would be if it were active.
-    """
-    target = topmost_controller(pod, owners)
-    if target is None:
-        return ()
-    return receivers_among([claim for claim in index.claims_on(target) if claim.mismatch(pod, nodes) is None])
-
-
-def receivers_among(matching: Sequence[VpaClaim]) -> tuple[str, ...]:
-    """Return the same of the claims that match a pod, strongest first: the first active one controls it.
-
-    Of those in mode Off the strongest of each recommender learns, as if all of them were active: two recommenders on
-    one workload are compared with each other. A VPA of a higher level that controls the
-    pod keeps it from a weaker one in mode Off, too. Beside one of the same level a VPA in mode Off learns: it may be
-    there to compare two policies (decision 0184).
-    """
-    controlling = next((claim for claim in matching if claim.is_active), None)
-    watching: dict[str, VpaClaim] = {}
-    for claim in matching:
-        if claim.mode == UpdateMode.OFF:
-            watching.setdefault(recommender_of(claim.vpa), claim)
-    level = 0 if controlling is None else controlling.level
-    off = tuple(claim.key for claim in watching.values() if claim.level >= level)
-    return off if controlling is None else (controlling.key, *off)
 
 
 def new_conflicts(

@@ -11,6 +11,7 @@ from trimtab.decide.vertical.cluster_state.aggregates import (
     Aggregate,
     AggregateTable,
 )
+from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores, scaled
 from trimtab.decide.vertical.recommend.estimators import (
     BOUNDS,
     Bound,
@@ -19,14 +20,7 @@ from trimtab.decide.vertical.recommend.estimators import (
     estimate_cpu,
     estimate_memory,
 )
-from trimtab.decide.vertical.recommend.quantities import (
-    RecommendationRounding,
-    amount_from_float,
-    cpu_quantity,
-    memory_quantity,
-    millicores_from_cores,
-    scaled,
-)
+from trimtab.decide.vertical.recommend.quantities import RecommendationRounding, cpu_quantity, memory_quantity
 from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.readable import readable_amount
 from trimtab.model.vpa.types import (

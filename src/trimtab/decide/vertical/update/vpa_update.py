@@ -1,7 +1,7 @@
 """The part of an update loop about one VPA: resize or evict its pods, by its update mode."""
 
-from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
 from trimtab.decide.vertical.control.control import DRIVING_MODES, VpaClaim
+from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.update.disruption_budget import assign_groups
 from trimtab.decide.vertical.update.evictions import VpaEvictions
 from trimtab.decide.vertical.update.in_place.reverts import revert_all, revert_outdated

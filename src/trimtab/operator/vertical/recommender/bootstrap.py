@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
-from trimtab.decide.vertical.cluster_state.garbage import expire_loaded
+from trimtab.decide.vertical.cluster_state.garbage import expire_loaded_history
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
-from trimtab.decide.vertical.histogram.histogram import from_wire_time
-from trimtab.decide.vertical.input.checkpoints import knows_history, load_checkpoint
+from trimtab.decide.vertical.histogram.int64_times import from_wire_time
+from trimtab.decide.vertical.input.checkpoints import has_history, load_checkpoint
 from trimtab.decide.vertical.input.history import (
     HistoryContext,
-    Replayed,
+    ReplayReport,
     add_history,
     covers,
     first_samples,
@@ -149,7 +149,7 @@ class HistoryBootstrap:
                 first = from_wire_time(checkpoint.status.first_sample_start)
                 if owner in told and covers(told[owner][1], told[owner][0], first):
                     continue
-                if knows_history(model, vpa, checkpoint):
+                if has_history(model, vpa, checkpoint):
                     continue
                 if refusal := load_checkpoint(model, checkpoint, now_ns):
                     log.warning("%s", refusal)
@@ -157,7 +157,7 @@ class HistoryBootstrap:
                 saved[owner] = from_wire_time(checkpoint.status.last_sample_start)
                 until = from_wire_time(checkpoint.status.last_update_time)
                 self._saved_until[vpa] = max(until, self._saved_until.get(vpa, until))
-            expire_loaded(model, model.vpas[vpa], now_ns)
+            expire_loaded_history(model, model.vpas[vpa], now_ns)
         return saved
 
     def _read_histories(
@@ -206,7 +206,7 @@ class HistoryBootstrap:
             standings.owners,
             standings.nodes,
             live={pod.metadata.name: pod for pod in self._pods_of(namespace)},
-            told=history.label_keys,
+            recorded_labels=history.label_keys,
         )
         retrospect = HistoryContext(pods.attribute, lambda pod: bounds.of(PodId(namespace, pod)))
         return _Replay(history, retrospect, first_samples(history, retrospect))
@@ -222,7 +222,7 @@ class HistoryBootstrap:
             known = [saved[vpa, container] for vpa in receivers if (vpa, container) in saved]
             return max(known, default=_BEGINNING)
 
-        retrospect = dataclasses.replace(replay.retrospect, since=since)
+        retrospect = dataclasses.replace(replay.retrospect, checkpointed_until=since)
         for share in self._untold(models, namespace):
             self._told[share][1].add(namespace)
             done = add_history(models[share], replay.history, retrospect, now_ns)
@@ -246,14 +246,14 @@ def _keys_of(claim: VpaClaim) -> set[str]:
     return {requirement.key for one in selectors if one is not None for requirement in one.requirements}
 
 
-def _tell(namespace: str, done: Replayed) -> None:
+def _tell(namespace: str, done: ReplayReport) -> None:
     log.info("history of namespace %s: %d samples of %d containers", namespace, done.samples, done.containers)
-    if done.left_out:
+    if done.skipped_pods:
         log.info(
             "history of namespace %s: %d pods are left out, since nobody can tell which VPA they taught: %s",
             namespace,
-            len(done.left_out),
-            ", ".join(done.left_out[:5]),
+            len(done.skipped_pods),
+            ", ".join(done.skipped_pods[:5]),
         )
 
 

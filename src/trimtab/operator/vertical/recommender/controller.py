@@ -6,16 +6,16 @@ each share of the VPAs that this process holds.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 
 from trimtab import tasks
 from trimtab.clock import Clock
-from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.decide.vertical.cluster_state.aggregates import AggregationConfig
@@ -26,7 +26,7 @@ from trimtab.decide.vertical.cluster_state.cluster import (
     TrackedContainer,
 )
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
-from trimtab.decide.vertical.cluster_state.garbage import Collector
+from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
@@ -47,7 +47,8 @@ from trimtab.decide.vertical.update.refused_replacements import refusals_by_vpa
 from trimtab.model import times
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.vpa.types import UpdateMode
-from trimtab.operator.ownership import Ownership, ShardedOwner
+from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.settings.vertical import VerticalSettings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.kinds import vpa_reference
@@ -82,8 +83,6 @@ _GC_NS = 3600 * times.SECOND_NS
 _HAND_OVER_NS = 120 * times.SECOND_NS
 """How long kills of pods that are not ours are kept: a dead copy's share is taken up well within that."""
 COLLISION_REASON = "CheckpointCollision"
-STAND_BY_SECONDS = 1.0
-"""How often a copy that does not lead looks whether it does."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,7 @@ class RecommenderDeps:
     usage: UsageFeed
     events: EventRecorder
     metrics: RecommenderMetrics
+    loop_metrics: ControlLoopMetrics
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class LoopReport:
     checkpoints_written: int = 0
 
 
-class Recommender:
+class Recommender(ControlLoop):
     """The component; `step` is one loop."""
 
     name = "recommender"
@@ -124,7 +124,9 @@ class Recommender:
         post: PostProcessing | None = None,
         history: HistoryLoader | None = None,
     ) -> None:
-        self._clock = tools.clock
+        super().__init__(
+            tools.clock, tools.ownership, settings.recommender_interval.total_seconds(), tools.loop_metrics
+        )
         self._ownership = tools.ownership
         self._view = tools.view
         self._usage = tools.usage
@@ -168,11 +170,11 @@ class Recommender:
             timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
-        self._news = asyncio.Event()
-        self._collectors: dict[int, Collector] = {}
+        self._collectors: dict[int, AggregateCollector] = {}
         self._told: frozenset[tuple[str, str, str]] = frozenset()
         self._recommendations: dict[str, VPARecommendation] = {}
-        self._problems: dict[str, str] = {"recommender": "no loop is complete yet"}
+        self._problems = {self.name: NOT_STARTED}
+        self._watching: asyncio.Task[None] | None = None
 
     def model_of(self, vpa: str) -> ClusterState | None:
         """Return the model that a VPA is in, by `namespace/name`; None if another copy has it."""
@@ -189,10 +191,6 @@ class Recommender:
         found = {**self._view.problems(), **self._ooms.problems(), **self._problems}
         return {**found, **({"shards": why} if why else {})}
 
-    def shard_gained(self, shard: int) -> None:
-        """Begin with a share at once: what was saved of its histories is loaded before anything is recommended."""
-        self._news.set()
-
     def shard_lost(self, shard: int) -> None:
         """Recommend no more for a share, and save what was learnt of it while its Lease is still ours."""
         self._models.lose(shard)
@@ -200,66 +198,34 @@ class Recommender:
 
     def is_shard_busy(self, shard: int) -> bool:
         """Return whether a status or a history of the share is still on its way."""
-        owner = self._ownership
-        return self._saver.is_parting(shard) or (isinstance(owner, ShardedOwner) and owner.is_busy(shard))
+        return self._saver.is_parting(shard) or self._ownership.is_busy(shard)
 
-    async def run(self) -> None:
-        """Recommend until cancelled."""
-        watching = tasks.keep_running("the watch of evictions", self._ooms.run)
-        try:
-            await self._view.wait_synced()
-            while True:
-                if not self._ownership.may_write():
-                    await self._stand_by()
-                self._news.clear()
-                began = self._clock.monotonic()
-                await self._step_safely()
-                spent = self._clock.monotonic() - began
-                await self._pause(max(self._settings.recommender_interval.total_seconds() - spent, 0.0))
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            await self._past.close()
-            if self._ownership.may_write():
-                await self._saver.save_at_the_end()
+    async def start(self) -> None:
+        """Watch evictions and wait for the caches."""
+        self._watching = tasks.keep_running("the watch of evictions", self._ooms.run)
+        await self._view.wait_synced()
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait for the next loop; history that arrives meanwhile brings it forward, and so does a share."""
-        waits = [
-            asyncio.ensure_future(self._clock.sleep(seconds)),
-            asyncio.ensure_future(self._past.arrived()),
-            asyncio.ensure_future(self._news.wait()),
-        ]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for one in waits:
-                one.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+    async def close(self) -> None:
+        """Stop watching and reading, and save what was learnt since the last checkpoints."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self._past.close()
+        if self._ownership.may_write():
+            await self._saver.save_at_the_end()
 
-    async def _stand_by(self) -> None:
-        """Wait for the lease; whoever led meanwhile knows more than we did, so start from what it saved."""
-        self._problems = {}
-        while not self._ownership.may_write():
-            await self._clock.sleep(STAND_BY_SECONDS)
+    def lease_acquired(self) -> None:
+        """Start from saved checkpoints: the previous leader has newer samples."""
         self._models.lose_all()
         self._saver.forget()
+
+    def wakers(self) -> list[Coroutine[Any, Any, object]]:
+        """Return what may end a pause early, the arrival of history included."""
+        return [*super().wakers(), self._past.arrived()]
 
     def _new_model(self) -> ClusterState:
         view = self._view
         return ClusterState(self._aggregation, compat=view.compat, per_vpa_config=view.gates.per_vpa_config)
-
-    async def _step_safely(self) -> None:
-        try:
-            await self.step()
-        except errors.ClusterError as error:
-            self._problems["recommender"] = str(error)
-            log.warning("recommender loop: %s", error)
-        except (
-            Exception
-        ) as error:  # whatever is wrong with one loop, the next one starts from what is true then
-            self._problems["recommender"] = f"the last loop failed: {error}"
-            log.exception("recommender loop")
 
     async def step(self) -> LoopReport:
         """Run one loop."""
@@ -323,8 +289,8 @@ class Recommender:
             model = self._models[share]
             for resource, intake in take_usage(model, answers, bounds, now, waiting=waiting).items():
                 self._count_refused(resource, intake)
-                if intake.taken is not None:
-                    self._metrics.quality.judge(model, expected[share], resource, intake.taken)
+                if intake.usage is not None:
+                    self._metrics.quality.judge(model, expected[share], resource, intake.usage)
                 samples += intake.accepted
         return samples
 
@@ -439,7 +405,9 @@ class Recommender:
 
     def _collect(self, standings: ControlSnapshot, now_ns: int) -> None:
         known = {one.vpa.key for one in standings.vpas if one.selector is not None}
-        self._collectors = {share: self._collectors.get(share) or Collector(_GC_NS) for share in self._models}
+        self._collectors = {
+            share: self._collectors.get(share) or AggregateCollector(_GC_NS) for share in self._models
+        }
         for share, collector in self._collectors.items():
             collector.collect(self._models[share], now_ns, lambda vpa: vpa.key in known)
 

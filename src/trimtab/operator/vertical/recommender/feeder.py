@@ -3,17 +3,12 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from trimtab.decide.vertical.cluster_state.cluster import (
-    Attribution,
-    ClusterState,
-    ContainerId,
-    PodId,
-)
-from trimtab.decide.vertical.cluster_state.vpa import selector_hash
-from trimtab.decide.vertical.control.attribution import attribute
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
+from trimtab.decide.vertical.control.attribution import Attribution, attribute
 from trimtab.decide.vertical.control.control import ScopeConflict, controlling_vpa
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.decide.vertical.control.scope import Scope
+from trimtab.decide.vertical.control.selector_hash import selector_hash
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.labels.requirement import Requirement
 from trimtab.model.labels.selector import Selector

@@ -10,8 +10,9 @@ import msgspec
 from trimtab.cluster import errors
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import PatchType, Preconditions
-from trimtab.decide.vertical.cluster_state.vpa import VPAState, is_minor_change
+from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.recommend.minor_changes import is_minor_change
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import NOTHING
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType

@@ -1,11 +1,11 @@
-"""Carries out what an update loop asks for: a resize or an eviction, and what became of it.
+"""Performs the actions of an update loop: resizes and evictions.
 
-Evictions pass three gates that only this side knows: the rate limit, the proof that admission works, and a resize of
-the same pod whose outcome is not known (evicting it then might undo what just succeeded).
+An eviction waits for the rate limit and for the webhook check. A pod whose resize got no response is not evicted in
+the same loop, because the resize may have succeeded.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
+from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.model.core.pod import Pod
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, ReplacementCheck
 
@@ -21,13 +22,13 @@ log = logging.getLogger(__name__)
 _NODE_CAPACITY = "NodeCapacity"
 _METHOD_NOT_ALLOWED = 405
 _UNSURE = (errors.TransportError, errors.ServerError)
-"""A write that ends so may have been stored all the same."""
+"""Errors after which a write may have been stored or not."""
 WebhookCheck = Callable[[], Awaitable[str | None]]
-"""Says why admission is not proved to work; None if it is."""
+"""Returns why the admission webhook may not work; None if it works."""
 
 
 class ActionRateLimiter:
-    """At most so many actions per second, with a burst; what exceeds it waits its turn."""
+    """A token bucket for the actions of one kind."""
 
     def __init__(self, clock: Clock, per_second: float, burst: int) -> None:
         self._clock = clock
@@ -37,7 +38,7 @@ class ActionRateLimiter:
         self._filled_at = clock.monotonic()
 
     async def take(self, until: float) -> bool:
-        """Wait for the next action's turn; False if it comes only after `until` on the monotonic clock."""
+        """Wait for a token; return False if none is free before `until` on the monotonic clock."""
         if self._per_second <= 0:
             return True
         now = self._clock.monotonic()
@@ -53,7 +54,7 @@ class ActionRateLimiter:
 
 @dataclass
 class Performed:
-    """One action with what became of it, for metrics."""
+    """An action with its outcome, for metrics."""
 
     action: Action
     outcome: ActionResult
@@ -67,25 +68,25 @@ class UpdateActuator:
     client: Client
     evictions: ActionRateLimiter
     resizes: ActionRateLimiter
-    proof: WebhookCheck
+    webhook_check: WebhookCheck
     until: float
-    """When the loop should end, on the monotonic clock; what waits for longer is left to the next one."""
+    """When the loop ends, on the monotonic clock. Actions that would wait longer are left to the next loop."""
     replacement: ReplacementCheck | None = None
-    """Asked before each eviction whether the pod would come back; None believes it."""
+    """Runs before each eviction, if set."""
     done: list[Performed] = field(default_factory=list)
-    unproved: str | None = None
-    """Why admission was not proved to work, if an eviction had to wait for that."""
+    webhook_problem: str | None = None
+    """Why the webhook check failed, if an eviction needed it."""
     obstacles: list[tuple[Evict, Obstacle]] = field(default_factory=list)
-    """Evictions that were not asked for, and why their pods would not come back."""
+    """Evictions that were skipped because the replacement check failed."""
     replacements: dict[str, str] = field(default_factory=dict)
-    """What the server said to each replacement that it was asked about, by pod; empty if it admits it."""
+    """The server's refusal of each checked replacement, by pod; empty if it is admitted."""
     lost: dict[str, datetime] = field(default_factory=dict)
-    """When no answer came to a write that was sent, by pod uid."""
-    _is_asked: bool = False
+    """When a write got no response, by pod uid."""
+    _is_webhook_checked: bool = False
     _unsure: set[str] = field(default_factory=set)
 
     async def perform(self, action: Action) -> ActionResult:
-        """Carry out one action; a lost lease ends the loop by raising."""
+        """Perform one action; raise Fenced when the lease is lost."""
         try:
             if self.client.is_dry_run:
                 outcome, reason = await self._would(action)
@@ -98,14 +99,14 @@ class UpdateActuator:
         except errors.ClusterError as error:
             self._unsure.add(action.pod.metadata.uid)
             outcome, reason = ActionResult.FAILED, str(error)
-        if self.client.is_dry_run:  # what was not tried did not fail
+        if self.client.is_dry_run:  # a dry run has no failures
             return self._note(action, outcome, reason) if outcome is ActionResult.DRY_RUN else outcome
         is_eviction = isinstance(action, Evict)
-        # What the API server accepted is not done: the kubelet says later what became of it.
-        told = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
+        # The API server only accepts a resize; the kubelet reports its outcome later.
+        logged = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
         log.info(
             "evict" if is_eviction else "resize",
-            extra={"facts": {**_facts(action), "outcome": told, "why": reason}},
+            extra={"facts": {**_facts(action), "outcome": logged, "why": reason}},
         )
         return self._note(action, outcome, reason)
 
@@ -114,30 +115,30 @@ class UpdateActuator:
         return outcome
 
     async def _would(self, action: Action) -> tuple[ActionResult, str]:
-        """Say what a live process would do: it evicts no pod that would not come back."""
-        if isinstance(action, Evict) and (found := await self._obstacle(action)) is not None:
-            return ActionResult.UNREPLACEABLE, found.message
+        """Log what a live process would do."""
+        if isinstance(action, Evict) and (obstacle := await self._obstacle(action)) is not None:
+            return ActionResult.UNREPLACEABLE, obstacle.message
         what = "evict" if isinstance(action, Evict) else "resize"
         log.info("dry run: would %s", what, extra={"facts": _facts(action)})
         return ActionResult.DRY_RUN, "dry run"
 
     async def _obstacle(self, action: Evict) -> Obstacle | None:
-        """Return why a pod would not come back, and take note of it."""
+        """Return and record why a pod would not come back."""
         if self.replacement is None:
             return None
-        found = await self.replacement.obstacle(action.pod, action.vpa)
-        if found is not None:
-            self.obstacles.append((action, found))
-        is_refused = found is not None and found.reason == REFUSED
-        self.replacements[action.pod.metadata.key] = found.message if found and is_refused else ""
-        return found
+        obstacle = await self.replacement.obstacle(action.pod, action.vpa)
+        if obstacle is not None:
+            self.obstacles.append((action, obstacle))
+        is_refused = obstacle is not None and obstacle.reason == REFUSED
+        self.replacements[action.pod.metadata.key] = obstacle.message if obstacle and is_refused else ""
+        return obstacle
 
     async def _resize(self, action: Resize) -> tuple[ActionResult, str]:
         if not await self.resizes.take(self.until):
             return ActionResult.RATE_LIMITED, "the rate limit of resizes is reached"
         meta = action.pod.metadata
         same = Preconditions(uid=meta.uid)
-        # First what the user wrote: without it the next resize could not keep the ratio of limits to requests.
+        # The originals first: without them the next resize could not keep the ratio of limits to requests.
         await self._annotate(action, action.plan.annotations_before, same)
         try:
             if action.operations:
@@ -154,7 +155,7 @@ class UpdateActuator:
             if any(cause.reason == _NODE_CAPACITY for cause in error.details.causes):
                 return ActionResult.INFEASIBLE, str(error)
             if isinstance(error, errors.Forbidden):
-                raise  # a quota or a missing right: the replacement of an evicted pod would meet it too
+                raise  # a quota or a missing right would stop the replacement of an evicted pod too
             return ActionResult.INVALID, str(error)
         except _UNSURE as error:
             return self._unanswered(action, error)
@@ -165,14 +166,14 @@ class UpdateActuator:
         try:
             await self._annotate(action, action.plan.annotations_after, same)
         except errors.ClusterError as error:
-            # Only a note for people: the resize itself is done.
+            # Only a note for users: the resize itself is done.
             log.warning("pod %s is resized but not annotated: %s", meta.key, error)
         return ActionResult.DONE, ""
 
     async def _annotate(
         self, action: Resize, annotations: Mapping[str, str | None], same: Preconditions
     ) -> None:
-        """Set annotations, or remove those that are None, by a merge patch: those of others survive."""
+        """Set annotations, or remove those that are None, and keep all others."""
         meta = action.pod.metadata
         if annotations:
             body = {"metadata": {"annotations": dict(annotations)}}
@@ -182,13 +183,13 @@ class UpdateActuator:
         meta = action.pod.metadata
         if meta.uid in self._unsure:
             return ActionResult.FAILED, "whether its resize succeeded is not known"
-        if not self._is_asked:
-            self._is_asked = True
-            self.unproved = await self.proof()
-        if self.unproved is not None:
-            return ActionResult.FAILED, self.unproved
-        if (found := await self._obstacle(action)) is not None:
-            return ActionResult.UNREPLACEABLE, found.message
+        if not self._is_webhook_checked:
+            self._is_webhook_checked = True
+            self.webhook_problem = await self.webhook_check()
+        if self.webhook_problem is not None:
+            return ActionResult.FAILED, self.webhook_problem
+        if (obstacle := await self._obstacle(action)) is not None:
+            return ActionResult.UNREPLACEABLE, obstacle.message
         if not await self.evictions.take(self.until):
             return ActionResult.RATE_LIMITED, "the eviction rate limit is reached"
         try:
@@ -200,18 +201,37 @@ class UpdateActuator:
         return ActionResult.DONE, ""
 
     def _unanswered(self, action: Action, error: errors.ClusterError) -> tuple[ActionResult, str]:
-        """Return the outcome of a write that was sent, and of which nobody knows what became of it."""
         self._unsure.add(action.pod.metadata.uid)
         self.lost[action.pod.metadata.uid] = self.client.clock.now()
         return ActionResult.UNKNOWN, str(error)
 
 
 async def read_live(client: Client, pod: Pod) -> Pod | None:
-    """Return a pod as the server has it now; None if it does not exist any more."""
+    """Return a pod from the API server; None if it was deleted."""
     try:
         return await client.get(PODS, pod.name, pod.metadata.namespace)
     except errors.NotFound:
         return None
+
+
+async def write_refusal_notes(client: Client, notes: Iterable[tuple[Pod, str | None]]) -> None:
+    """Set the annotation of each pod, or remove it where the note is None.
+
+    A failed write is repeated by the next loop.
+    """
+    for pod, note in notes:
+        meta = pod.metadata
+        body = {"metadata": {"annotations": {REFUSED_ANNOTATION: note}}}
+        try:
+            await client.patch(
+                PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)
+            )
+        except (errors.NotFound, errors.Conflict):
+            continue  # deleted, or replaced by a pod of the same name
+        except errors.Fenced:
+            raise
+        except errors.ClusterError as error:
+            log.warning("pod %s: its refused replacement is not noted: %s", meta.key, error)
 
 
 def _facts(action: Action) -> dict[str, str]:

@@ -1,16 +1,13 @@
-"""The updater's loop: observe, let `trimtab.decide.vertical.update` choose, carry out, tell.
+"""The updater: observes the cluster, lets `trimtab.decide.vertical.update` decide, and carries the actions out.
 
-Besides every interval it runs as soon as a pod's labels move it into or out of a scope: a new leader should not wait
-a minute for its leader's size.
-
-Of several copies that share their work one updates at a time, the holder of one shard: the brakes count the evictions
-of a minute in the whole cluster, and a brake in pieces is either too loose or never lets go (decision 0036).
+A step runs per interval, and early when a pod enters or leaves a scope, so that a new leader gets its size at once.
+Only one replica updates at a time, because the eviction limits count evictions per minute in the whole cluster
+(decision 0036).
 """
 
-import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,18 +28,17 @@ from trimtab.decide.vertical.update.actions import (
     UpdateEvent,
 )
 from trimtab.decide.vertical.update.disruption_ledger import is_available
-from trimtab.decide.vertical.update.eviction_limits import (
-    EvictionLimits,
-    EvictionLimitSettings,
-)
+from trimtab.decide.vertical.update.eviction_limits import EvictionLimits, EvictionLimitSettings
 from trimtab.decide.vertical.update.in_place.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, next_check, resolve_lost
 from trimtab.decide.vertical.update.refused_replacements import changed_annotations
 from trimtab.decide.vertical.update.resize.status import ResizeStatus, reported_status
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.settings.eviction_limits import BrakeFlags
 from trimtab.operator.settings.vertical import VerticalSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
@@ -53,24 +49,16 @@ from trimtab.operator.vertical.updater.actuator import (
     UpdateActuator,
     WebhookCheck,
     read_live,
+    write_refusal_notes,
 )
-from trimtab.operator.vertical.updater.refusal_notes import write_refusal_notes
 from trimtab.operator.vertical.updater.replacement import Obstacle, ReplacementCheck
 from trimtab.operator.vertical.updater.update_counts import count_loop
 
 log = logging.getLogger(__name__)
-SETTLE_SECONDS = 1.0
-"""A role moves with two label changes; both should be seen before anything is done."""
-STAND_BY_SECONDS = 1.0
-"""How often a copy that does not lead looks whether it does."""
-UPDATING_SHARD = 0
-"""The shard whose holder updates."""
-SHORTEST_PAUSE = 5.0
-"""Between two loops, however often roles move."""
 
 
 def updater_settings(settings: VerticalSettings) -> UpdaterSettings:
-    """Return what the pure update loop needs of the settings."""
+    """Return the settings of the pure update loop."""
     return UpdaterSettings(
         min_replicas=settings.min_replicas,
         eviction_tolerance=settings.eviction_tolerance,
@@ -84,7 +72,7 @@ def updater_settings(settings: VerticalSettings) -> UpdaterSettings:
 
 
 def brakes_of(settings: BrakeFlags) -> EvictionLimitSettings:
-    """Return how hard the brakes are set; 0 releases one."""
+    """Return the eviction limits of the flags. 0 switches a limit off."""
     return EvictionLimitSettings(
         max_evictions_per_minute=settings.max_evictions_per_minute or None,
         max_share_per_minute=settings.max_evicted_share_per_minute or None,
@@ -98,156 +86,115 @@ def brakes_of(settings: BrakeFlags) -> EvictionLimitSettings:
 
 @dataclass(frozen=True)
 class UpdaterDeps:
-    """What the updater works with."""
+    """The collaborators of the updater."""
 
     clock: Clock
     client: Client
     fence: Fence
     view: ClusterView
-    proof: WebhookCheck
+    webhook_check: WebhookCheck
     events: EventRecorder
     metrics: UpdaterMetrics
-    replacement: Callable[[], ReplacementCheck | None] = lambda: None
-    """Makes the check that one loop asks before it evicts; none believes that every pod comes back."""
+    loop_metrics: ControlLoopMetrics
+    replacement_check: Callable[[], ReplacementCheck | None] = lambda: None
+    """Makes the check of one step. Without a check every evicted pod is expected to come back."""
 
 
-class Updater:
-    """The component; `step` is one loop."""
+class Updater(ControlLoop):
+    """Evicts and resizes pods whose requests differ from their VPA's recommendation."""
 
     name = "updater"
+    min_pause = 5.0
+    settle_pause = 1.0
+    """A role moves with two label changes."""
 
-    def __init__(self, tools: UpdaterDeps, settings: VerticalSettings) -> None:
-        self._clock = tools.clock
-        self._client = tools.client
-        self._fence = tools.fence
-        self._view = tools.view
-        self._proof = tools.proof
-        self._events = tools.events
-        self._metrics = tools.metrics
-        self._replacement = tools.replacement
+    def __init__(self, deps: UpdaterDeps, settings: VerticalSettings) -> None:
+        super().__init__(deps.clock, deps.fence, settings.updater_interval.total_seconds(), deps.loop_metrics)
+        self._deps = deps
+        self._client = deps.client
+        self._view = deps.view
         self._settings = settings
         self._updating = updater_settings(settings)
         self._evictions, self._resizes = (
-            ActionRateLimiter(tools.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
+            ActionRateLimiter(deps.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
             for _ in range(2)
         )
-        self._state = UpdaterState(
-            eviction_limits=cautious(tools.clock.now(), self._updating.eviction_limits)
-        )
+        self._state = self._initial_state()
         self._verdicts: Mapping[str, PodUpdateResult] = {}
-        self._kept: dict[str, PodUpdateResult] = {}
-        """Pods that would not come back, and why."""
-        self._problems: dict[str, str] = {"updater": "no loop is complete yet"}
-        self._wake = asyncio.Event()
-        self._is_updating = False
+        self._unreplaceable: dict[str, PodUpdateResult] = {}
+        """Results of pods whose replacement would fail, by pod."""
+        self._problems = {self.name: NOT_STARTED}
         self._record: UpdateRecord | None = None
         self._short_of_budget: frozenset[ControllerKey] = frozenset()
         self._again_at: datetime | None = None
-        tools.view.pods.subscribe(self._on_pod)
-        tools.view.vpas.subscribe(self._on_vpa)
+        deps.view.pods.subscribe(self._on_pod)
+        deps.view.vpas.subscribe(self._on_vpa)
 
     @property
     def record(self) -> UpdateRecord | None:
-        """Return the last loop with everything it depended on, for replay."""
+        """Return the last step with all its inputs, for replay."""
         return self._record
 
     def verdict(self, pod: str) -> PodUpdateResult | None:
-        """Return what the last loop did with a pod and why, by `namespace/name`."""
+        """Return the last result for a pod, by `namespace/name`."""
         return self._verdicts.get(pod)
 
     def health(self) -> dict[str, str]:
-        """Return what is wrong, by name."""
+        """Return the problems of the caches and of the last step, by name."""
         return {**self._view.problems(), **self._problems}
 
-    async def run(self) -> None:
-        """Update pods until cancelled."""
+    async def start(self) -> None:
+        """Wait for the caches."""
         await self._view.wait_synced()
-        while True:
-            if not self._fence.may_write():
-                await self._stand_by()
-            self._wake.clear()
-            await self._step_safely()
-            await self._clock.sleep(SHORTEST_PAUSE)
-            await self._wait(self._pause() - SHORTEST_PAUSE)
 
-    def shard_gained(self, shard: int) -> None:
-        """Do nothing: `run` looks whether it may."""
+    def lease_acquired(self) -> None:
+        """Start over: evictions of the previous leader are not known."""
+        self._state = self._initial_state()
 
-    def shard_lost(self, shard: int) -> None:
-        """Do nothing: the next action of a loop under way finds the fence closed, and ends the loop."""
-
-    def is_shard_busy(self, shard: int) -> bool:
-        """Return whether an action may be under way."""
-        return shard == UPDATING_SHARD and self._is_updating
-
-    async def _stand_by(self) -> None:
-        """Wait for the lease, and then be as careful as any fresh process."""
-        self._problems = {}
-        while not self._fence.may_write():
-            await self._clock.sleep(STAND_BY_SECONDS)
-        self._state = UpdaterState(
-            eviction_limits=cautious(self._clock.now(), self._updating.eviction_limits)
-        )
-
-    def _pause(self) -> float:
-        """Return the seconds until the next loop, which something that is due brings forward."""
-        interval = self._settings.updater_interval.total_seconds()
+    def seconds_to_next(self, began: float) -> float:
+        """Return the rest of the interval, or less if a retry is due earlier."""
+        now = self._clock.now()
         due = [moment for moment in (self._again_at, next_check(self._state)) if moment is not None]
-        if not due:
-            return interval
-        return min(interval, (min(due) - self._clock.now()).total_seconds() + SHORTEST_PAUSE)
+        return min([self._period - self.min_pause, *((moment - now).total_seconds() for moment in due)])
 
-    async def _wait(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(max(seconds, 0.0)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
-        await self._clock.sleep(SETTLE_SECONDS)
-
-    async def _step_safely(self) -> None:
-        self._is_updating = True
-        try:
-            await self.step()
-        except errors.ClusterError as error:
-            self._problems["updater"] = str(error)
-            log.warning("updater loop: %s", error)
-        except (
-            Exception
-        ) as error:  # whatever is wrong with one loop, the next one starts from what is true then
-            self._problems["updater"] = f"the last loop failed: {error}"
-            log.exception("updater loop")
-        finally:
-            self._is_updating = False
+    def _initial_state(self) -> UpdaterState:
+        return UpdaterState(eviction_limits=cautious(self._clock.now(), self._updating.eviction_limits))
 
     async def step(self) -> UpdateRecord | None:
-        """Run one loop; None if the caches are not complete, for a pod that is not seen may be the only other one."""
+        """Update pods once; return None while the caches are incomplete.
+
+        An incomplete cache may hide the only other replica of a workload.
+        """
         if not self._view.has_synced:
-            self._problems["updater"] = "waiting for the caches"
+            self._problems[self.name] = "waiting for the caches"
             return None
-        timer = StepTimer(self._clock, self._metrics.steps)
+        timer = StepTimer(self._clock, self._deps.metrics.steps)
         serves_resize = await self._view.serves_resize()
         timer.step("ListVPAs")
         await self._read_lost()
         observation = await self._view.observation(serves_resize=serves_resize)
         timer.step("ListPods")
-        until = self._clock.monotonic() + self._settings.updater_interval.total_seconds()
-        performer = UpdateActuator(
-            self._client, self._evictions, self._resizes, self._proof, until, self._replacement()
+        actuator = UpdateActuator(
+            self._client,
+            self._evictions,
+            self._resizes,
+            self._deps.webhook_check,
+            until=self._clock.monotonic() + self._period,
+            replacement=self._deps.replacement_check(),
         )
         loop = recorded_loop(
             observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.compat
         )
-        found = await _carry_out(loop, performer, timer)
-        self._take(found, performer)
+        recorded = await _carry_out(loop, actuator, timer)
+        self._apply_result(recorded, actuator)
         if self._view.compat.sizes_are_admissible and not self._client.is_dry_run:
-            await self._note_refusals(found, performer)
+            await self._write_refusal_notes(recorded, actuator)
         timer.step("EvictPods")
         timer.total()
-        return found.record
+        return recorded.record
 
     async def _read_lost(self) -> None:
-        """Read the pods of lost answers from the server: the cache may be behind what was carried out."""
+        """Read pods whose last write got no response. The cache may not show that write yet."""
         now = self._clock.now()
         uids = due_checks(self._state, now)
         if not uids:
@@ -260,58 +207,61 @@ class Updater:
                 log.warning("pod %s, whose answer was lost, cannot be read: %s", pod.metadata.key, error)
         self._state = resolve_lost(self._state, read, now)
 
-    def _take(self, found: RecordedResult, performer: UpdateActuator) -> None:
-        if not self._client.is_dry_run:  # what was not done must not be remembered as done
-            self._state = mark_lost(found.result.state, performer.lost)
-        self._record = found.record
-        self._short_of_budget = found.result.short_of_budget
-        self._again_at = found.result.requeue_at
-        self._verdicts = {verdict.pod: verdict for verdict in found.result.pod_results}
-        self._problems = {"admission": performer.unproved} if performer.unproved else {}
-        if performer.unproved:
-            self._metrics.admission_invalid.labels(self._settings.admission_check).inc()
-        for event in found.result.events:
-            self._tell(event)
-        # Until the next try the reason of the last one holds.
-        self._kept = {
-            pod: verdict
-            for pod, verdict in self._kept.items()
-            if pod in self._verdicts and self._verdicts[pod].reason == BACKING_OFF
-        }
-        for action, obstacle in performer.obstacles:
-            self._keep(action, obstacle)
-        self._verdicts = {**self._verdicts, **self._kept}
+    def _apply_result(self, recorded: RecordedResult, actuator: UpdateActuator) -> None:
+        result = recorded.result
+        if not self._client.is_dry_run:  # a dry run must not remember actions as done
+            self._state = mark_lost(result.state, actuator.lost)
+        self._record = recorded.record
+        self._short_of_budget = result.short_of_budget
+        self._again_at = result.requeue_at
+        self._problems = {}
+        if actuator.webhook_problem:
+            self._problems["admission"] = actuator.webhook_problem
+            self._deps.metrics.admission_invalid.labels(self._settings.admission_check).inc()
+        for event in result.events:
+            self._emit(event)
+        self._verdicts = self._pod_results(result.pod_results, actuator.obstacles)
         sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
-        count_loop(self._metrics, sizes, performer.done, self._mode)
+        count_loop(self._deps.metrics, sizes, actuator.done, self._update_mode)
 
-    async def _note_refusals(self, found: RecordedResult, performer: UpdateActuator) -> None:
-        """Leave on pods why they stay, for the recommender, which writes the conditions of VPAs."""
-        check = performer.replacement
-        to_evict = found.result.to_evict if check is not None and check.creates else frozenset()
-        asked = {**found.result.inadmissible, **performer.replacements}
-        notes = changed_annotations(found.record.observation.pods, asked, to_evict)
+    def _pod_results(
+        self, verdicts: Iterable[PodUpdateResult], obstacles: Iterable[tuple[Evict, Obstacle]]
+    ) -> dict[str, PodUpdateResult]:
+        """Return the result of each pod; while the updater backs off, the last obstacle stays the reason."""
+        results = {verdict.pod: verdict for verdict in verdicts}
+        self._unreplaceable = {
+            pod: verdict
+            for pod, verdict in self._unreplaceable.items()
+            if pod in results and results[pod].reason == BACKING_OFF
+        }
+        for action, obstacle in obstacles:
+            pod = action.pod.metadata.key
+            self._unreplaceable[pod] = PodUpdateResult(
+                pod=pod, vpa=action.vpa.key, action="none", reason=obstacle.message
+            )
+            self._deps.events.event(vpa_reference(action.vpa), "Warning", obstacle.reason, obstacle.message)
+        return results | self._unreplaceable
+
+    async def _write_refusal_notes(self, recorded: RecordedResult, actuator: UpdateActuator) -> None:
+        """Annotate pods with the reason why they stay; the recommender copies it into VPA conditions."""
+        check, result = actuator.replacement, recorded.result
+        to_evict = result.to_evict if check is not None and check.creates else frozenset()
+        answers = {**result.inadmissible, **actuator.replacements}
+        notes = changed_annotations(recorded.record.observation.pods, answers, to_evict)
         await write_refusal_notes(self._client, notes)
 
-    def _keep(self, action: Evict, obstacle: Obstacle) -> None:
-        """Say on the VPA, and in the pod's verdict, why a pod is not evicted."""
-        verdict = PodUpdateResult(
-            pod=action.pod.metadata.key, vpa=action.vpa.key, action="none", reason=obstacle.message
-        )
-        self._kept[verdict.pod] = verdict
-        self._events.event(vpa_reference(action.vpa), "Warning", obstacle.reason, obstacle.message)
-
-    def _tell(self, event: UpdateEvent) -> None:
+    def _emit(self, event: UpdateEvent) -> None:
         if event.reason == CONFLICT_REASON:
-            return  # the recommender tells of conflicts; twice would be noise
-        namespace, _, name = event.object.partition("/")
+            return  # the recommender emits it
+        about = NamespacedName.parse(event.object)
         if event.kind == "Pod":
-            pod = self._view.pods.get(name, namespace)
-            about = pod_reference(pod) if pod else None
+            pod = self._view.pods.get(about.name, about.namespace)
+            reference = pod_reference(pod) if pod else None
         else:
-            vpa = self._view.vpas.get(name, namespace)
-            about = vpa_reference(vpa) if vpa else None
-        if about is not None:
-            self._events.event(about, event.type, event.reason, event.message)
+            vpa = self._view.vpas.get(about.name, about.namespace)
+            reference = vpa_reference(vpa) if vpa else None
+        if reference is not None:
+            self._deps.events.event(reference, event.type, event.reason, event.message)
         if event.reason in PROGRESS_REASONS:
             facts = {"pod": event.object, "reason": event.reason, "message": event.message}
             log.info("resize", extra={"facts": facts})
@@ -319,21 +269,11 @@ class Updater:
     def _on_pod(self, delta: Delta[Pod]) -> None:
         if delta.change is not CacheEvent.UPDATED or delta.old is None or delta.new is None:
             return
-        if self._frees_budget(delta.old, delta.new):
-            self._wake.set()
-            return
-        old, new = delta.old.metadata, delta.new.metadata
-        if old.labels == new.labels:
-            return
-        for scope in self._view.scopes():
-            if scope.metadata.namespace == new.namespace and _tells_apart(
-                scope.spec.pod_selector, old.labels, new.labels
-            ):
-                self._wake.set()
-                return
+        if self._frees_budget(delta.old, delta.new) or self._changes_scope(delta.old, delta.new):
+            self.wake()
 
     def _frees_budget(self, old: Pod, new: Pod) -> bool:
-        """Return whether a pod is up again that a pod with a role waits for, or a resize was refused just now."""
+        """Return whether a pod became available that others wait for, or its resize failed just now."""
         now = self._clock.now()
         if reported_status(new) is ResizeStatus.ERROR:
             return reported_status(old) is not ResizeStatus.ERROR
@@ -341,27 +281,34 @@ class Updater:
             return False
         return is_available(new, None, now) and not is_available(old, None, now)
 
+    def _changes_scope(self, old: Pod, new: Pod) -> bool:
+        before, after = old.metadata.labels, new.metadata.labels
+        return before != after and any(
+            scope.metadata.namespace == new.metadata.namespace
+            and _matches_only_one(scope.spec.pod_selector, before, after)
+            for scope in self._view.scopes()
+        )
+
     def _on_vpa(self, delta: Delta[VerticalPodAutoscaler]) -> None:
-        """Look at once when a role has its first recommendation, or its first one under an edited scope."""
+        """Wake on the first recommendation of a role, or the first after an edit of its scope."""
         old, new = delta.old, delta.new
         if old is None or new is None or new.spec.vpa_scope is None or new.status.recommendation is None:
             return
         before, after = old.status, new.status
         is_first = before.recommendation is None or not before.recommendation.container_recommendations
         if is_first or before.observed_selector_hash != after.observed_selector_hash:
-            self._wake.set()
+            self.wake()
 
-    def _mode(self, key: str) -> str:
-        namespace, _, name = key.partition("/")
-        vpa = self._view.vpas.get(name, namespace)
-        policy = vpa.spec.update_policy if vpa else None
+    def _update_mode(self, vpa: NamespacedName) -> str:
+        found = self._view.vpas.get(vpa.name, vpa.namespace)
+        policy = found.spec.update_policy if found else None
         return (policy.update_mode if policy else None) or "Recreate"
 
 
 async def _carry_out(
-    loop: Generator[Action, ActionResult, RecordedResult], performer: UpdateActuator, timer: StepTimer
+    loop: Generator[Action, ActionResult, RecordedResult], actuator: UpdateActuator, timer: StepTimer
 ) -> RecordedResult:
-    """Perform what a loop asks for, one action after the other, and return what came of it."""
+    """Perform the actions of a loop in order; return the loop's result."""
     outcome: ActionResult | None = None
     try:
         while True:
@@ -369,30 +316,30 @@ async def _carry_out(
             if outcome is None:
                 timer.step("FilterPods")
                 timer.step("AdmissionInit")
-            outcome = await performer.perform(action)
+            outcome = await actuator.perform(action)
     except StopIteration as end:
-        if outcome is None:  # nothing to do
+        if outcome is None:  # no actions
             timer.step("FilterPods")
             timer.step("AdmissionInit")
-        found: RecordedResult = end.value
-        return found
+        recorded: RecordedResult = end.value
+        return recorded
     finally:
         loop.close()
 
 
 def cautious(now: datetime, limits: EvictionLimitSettings) -> EvictionLimits:
-    """Return what a fresh process assumes: that its predecessor used up this minute's evictions.
+    """Return the limits of a fresh process, as if this minute's evictions were used up.
 
-    It cannot know, and a process that crashes after every eviction would otherwise have no limit at all.
+    Otherwise a process that crashes after every eviction would have no limit at all.
     """
     return EvictionLimits(evictions=(now,) * (limits.max_evictions_per_minute or 0))
 
 
-def _tells_apart(selector: LabelSelector | None, old: dict[str, str], new: dict[str, str]) -> bool:
+def _matches_only_one(selector: LabelSelector | None, before: dict[str, str], after: dict[str, str]) -> bool:
     if selector is None:
         return False
     try:
         compiled = Selector.from_label_selector(selector)
     except SelectorError:
         return False
-    return compiled.matches(old) != compiled.matches(new)
+    return compiled.matches(before) != compiled.matches(after)

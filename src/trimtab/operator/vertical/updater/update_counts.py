@@ -1,4 +1,4 @@
-"""Counts of one update loop, under upstream's names: who is controlled, who should change, who did."""
+"""Counts the pods and VPAs of one update loop under upstream's metric names."""
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from trimtab.decide.vertical.control.control import DRIVING_MODES
 from trimtab.decide.vertical.recommend.quality import size_log2
 from trimtab.decide.vertical.update.actions import ActionResult, Evict
+from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.vertical.metrics import UpdaterMetrics
 from trimtab.operator.vertical.updater.actuator import Performed
 
@@ -16,15 +17,19 @@ def count_loop(
     metrics: UpdaterMetrics,
     sizes: Mapping[str, int],
     done: Iterable[Performed],
-    mode_of: Callable[[str], str],
+    update_mode: Callable[[NamespacedName], str],
 ) -> None:
-    """Count a loop: `sizes` are the pods of each VPA, `done` is what was asked for and what became of it."""
+    """Count one loop, given the number of pods per VPA and the actions performed."""
+
+    def mode_of(vpa: str) -> str:
+        return update_mode(NamespacedName.parse(vpa))
+
     modes = {vpa: mode_of(vpa) for vpa in sizes}
-    _begin(metrics, sizes, modes)
+    _reset(metrics, sizes, modes)
     evictable, resizable, evicted, resized = Tally[str](), Tally[str](), set[str](), set[str]()
     for performed in done:
         vpa, is_eviction = performed.action.vpa.key, isinstance(performed.action, Evict)
-        if not performed.action.vpa.metadata.name:  # a boost that no VPA gives any more
+        if not performed.action.vpa.metadata.name:  # ends a boost that no VPA gives any more
             _count_outcome(metrics, performed, size_log2(0), "")
             continue
         (evictable if is_eviction else resizable)[vpa] += 1
@@ -41,8 +46,8 @@ def count_loop(
         metrics.vpas_resized.labels(size).inc(vpa in resized)
 
 
-def _begin(metrics: UpdaterMetrics, sizes: Mapping[str, int], modes: Mapping[str, str]) -> None:
-    """Start the figures of this loop at 0, and counters of VPAs that were not seen before."""
+def _reset(metrics: UpdaterMetrics, sizes: Mapping[str, int], modes: Mapping[str, str]) -> None:
+    """Set the gauges of this loop to 0 and create the counters of new VPAs."""
     for gauge in (
         metrics.controlled,
         metrics.evictable,
@@ -56,10 +61,10 @@ def _begin(metrics: UpdaterMetrics, sizes: Mapping[str, int], modes: Mapping[str
     for vpa, count in sizes.items():
         if modes[vpa] not in DRIVING_MODES:
             continue
-        namespace, _, name = vpa.partition("/")
+        namespace, name = NamespacedName.parse(vpa)
         size = size_log2(count)
         metrics.controlled.labels(size, modes[vpa]).inc(count)
-        # A counter that begins with its first event hides that event from increase().
+        # increase() misses the first event of a counter that starts with that event.
         metrics.evicted.labels(size, modes[vpa], name, namespace)
         metrics.resized.labels(size, name, namespace)
         metrics.infeasible.labels(size, name, namespace)

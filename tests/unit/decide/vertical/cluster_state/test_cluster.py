@@ -13,10 +13,9 @@ from tests.unit.decide.vertical.usage_builders import (
     member,
 )
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
-from trimtab.decide.vertical.cluster_state.garbage import Collector, collect_garbage
+from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector, collect_garbage
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.checkpoints import (
-    find_collisions,
     load_checkpoint,
     load_history,
     save_checkpoints,
@@ -217,11 +216,6 @@ def test_f60_a_checkpoint_that_cannot_be_trusted_is_refused_and_the_last_good_on
     assert restarted.targets() == before
 
 
-def test_f60_two_containers_that_share_a_checkpoint_name_are_found():
-    ours = [checkpoint("a-b-c", "a", "b-c"), checkpoint("a-b-c", "a-b", "c"), checkpoint("d-e", "d", "e")]
-    assert list(find_collisions(ours)) == ["shop/a-b-c"]
-
-
 def test_a_running_windows_peak_is_not_in_the_checkpoint():
     recommender = settled(minutes=10)
     (saved,) = save_checkpoints(recommender.state, [recommender.state.vpas["shop/base"]], recommender.now_ns)
@@ -337,7 +331,7 @@ def test_upstream_loses_the_samples_of_such_a_pod():
 def test_garbage_is_collected_once_per_interval():
     state = ClusterState(block_columns=4)
     pod = PodId("shop", "db-0")
-    collector = Collector(HOUR_NS)
+    collector = AggregateCollector(HOUR_NS)
     collected = []
     for now in (START_NS, START_NS + HOUR_NS - 1, START_NS + HOUR_NS):
         state.add_or_update_pod(pod, {"at": str(now)}, "Running", now)

@@ -19,11 +19,8 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.control.control import (
-    controlling_vpa,
-    new_conflicts,
-    receiving_vpas,
-)
+from trimtab.decide.vertical.control.attribution import receiving_vpas
+from trimtab.decide.vertical.control.control import controlling_vpa, new_conflicts
 from trimtab.decide.vertical.control.controllers import (
     Controller,
     ControllerIndex,

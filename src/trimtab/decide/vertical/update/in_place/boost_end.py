@@ -19,7 +19,6 @@ from trimtab.decide.vertical.admission.startup_boost import (
     next_boost_end,
     resources_before_boost,
 )
-from trimtab.decide.vertical.cluster_state.vpa import is_recommendation_current
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, boosting_vpa
 from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
@@ -27,6 +26,7 @@ from trimtab.decide.vertical.control.controllers import (
     owner_of,
     topmost_controller,
 )
+from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
 from trimtab.decide.vertical.update.in_place.progress import DONE_MESSAGE, DONE_REASON
