@@ -195,7 +195,7 @@ def _reason_not_fed(
 
 def _amounts(recommended: Iterable[ContainerRecommendation]) -> Iterator[AmountExplanation]:
     for container in recommended:
-        for bound, per_resource in container.reasons.items():
+        for bound, per_resource in container.derivations.items():
             for resource, derivation in per_resource.items():
                 yield AmountExplanation(
                     container=container.name,
