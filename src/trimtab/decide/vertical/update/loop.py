@@ -15,7 +15,7 @@ from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
     controlling_vpa,
-    new_conflicts,
+    unreported_conflicts,
 )
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.update.actions import (
@@ -157,7 +157,7 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VPAUpdate]
 
 
 def _warn(loop: LoopState, conflicts: Iterable[ScopeConflict]) -> None:
-    fresh, loop.conflicts_told = new_conflicts(conflicts, loop.conflicts_told)
+    fresh, loop.conflicts_told = unreported_conflicts(conflicts, loop.conflicts_told)
     for conflict in fresh:
         for key in (conflict.winner, conflict.loser):
             loop.warn(key, CONFLICT_REASON, conflict.message)
