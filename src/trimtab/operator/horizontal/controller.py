@@ -14,7 +14,7 @@ from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal import HpaSettings as Numbers
 from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal.config import NAMED
-from trimtab.decide.horizontal.decision import as_dry_run
+from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import gc_tuning

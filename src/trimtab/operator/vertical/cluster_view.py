@@ -23,7 +23,7 @@ from trimtab.decide.vertical.control.controllers import (
 )
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.input.usage import Capacity
-from trimtab.decide.vertical.update.in_place.withdraw import is_left_behind
+from trimtab.decide.vertical.update.in_place.reverts import has_leftovers
 from trimtab.decide.vertical.update.observation import (
     ObservedController,
     ObservedVPA,
@@ -218,7 +218,7 @@ class ClusterView:
         """Return namespaces of pods that wait for something to be taken back; whole ones, for the sake of budgets."""
         if not self.compat.disruptions_last_until_ready:
             return set()
-        return {pod.metadata.namespace for pod in self.pods if is_left_behind(pod)}
+        return {pod.metadata.namespace for pod in self.pods if has_leftovers(pod)}
 
     def _observed_controllers(self, pods: Iterable[Pod]) -> dict[str, ObservedController]:
         found: dict[str, ObservedController] = {}

@@ -27,6 +27,8 @@ from trimtab.decide.vertical.explain import (
 )
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.resources.node_fit import node_rooms
 from trimtab.decide.vertical.update.actions import (
     Action,
     ActionResult,
@@ -35,8 +37,6 @@ from trimtab.decide.vertical.update.actions import (
 )
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
-from trimtab.decide.vertical.update.node_fit import rooms_of
-from trimtab.decide.vertical.update.observation import NamespaceRanges
 from trimtab.model import times
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
@@ -105,7 +105,7 @@ class CheckpointReader:
         for checkpoint in ours:
             load_checkpoint(state, checkpoint, now_ns)
         dates = [item.status.last_update_time for item in ours if item.status.last_update_time is not None]
-        rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
+        rooms = tuple(node_rooms(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
         post = replace(self._post, rooms=rooms)
         recommended = recommend_vpas(state, [vpa], self._estimation, post, now_ns)[0]
         return CheckpointedState(state, recommended, max(dates, default=None))
@@ -148,7 +148,7 @@ async def _foreseen(
                 kept[pod] = PodUpdateResult(pod=pod, vpa=action.vpa.key, action="none", reason=found.message)
     except StopIteration as end:
         result: UpdateResult = end.value
-        return {verdict.pod: verdict for verdict in result.verdicts} | kept
+        return {verdict.pod: verdict for verdict in result.pod_results} | kept
 
 
 async def _obstacle(check: ReplacementCheck | None, action: Action) -> Obstacle | None:

@@ -42,8 +42,8 @@ from trimtab.decide.vertical.recommend.recommender import (
     VPARecommendation,
     recommend_vpas,
 )
-from trimtab.decide.vertical.update.node_fit import rooms_of
-from trimtab.decide.vertical.update.replacement_refusals import refusals_by_vpa
+from trimtab.decide.vertical.resources.node_fit import node_rooms
+from trimtab.decide.vertical.update.refused_replacements import refusals_by_vpa
 from trimtab.model import times
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.vpa.types import UpdateMode
@@ -352,7 +352,7 @@ class Recommender(ControlLoop):
     def _recommend(self, standings: ControlSnapshot, followed: LoadResult, now_ns: int) -> list[StatusChange]:
         found: dict[str, VPARecommendation] = {}
         changes: list[StatusChange] = []
-        rooms = tuple(rooms_of(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
+        rooms = tuple(node_rooms(self._view.nodes)) if self._view.compat.sizes_are_admissible else ()
         post = replace(self._post, rooms=rooms)
         refused = self._refused_replacements(standings)
         for model in self._models.all():
