@@ -13,13 +13,7 @@ from trimtab.model.bundle import Member
 from trimtab.model.core.meta import group_of
 from trimtab.model.core.metadata_validation import WholeMeta, validate_metadata
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.field_errors import (
-    FieldError,
-    FieldPath,
-    not_supported,
-    required,
-    type_invalid,
-)
+from trimtab.model.field_errors import FieldError, FieldPath, not_supported, required, type_invalid
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.validation.limits import validate_limits
 from trimtab.model.hpa.versions import v1

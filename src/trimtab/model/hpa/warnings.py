@@ -10,11 +10,7 @@ from trimtab.model.core.meta import annotations_of, group_of
 from trimtab.model.hpa import selection_strategy
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
-from trimtab.model.hpa.metric_annotations import (
-    METRIC_ANNOTATIONS,
-    MetricAnnotation,
-    MetricAnnotationError,
-)
+from trimtab.model.hpa.metric_annotations import METRIC_ANNOTATIONS, MetricAnnotation, MetricAnnotationError
 from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
