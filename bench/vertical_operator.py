@@ -5,8 +5,6 @@ import time
 from datetime import datetime
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-
 from bench import Rows
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -17,6 +15,7 @@ from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
@@ -150,9 +149,7 @@ def run() -> Rows:
             client = Client(clock, transport, seed=1)
             await fill(client)
             before = _mebibytes()
-            site = VerticalRuntime(
-                clock, client, Settings(max_evictions_per_minute=0), registry=CollectorRegistry()
-            )
+            site = VerticalRuntime(Runtime(clock, client, Settings(max_evictions_per_minute=0)))
             await site.view.wait_synced()
             recommender, updater = make_recommender(site), make_updater(site, _proved)
             rows = []
@@ -165,7 +162,7 @@ def run() -> Rows:
             await clock.sleep(0.1)
             rows.append(await _measured("updater, one eviction per workload", transport, updater.step))
             rows[0]["MiB more"] = round(_mebibytes() - before)
-            await site.close()
+            await site.runtime.close()
             return rows
 
     return clock.run(main())

@@ -9,7 +9,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import ListOptions
-from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.events import EventBroadcaster
 from trimtab.cluster.leases.election import LeaderElector
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS
 from trimtab.cluster.transport.transport import Request, lines
@@ -160,12 +160,13 @@ async def test_events_can_be_read_back_through_the_core_group(api_server):
     client, ns = api_server.client, api_server.namespace
     made = await client.create(PODS, pod("p"), ns)
     about = ObjectReference(kind="Pod", api_version="v1", namespace=ns, name="p", uid=made.metadata.uid)
-    recorder = EventRecorder(client, "trimtab.dev/test", "suite")
+    broadcaster = EventBroadcaster(client, "suite")
+    recorder = broadcaster.recorder("trimtab.dev/test")
     recorder.event(about, "Normal", "Tested", "it works")
-    await recorder.flush()
+    await broadcaster.flush()
     recorder.event(about, "Normal", "Tested", "it works")
-    await recorder.flush()
-    assert recorder.dropped == 0
+    await broadcaster.flush()
+    assert broadcaster.dropped == 0
     (event,) = [
         one for one in (await client.list(CORE_EVENTS, ListOptions(ns))).items if one["reason"] == "Tested"
     ]

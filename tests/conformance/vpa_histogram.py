@@ -5,15 +5,11 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.differences import differences
+from tests.conformance.histograms import LinearBuckets, equals
 from tests.conformance.registry import checks
 from tests.conformance.vpa_dumps import as_doubles, dump_histogram, nanoseconds, saved
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores
-from trimtab.decide.vertical.histogram.buckets import (
-    BucketOptionsError,
-    Buckets,
-    ExponentialBuckets,
-    LinearBuckets,
-)
+from trimtab.decide.vertical.histogram.buckets import BucketOptionsError, Buckets, ExponentialBuckets
 from trimtab.decide.vertical.histogram.histogram import Histogram
 from trimtab.decide.vertical.histogram.matrix import HistogramMatrix
 from trimtab.model.json import wire
@@ -52,13 +48,8 @@ def bucket_options(case):
 
 def _found(buckets: Buckets, pairs: list[list[float]]) -> list[list[float]]:
     values = [float(value) for value, _ in pairs]
-    found = buckets.buckets_of(np.array(values))
-    alone = [buckets.bucket_of(value) for value in values]
-    if alone != found.tolist():
-        return [
-            [value, bucket, one] for value, bucket, one in zip(values, found.tolist(), alone, strict=True)
-        ]
-    return [[value, bucket] for value, bucket in zip(values, alone, strict=True)]
+    found = buckets.find_buckets(np.array(values)).tolist()
+    return [[value, bucket] for value, bucket in zip(values, found, strict=True)]
 
 
 def _amounts(buckets: Buckets, expect: dict[str, Any]) -> dict[str, Any]:
@@ -79,11 +70,15 @@ def _smallest(buckets: Buckets, bucket: int, per_amount: float) -> int | None:
     low, high = 0, int(buckets.max_value * per_amount * 2)
     while low < high:
         middle = (low + high) // 2
-        if buckets.bucket_of(middle / per_amount) >= bucket:
+        if _find_bucket(buckets, middle / per_amount) >= bucket:
             high = middle
         else:
             low = middle + 1
-    return low if buckets.bucket_of(low / per_amount) == bucket else None
+    return low if _find_bucket(buckets, low / per_amount) == bucket else None
+
+
+def _find_bucket(buckets: Buckets, value: float) -> int:
+    return int(buckets.find_buckets(np.array([value]))[0])
 
 
 @checks("kind", "sequence", stem="histogram")
@@ -113,7 +108,7 @@ def _step(step: dict[str, Any], histograms: dict[str, Histogram], matrix: Histog
         case "merge":
             histogram.merge(histograms[step["other"]])
         case "equals":
-            return differences(step["expect"], histogram.equals(histograms[step["other"]]))
+            return differences(step["expect"], equals(histogram, histograms[step["other"]]))
         case "save":
             return differences(saved(step["expect"]), saved(histogram.save()))
         case "load":

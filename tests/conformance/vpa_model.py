@@ -21,7 +21,7 @@ from trimtab.decide.vertical.cluster_state.cluster import (
     PodId,
     PodState,
 )
-from trimtab.decide.vertical.cluster_state.garbage import Collector, collect_garbage
+from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector, collect_garbage
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_history, save_history
@@ -70,7 +70,7 @@ class _Scenario:
             per_vpa_config=bool(gates.get("PerVPAConfig")),
             block_columns=32,
         )
-        self.collector = Collector(nanoseconds(case["gcIntervalSeconds"]))
+        self.collector = AggregateCollector(nanoseconds(case["gcIntervalSeconds"]))
 
     def step(self, step: dict[str, Any]) -> Any:
         """Do one operation and return its answer."""

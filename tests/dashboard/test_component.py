@@ -25,6 +25,7 @@ from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import elector_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
 
@@ -83,7 +84,9 @@ async def running(*loops):
 
 
 def parts(cluster, settings, *, fence=None, horizontal=None):
-    return Parts(cluster.clock, cluster.client, settings, fence or ClosedFence(), horizontal, None, {})
+    return Parts(
+        Runtime(cluster.clock, cluster.client, settings, fence=fence or ClosedFence()), horizontal, None, {}
+    )
 
 
 async def overview_when(address, holds):
@@ -253,7 +256,7 @@ async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
         narrow = Narrow(cluster.client.sender.transport, ("shop", "trimtab"))
         viewer = Client(cluster.clock, narrow, seed=7)
         announced: asyncio.Queue[str] = asyncio.Queue()
-        made = Parts(cluster.clock, viewer, ALONE, ClosedFence(), None, None, {})
+        made = Parts(Runtime(cluster.clock, viewer, ALONE, fence=ClosedFence()), None, None, {})
         async with running(Dashboard(made, announced.put_nowait).run()):
             found = await overview_when(await announced.get(), lambda found: found["vertical"])
         assert names_of_vpas(found) == ["vpa/shop/web"]
@@ -288,10 +291,11 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
     """It showed the conditions of its own decision, which nobody ever stored."""
     async with cluster_with_an_hpa() as cluster:
         acting = await lead(cluster)
-        operator = HpaController(cluster.clock, cluster.client, acting, rules=rules_of(acting))
+        operator = HpaController(Runtime(cluster.clock, cluster.client, acting), rules=rules_of(acting))
         await operator.start()
         await operator.step()
         await operator.close()
+        await operator.runtime.close()
         cluster.set_external("load", "10000", namespace="default")  # by now the page decides otherwise
         announced: asyncio.Queue[str] = asyncio.Queue()
         async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
@@ -309,9 +313,8 @@ async def test_beside_an_operator_it_says_who_decides():
     async with cluster_with_an_hpa() as cluster:
         settings = replace(ALONE, components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
         fence = Switch()
-        horizontal = HpaController(
-            cluster.clock, cluster.client, settings, rules=rules_of(settings), fence=fence
-        )
+        runtime = Runtime(cluster.clock, cluster.client, settings, fence=fence)
+        horizontal = HpaController(runtime, rules=rules_of(settings))
         announced: asyncio.Queue[str] = asyncio.Queue()
         page = Dashboard(parts(cluster, settings, fence=fence, horizontal=horizontal), announced.put_nowait)
         async with running(horizontal.run(), page.run()):

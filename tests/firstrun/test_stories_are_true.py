@@ -21,6 +21,7 @@ from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.records import explained
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
@@ -72,9 +73,10 @@ async def stories(clock, latency):
         cluster.measure()
         settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
         client = late_client(clock, cluster, latency)
-        horizontal = HpaController(clock, client, settings, rules=rules_of(settings))
-        site = VerticalRuntime(clock, client, settings)
-        stack.push_async_callback(site.close)
+        runtime = Runtime(clock, client, settings)
+        stack.push_async_callback(runtime.close)
+        horizontal = HpaController(runtime, rules=rules_of(settings))
+        site = VerticalRuntime(runtime)
         loops = (horizontal, make_recommender(site), make_updater(site))
         tasks = [asyncio.ensure_future(one.run()) for one in loops]
         try:

@@ -26,6 +26,7 @@ from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 
 pytestmark = pytest.mark.real
@@ -69,13 +70,14 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
     setting = DataPlaneConfig(has_controllers=False, sample_seconds=1.0, plan=plan)
     async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
-        operator = HpaController(client.clock, client, settings, rules=rules_of(settings))
+        operator = HpaController(Runtime(client.clock, client, settings), rules=rules_of(settings))
         running = asyncio.ensure_future(operator.run())
         try:
             yield
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+            await operator.runtime.close()
             await metrics.unregister()
 
 

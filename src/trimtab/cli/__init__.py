@@ -1,8 +1,10 @@
-"""Commands: parse, wire together, print. Nothing is computed here.
+"""The command line: parse arguments, wire programs together, print results.
 
-Each command lives in a module of its own that is imported only when the command runs, so that `trimtab --help` and
-shell completion answer at once. To add one, write `trimtab/cli/NAME.py` with a click command and add its line to
-`COMMANDS`.
+Each command is a module in `commands` that is imported only when the command runs, so that `trimtab --help` and shell
+completion answer at once. To add a command, write `commands/NAME.py` with a click command and add its line to
+`COMMANDS`. `manifests` reads YAML files, `stories` holds the examples of `trimtab up`.
+
+What does not belong here: any computation. Commands call `model`, `decide`, `simulate` and `operator`.
 """
 
 import importlib
@@ -18,7 +20,7 @@ from trimtab.cli.errors import CANNOT_READ, DEFECT, INTERRUPTED, one_line
 
 
 class Lazy(NamedTuple):
-    """Where a command lives, and what `trimtab --help` says of it without importing it."""
+    """The module of a command, and its line in `trimtab --help`."""
 
     where: str
     summary: str
@@ -39,15 +41,15 @@ COMMANDS = {
     ),
     "dashboard": Lazy(
         "trimtab.cli.commands.dashboard:dashboard",
-        "Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written.",
+        "Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written.",
     ),
     "explain": Lazy(
         "trimtab.cli.commands.explain:command",
-        "Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`.",
+        "Explain why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`.",
     ),
     "install": Lazy(
         "trimtab.cli.commands.install:install",
-        "Print the manifests of an installation; nothing is changed anywhere.",
+        "Print the manifests of an installation. Nothing is changed in the cluster.",
     ),
     "lab": Lazy(
         "trimtab.cli.commands.lab:lab",
@@ -55,7 +57,7 @@ COMMANDS = {
     ),
     "replay": Lazy(
         "trimtab.cli.commands.replay:replay",
-        "Make recorded decisions again, to the byte; records come from `trimtab explain -o record`.",
+        "Repeat recorded decisions, to the byte. Records come from `trimtab explain -o record`.",
     ),
     "run": Lazy(
         "trimtab.cli.commands.run:run",
@@ -63,19 +65,19 @@ COMMANDS = {
     ),
     "simulate": Lazy(
         "trimtab.cli.commands.simulate:simulate",
-        "Try HPAs on recorded load before they meet a cluster, with the production decisions.",
+        "Backtest HPAs on recorded load, with the production code.",
     ),
     "top": Lazy(
         "trimtab.cli.commands.top:top",
-        "Show all autoscalers: what they want, what they have, and what holds them.",
+        "List all autoscalers: desired and current replicas, and what holds them.",
     ),
     "trace": Lazy(
         "trimtab.cli.commands.trace:trace",
-        "Record load out of Prometheus as a trace for `trimtab simulate`.",
+        "Record load from Prometheus as a trace for `trimtab simulate`.",
     ),
     "up": Lazy(
         "trimtab.cli.commands.up:up",
-        "Try Trimtab: a cluster in this process, five small stories, and kubectl to look at them.",
+        "Try Trimtab: an embedded cluster in this process, with five small stories for kubectl and the dashboard.",
     ),
     "vpa-admission-controller": Lazy(
         "trimtab.cli.commands.vpa_programs:admission_controller",
@@ -97,7 +99,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A click group that imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -113,13 +115,13 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Propose commands from the table, importing none of them, and the options of the group."""
+        """Complete command names from the table, without importing commands."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=COMMANDS[name].summary) for name in names]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table, importing none of them."""
+        """Write the list of commands from the table, without importing commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
 
@@ -136,7 +138,7 @@ def cli(debug: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit; a failure is one line on stderr, never a traceback."""
+    """Run the command line and exit. A failure is one line on stderr, without a traceback."""
     sys.exit(answer(sys.argv[1:] if arguments is None else arguments))
 
 

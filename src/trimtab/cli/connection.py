@@ -1,4 +1,4 @@
-"""Reaching a cluster, and one step at a time, for commands that ask and go."""
+"""Connects commands to a cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ namespace_option = click.option("-n", "--namespace", default="", help="Namespace
 
 
 def with_client(kubeconfig: str, context: str, act: Callable[[Client, str], Awaitable[T]]) -> T:
-    """Connect, let `act` do its work with the client and the context's namespace, and disconnect."""
+    """Connect, call `act` with the client and the context's namespace, and disconnect."""
 
     async def main() -> T:
         clock = SystemClock()

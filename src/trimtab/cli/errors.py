@@ -1,4 +1,4 @@
-"""How a command fails: one line on stderr, a hint, and an exit code that scripts can rely on.
+"""Errors of commands: one line on stderr, a hint, and an exit code for scripts.
 
     click.ClickException
       CommandError         the command cannot go on; `exit_code` says why
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 class CommandError(click.ClickException):
-    """A failure that the user can act on: what happened, what to do, and the exit code."""
+    """A failure that the user can fix: its message, a hint, and the exit code."""
 
     def __init__(self, message: str, hint: str = "", exit_code: int = CANNOT_READ) -> None:
         super().__init__(message)
@@ -29,6 +29,6 @@ class CommandError(click.ClickException):
 
 
 def one_line(message: str, hint: str = "") -> str:
-    """Return `trimtab: message (hint)` without line breaks, however long the message came."""
+    """Return `trimtab: message (hint)` without line breaks."""
     text = " ".join(message.split())
     return f"trimtab: {text} ({hint})" if hint else f"trimtab: {text}"

@@ -1,4 +1,7 @@
-"""Which settings a command explains decisions by: the operator's own, or what is assumed instead."""
+"""Reads the operator's published settings, for commands that explain or simulate decisions.
+
+Where they cannot be read, commands assume defaults and say so.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +26,7 @@ from trimtab.operator.settings.published import (
 from trimtab.operator.settings.settings import Settings
 
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
-"""The gates that are assumed where the operator's cannot be read: those that the chart opens."""
+"""The gates assumed without published settings: those that the chart turns on."""
 
 operator_namespace_option = click.option(
     "--operator-namespace",
@@ -36,14 +39,14 @@ operator_namespace_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a user asked for on the command line."""
+    """Settings that the user gave on the command line."""
 
     namespace: str
     feature_gates: str = ""
     compat: str = ""
 
     def over(self, found: Found) -> Found:
-        """Return the settings with the user's own rules, named where they replace the operator's."""
+        """Return the settings with the user's own, and a note where they replace the operator's."""
         settings, given = found.settings, []
         if self.feature_gates:
             settings = replace(settings, feature_gates=self.feature_gates)
@@ -57,17 +60,19 @@ class Choice:
 
 
 async def settings_for(client: Client, loop: str, choice: Choice) -> Found:
-    """Return the settings of the operator that runs a loop, or those that are assumed."""
+    """Return the settings of the operator that runs a component, or the assumed ones."""
     fallback = Settings(feature_gates=GATES)
     return choice.over(await find_settings(client, choice.namespace, loop, fallback))
 
 
 async def vertical_settings(client: Client, choice: Choice, recommender: str = "") -> Found:
-    """Return the settings of VPAs, of the recommender of that name and of the updater."""
+    """Return the settings of the named recommender and of the updater."""
     fallback = Settings(feature_gates=GATES)
-    one = await find_settings(client, choice.namespace, "recommender", fallback, recommender=recommender)
-    other = await find_settings(client, choice.namespace, "updater", fallback)
-    return choice.over(combined(one, other))
+    recommender_settings = await find_settings(
+        client, choice.namespace, "recommender", fallback, recommender=recommender
+    )
+    updater_settings = await find_settings(client, choice.namespace, "updater", fallback)
+    return choice.over(combined(recommender_settings, updater_settings))
 
 
 NUMBERS = (
@@ -76,11 +81,11 @@ NUMBERS = (
     "cpu_initialization_period",
     "initial_readiness_delay",
 )
-"""The numbers of the operator that decide, besides those of an HPA itself."""
+"""The operator's settings that a simulation uses."""
 
 
 def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Settings:
-    """Return the settings to decide by: the operator's, and over them what was given on the command line."""
+    """Return the operator's settings, overridden by the command line."""
     given = {name: value for name, value in options.items() if value not in (None, "")}
     if file is not None:
         return replace(_read(file), **given)
@@ -90,7 +95,7 @@ def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Setting
 
 
 def assumptions(settings: Settings, sync_period: float, *, is_given: bool) -> str:
-    """Return the sentence that tells by which numbers was decided."""
+    """Return a sentence that names the settings of the decisions."""
     source = "the operator's settings" if is_given else "assumed settings (--settings takes the operator's)"
     return (
         f"decided every {sync_period:g} s by {source}: {described(settings, ['horizontal'])}; "
@@ -113,7 +118,7 @@ def _read(file: Path) -> Settings:
 
 
 def _annotations(document: Any) -> Iterator[str]:
-    """Yield the published settings of a Lease or of a List of them."""
+    """Yield the published settings of a Lease or of a List of Leases."""
     if not isinstance(document, dict):
         return
     for item in document.get("items") or [document]:

@@ -1,4 +1,4 @@
-"""Writing plain data for people and programs."""
+"""Writes plain data as YAML and JSON."""
 
 import json
 from collections.abc import Sequence
@@ -11,15 +11,14 @@ from trimtab.cli.errors import CommandError
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which of the two is known at run time
-    """Writes lists below their key as kubectl does, and never an alias."""
+    """A YAML dumper that indents lists like kubectl and writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write every value out, also one that stands twice."""
         return True
 
 
 def to_yaml(data: Any) -> str:
-    """Return one document as YAML, its keys in the order they have."""
+    """Return a document as YAML. Keys keep their order."""
     return to_yaml_stream([data])
 
 
@@ -43,7 +42,7 @@ def to_json(data: Any) -> str:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that an option names; raise CommandError if it cannot be written."""
+    """Write a file that an option names. Raise CommandError on failure."""
     try:
         path.write_bytes(data)
     except OSError as error:

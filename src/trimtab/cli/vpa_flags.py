@@ -1,4 +1,4 @@
-"""Flags of the upstream VPA on our command line, written as its programs take them."""
+"""Accepts flags of the upstream VPA, written as its programs take them."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ _FLAG = re.compile(r"(--?)([a-z][\w-]*)(=.*)?\Z", re.ASCII | re.DOTALL)
 
 
 def as_pflag(argument: str) -> str:
-    """Return an argument as click reads it: upstream also takes `--kube_api_qps` and `-v=4`."""
+    """Return an argument as click reads it. Upstream also takes `--kube_api_qps` and `-v=4`."""
     found = _FLAG.match(argument)
     if found is None or (found[1] == "-" and found[3] is None):
         return argument
@@ -20,7 +20,7 @@ def as_pflag(argument: str) -> str:
 
 
 def upstream_options() -> list[click.Parameter]:
-    """Return hidden options for upstream's flags that are no settings of ours."""
+    """Return hidden options for upstream's flags that have no setting here."""
     return [
         # A flag alone means true, as upstream's switches do.
         click.Option([name, _field(name)], is_flag=False, flag_value="true", default=None, hidden=True)
@@ -29,7 +29,7 @@ def upstream_options() -> list[click.Parameter]:
 
 
 def with_upstream_flags(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of settings, with what upstream's flags among them mean."""
+    """Return the values of settings, including those set by upstream's flags."""
     given = {name: values.pop(_field(name), None) for name in (*TOLERATED, *TRANSLATED)}
     if given["--vpa-object-namespace"] and values.get("ignored_namespaces"):
         raise ValueError(

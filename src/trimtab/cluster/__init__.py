@@ -25,7 +25,7 @@ from trimtab.cluster.client import (
 from trimtab.cluster.config import Connection, load_connection, load_in_cluster, load_kubeconfig
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, Served, UnknownKindError
 from trimtab.cluster.errors import ApiError, ClusterError, ConfigError, Fenced, TransportError
-from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.events import EventBroadcaster, EventRecorder
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes, unique_identity
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.resource import Json, Resource
@@ -42,6 +42,7 @@ __all__ = [
     "DeleteOptions",
     "Delta",
     "Discovery",
+    "EventBroadcaster",
     "EventRecorder",
     "Fence",
     "Fenced",

@@ -1,6 +1,6 @@
 """Events about objects, written beside the work: bounded, counted instead of repeated, never in the way.
 
-`EventRecorder.event` only takes note; `run` writes. The same event about the same object becomes a series with a
+`EventRecorder.event` only takes note; `EventBroadcaster.run` writes. The same event about the same object becomes a series with a
 count, an object that is talked about too much is silenced for a while, and an event that cannot be written is
 dropped and counted. Events go to events.k8s.io/v1, or to core/v1 where the first is not served.
 """
@@ -23,13 +23,14 @@ _MAX_NOTE = 1024
 _MAX_WORD = 128
 
 Subject = tuple[str, str, str, str, str, str]
-Identity = tuple[Subject, str, str, str, str]
+Identity = tuple[str, Subject, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
     """What is said about which object."""
 
+    controller: str
     about: ObjectReference
     kind: str
     reason: str
@@ -50,7 +51,7 @@ class Occurrence:
     @property
     def identity(self) -> Identity:
         """Return what two occurrences of one event have in common."""
-        return self.subject, self.kind, self.reason, self.note, self.action
+        return self.controller, self.subject, self.kind, self.reason, self.note, self.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,15 @@ class EventFormat:
     """How to write an event in one of the two groups."""
 
     resource: Resource[Json]
-    new: Callable[[Occurrence, str, datetime, str, str], Json]
+    new: Callable[[Occurrence, str, datetime, str], Json]
     repeated: Callable[[int, datetime], Json]
 
 
-def _new_v1(occurrence: Occurrence, name: str, moment: datetime, controller: str, instance: str) -> Json:
+def _new_v1(occurrence: Occurrence, name: str, moment: datetime, instance: str) -> Json:
     return {
         **_shared(occurrence, name, moment, instance),
         "apiVersion": EVENTS.api_version,
-        "reportingController": controller,
+        "reportingController": occurrence.controller,
         "regarding": wire.to_builtins(occurrence.about),
         "note": _cut(occurrence.note, _MAX_NOTE),
     }
@@ -76,12 +77,12 @@ def _repeated_v1(count: int, moment: datetime) -> Json:
     return {"series": {"count": count, "lastObservedTime": format_micro_time(moment)}}
 
 
-def _new_core(occurrence: Occurrence, name: str, moment: datetime, controller: str, instance: str) -> Json:
+def _new_core(occurrence: Occurrence, name: str, moment: datetime, instance: str) -> Json:
     return {
         **_shared(occurrence, name, moment, instance),
         "apiVersion": CORE_EVENTS.api_version,
-        "reportingComponent": controller,
-        "source": {"component": controller},
+        "reportingComponent": occurrence.controller,
+        "source": {"component": occurrence.controller},
         "involvedObject": wire.to_builtins(occurrence.about),
         "message": _cut(occurrence.note, _MAX_NOTE),
         "firstTimestamp": format_time(moment),
@@ -156,16 +157,13 @@ class _Allowance:
     filled_at: float
 
 
-class EventRecorder:
-    """Takes note of events at once and writes them in the background."""
+class EventBroadcaster:
+    """Writes the events of all controllers of a process in the background."""
 
-    def __init__(
-        self, client: Client, controller: str, instance: str, *, limits: EventLimits | None = None
-    ) -> None:
+    def __init__(self, client: Client, instance: str, *, limits: EventLimits | None = None) -> None:
         self.dropped = 0
         self._client = client
         self._clock = client.clock
-        self._controller = controller
         self._instance = instance
         self._limits = limits or EventLimits()
         self._series: OrderedDict[Identity, _Series] = OrderedDict()
@@ -175,9 +173,12 @@ class EventRecorder:
         self._news = asyncio.Event()
         self._number = 0
 
-    def event(self, about: ObjectReference, kind: str, reason: str, note: str, *, action: str = "") -> None:
-        """Take note of an event; `kind` is Normal or Warning. Never waits and never fails."""
-        occurrence = Occurrence(about, kind, reason, note, action or reason)
+    def recorder(self, controller: str) -> "EventRecorder":
+        """Return a recorder of events that `controller` reports."""
+        return EventRecorder(self, controller)
+
+    def add(self, occurrence: Occurrence) -> None:
+        """Queue an event, or count it as a repetition. Never waits and never fails."""
         now = self._clock.monotonic()
         identity = occurrence.identity
         series = self._series.get(identity)
@@ -276,9 +277,7 @@ class EventRecorder:
             await self._post(series)
 
     async def _post(self, series: _Series) -> None:
-        body = self._format.new(
-            series.occurrence, series.name, series.first, self._controller, self._instance
-        )
+        body = self._format.new(series.occurrence, series.name, series.first, self._instance)
         await self._client.create(self._format.resource, body, series.occurrence.namespace)
 
     async def _update(self, series: _Series) -> None:
@@ -289,3 +288,15 @@ class EventRecorder:
             # Events expire on the server after an hour; a series that goes on starts a new one.
             series.first, series.count = series.last, 1
             await self._create(series)
+
+
+class EventRecorder:
+    """Records the events of one controller."""
+
+    def __init__(self, broadcaster: EventBroadcaster, controller: str) -> None:
+        self.broadcaster = broadcaster
+        self._controller = controller
+
+    def event(self, about: ObjectReference, kind: str, reason: str, note: str, *, action: str = "") -> None:
+        """Record an event; `kind` is Normal or Warning. Never waits and never fails."""
+        self.broadcaster.add(Occurrence(self._controller, about, kind, reason, note, action or reason))

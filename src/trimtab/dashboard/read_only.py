@@ -15,6 +15,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence, Fence
 from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -94,8 +95,8 @@ class LookingCopy:
         await asyncio.gather(self._starting, return_exceptions=True)
         self._starting = None
         await self.component.close()
+        await self.component.runtime.close()
 
     def _made(self, settings: Settings) -> HpaController:
-        return HpaController(
-            self._clock, self._client, settings, rules=rules_of(settings), fence=ClosedFence()
-        )
+        runtime = Runtime(self._clock, self._client, settings, fence=ClosedFence())
+        return HpaController(runtime, rules=rules_of(settings))

@@ -47,17 +47,20 @@ class MetricsReader:
         *,
         deadline: float = 10.0,
         max_bytes: int = 16 * 1024 * 1024,
-        versions_believed_for: float = 15.0,
     ) -> None:
         self._client = client
         self._max_bytes = max_bytes
         self._deadlines = Deadlines().within(deadline)
         self._deadline = deadline
-        self._version = CustomMetricsVersion(clock, client, believed_for=versions_believed_for)
+        self._version = CustomMetricsVersion(clock, client)
         self._slots = asyncio.Semaphore(SLOTS)
         self._slow_slots = asyncio.Semaphore(SLOW_SLOTS)
         self._slow: set[Query] = set()
         self._flights: dict[Query, asyncio.Task[Answer]] = {}
+
+    def believe_versions_for(self, seconds: float) -> None:
+        """Look up the version of the custom metrics API again after this time."""
+        self._version.believed_for = seconds
 
     async def pod_usage(self, query: PodUsage) -> PodMetricsList:
         """Return CPU and memory of pods; items of another namespace than was asked for are left out."""

@@ -28,10 +28,10 @@ class _Group(Wire):
 class CustomMetricsVersion:
     """The version of the custom metrics API in force."""
 
-    def __init__(self, clock: Clock, client: Client, *, believed_for: float) -> None:
+    def __init__(self, clock: Clock, client: Client, *, believed_for: float = 15.0) -> None:
         self._clock = clock
         self._client = client
-        self._believed_for = believed_for
+        self.believed_for = believed_for
         self._version: str | None = None
         self._problem = NOT_SERVED
         self._asked_at = -inf
@@ -52,7 +52,7 @@ class CustomMetricsVersion:
         return self._version
 
     def _is_due(self) -> bool:
-        return self._clock.monotonic() - self._asked_at >= self._believed_for
+        return self._clock.monotonic() - self._asked_at >= self.believed_for
 
     async def _refresh(self) -> None:
         self._problem = NOT_SERVED

@@ -26,6 +26,7 @@ from trimtab.operator.process import (
     shards_of,
 )
 from trimtab.operator.prometheus import RequestMetrics
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, note_of
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import LOOPS, Settings
@@ -46,14 +47,31 @@ SHARED = ("horizontal", "recommender", "roles")
 class Parts:
     """What runs in this process, for a component that shows or serves it."""
 
-    clock: Clock
-    client: Client
-    settings: Settings
-    fence: Fence
+    runtime: Runtime
     horizontal: HpaController | None
     site: "VerticalRuntime | None"
     loops: Mapping[str, Component]
     """The vertical loops, by name."""
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock of the process."""
+        return self.runtime.clock
+
+    @property
+    def client(self) -> Client:
+        """Return the client of the process."""
+        return self.runtime.client
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the process."""
+        return self.runtime.settings
+
+    @property
+    def fence(self) -> Fence:
+        """Return the fence of the process."""
+        return self.runtime.fence
 
 
 Beside = Callable[[Parts], Component]
@@ -94,7 +112,16 @@ class Operator:
     async def run(self) -> None:
         """Work until a signal asks to stop."""
         async with AsyncExitStack() as stack:
-            components = await self._components(stack, await self._fence())
+            runtime = Runtime(
+                self._clock,
+                self._client,
+                self._settings,
+                registry=self._registry,
+                fence=await self._fence(),
+                instance=self._identity,
+            )
+            stack.push_async_callback(runtime.close)
+            components = self._components(runtime)
             pages: dict[str, Page] = {"/settings": lambda _name: note_of(self._settings)[ANNOTATION].encode()}
             if self._horizontal is not None:
                 pages |= pages_of(self._horizontal.autoscalers, self._horizontal.ownership)
@@ -106,7 +133,7 @@ class Operator:
             log.info("started", extra={"facts": {"port": port, "components": names}})
             held = (self._elector, self._shards, self._publisher)
             leases: list[Work] = [one.run for one in held if one is not None]
-            await run_until_stopped([component.run for component in components], leases)
+            await run_until_stopped([component.run for component in components], [runtime.run], leases)
 
     def _shared(self) -> Shards:
         if not any(name in SHARED for name in self._settings.components):
@@ -128,42 +155,25 @@ class Operator:
         self._elector = elector_of(self._client, self._settings, self._identity, self._on_leadership)
         return self._elector
 
-    async def _components(self, stack: AsyncExitStack, fence: Fence) -> list[Component]:
+    def _components(self, runtime: Runtime) -> list[Component]:
         components: list[Component] = []
         if HORIZONTAL in self._settings.components:
-            self._horizontal = HpaController(
-                self._clock,
-                self._client,
-                self._settings,
-                rules=self._rules,
-                registry=self._registry,
-                fence=fence,
-                instance=self._identity,
-            )
+            self._horizontal = HpaController(runtime, rules=self._rules)
             components.append(self._horizontal)
         vertical = [name for name in VERTICAL if name in self._settings.components]
-        site, loops = self._vertical(vertical, stack, fence) if vertical else (None, {})
-        parts = Parts(self._clock, self._client, self._settings, fence, self._horizontal, site, loops)
+        site, loops = _make_vertical(runtime, vertical) if vertical else (None, {})
+        parts = Parts(runtime, self._horizontal, site, loops)
         shown = [make(parts) for name, make in self._beside.items() if name in self._settings.components]
         return [*components, *loops.values(), *shown]
-
-    def _vertical(
-        self, names: Sequence[str], stack: AsyncExitStack, fence: Fence
-    ) -> "tuple[VerticalRuntime, dict[str, Component]]":
-        # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
-        from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime  # noqa: PLC0415
-
-        site = VerticalRuntime(
-            self._clock,
-            self._client,
-            self._settings,
-            registry=self._registry,
-            fence=fence,
-            instance=self._identity,
-        )
-        stack.push_async_callback(site.close)
-        return site, {name: LOOPS[name](site) for name in names}
 
     def _on_leadership(self, leads: bool) -> None:
         if leads and self._horizontal is not None:
             self._horizontal.lead()
+
+
+def _make_vertical(runtime: Runtime, names: Sequence[str]) -> "tuple[VerticalRuntime, dict[str, Component]]":
+    # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
+    from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime  # noqa: PLC0415
+
+    site = VerticalRuntime(runtime)
+    return site, {name: LOOPS[name](site) for name in names}

@@ -82,26 +82,30 @@ def lease_times(settings: Settings) -> LeaseTimes:
     )
 
 
-async def run_until_stopped(tasks: Sequence[Work], leases: Sequence[Work] = ()) -> None:
-    """Run everything until a signal asks to stop or one of them fails; then end the tasks, and then the leases.
+async def run_until_stopped(*stages: Sequence[Work]) -> None:
+    """Run all stages until a signal arrives or a task fails, then end them one after the other.
 
-    In this order, because some of the tasks write once more when they end, and without a lease nobody may.
+    Components come first and Leases last: some components write once more when they end, which needs the Lease.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    holding = [asyncio.ensure_future(lease()) for lease in leases]
-    running = [asyncio.ensure_future(task()) for task in tasks]
+    # The last stage starts first: nothing is decided before the Leases are asked for.
+    running = [[asyncio.ensure_future(work()) for work in stage] for stage in reversed(stages)]
     waiting = asyncio.ensure_future(stop.wait())
     try:
-        done, _ = await asyncio.wait([waiting, *running, *holding], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            [waiting, *(task for stage in running for task in stage)],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         for task in done - {waiting}:
             task.result()  # raises what ended it
         log.info("stopping")
     finally:
-        await _end([waiting, *running])
-        await _end(holding)
+        await _end([waiting])
+        for tasks in reversed(running):
+            await _end(tasks)
 
 
 async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:

@@ -33,6 +33,7 @@ from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import split_clock_name
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.runtime import Runtime
 
 HPAS = 10
 PERIOD = 15.0
@@ -138,9 +139,8 @@ class Copy:
             client, stage.namespace, "trimtab", identity, times=TIMES, on_change=self._changed
         )
         self.elector = elector
-        self.operator = HpaController(
-            self.clock, client, settings, rules=rules_of(settings), fence=elector, instance=identity
-        )
+        runtime = Runtime(self.clock, client, settings, fence=elector, instance=identity)
+        self.operator = HpaController(runtime, rules=rules_of(settings))
         self._tasks = [asyncio.ensure_future(elector.run()), asyncio.ensure_future(self.operator.run())]
 
     def _changed(self, leads: bool) -> None:
@@ -151,10 +151,13 @@ class Copy:
             self.operator.lead()
 
     async def stop(self) -> None:
+        assert self.operator is not None
         lease, work = self._tasks
-        for task in (work, lease):
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await self.operator.runtime.close()
+        lease.cancel()
+        await asyncio.gather(lease, return_exceptions=True)
         self._tasks = []
 
     async def kill(self) -> None:

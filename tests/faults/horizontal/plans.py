@@ -87,7 +87,7 @@ class Teller:
 
     async def _stop(self, actor: Actor) -> None:
         self.told.writes += actor.line.writes
-        await actor.operator.close()
+        await actor.close()
 
     async def _settle(self, actor: Actor) -> Actor:
         """Go rounds until nothing is written any more; a process that died is followed by another."""

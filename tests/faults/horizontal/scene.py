@@ -38,7 +38,7 @@ async def working(
     """An operator that goes its rounds by itself."""
     chosen = stage.settings(sync_period=timedelta(seconds=period), **settings)
     actor = Actor(stage, chosen, fence)
-    task = asyncio.ensure_future(actor.operator.run())
+    task = asyncio.ensure_future(actor.run())
     try:
         await stage.wait_for(lambda: _is_started(actor, task))
         yield actor

@@ -380,7 +380,7 @@ def test_f16_a_kind_that_may_not_be_listed_stops_nobody_else(lab):
             assert await stage.replicas("web") == 9
             assert "statefulsets" in actor.operator.health()
         finally:
-            await actor.operator.close()
+            await actor.close()
 
     lab(scenario)
 

@@ -24,7 +24,7 @@ async def one_life(stage: Stage, rounds: int, *, after: float = 15) -> None:
         await stage.step(actor, after=after)
         await stage.follow("web")
     actor.line.crashed.set()
-    await actor.operator.close()
+    await actor.close()
 
 
 def test_f22_a_rate_policy_holds_over_three_kills(both):
@@ -54,7 +54,7 @@ def test_f22_a_step_that_no_status_tells_of_is_counted_all_the_same(both, how):
         actor.line.break_write = lambda _number, request: how if request.path.endswith("/scale") else None
         await actor.operator.start()
         await stage.step(actor)
-        await actor.operator.close()
+        await actor.close()
         for _ in range(3):
             await one_life(stage, 2)
             assert await stage.replicas("web") == 7
@@ -90,7 +90,7 @@ def test_f24_a_workload_brought_to_zero_wakes_up_whatever_write_failed(both, how
         actor.line.break_write = lambda number, _request: how if number == write else None
         await actor.operator.start()
         await stage.step(actor)
-        await actor.operator.close()
+        await actor.close()
         await stage.follow("web")
         await one_life(stage, 2)
         assert await stage.replicas("web") == 0
@@ -137,7 +137,7 @@ class Candidate:
         assert self._task is not None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        await self.actor.operator.close()
+        await self.actor.close()
 
     def accepted(self) -> int:
         return sum(one.status == 200 for one in self.actor.line.writes)

@@ -29,6 +29,7 @@ from trimtab.install import manifests, set_values
 from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
 from trimtab.operator.operator import Operator
 from trimtab.operator.process import elector_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import ANNOTATION, read_note
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
@@ -398,12 +399,12 @@ def vpa(name):
 @asynccontextmanager
 async def site_of(place, **settings):
     chosen = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, leader_elect=False, **settings)
-    site = VerticalRuntime(place.clock, place.client, chosen)
+    site = VerticalRuntime(Runtime(place.clock, place.client, chosen))
     try:
         await site.view.wait_synced()
         yield site
     finally:
-        await site.close()
+        await site.runtime.close()
 
 
 def test_the_recommender_account_recommends_and_keeps_history(act):

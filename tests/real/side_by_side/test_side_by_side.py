@@ -22,6 +22,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.cluster.transport.transport import Transport
 from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.runtime import Runtime
 
 pytestmark = pytest.mark.real
 
@@ -85,7 +86,7 @@ class Track:
         )
         # Not the stage's client, which answers metrics itself: ours asks the aggregator, as the peer does.
         client = Client(SystemClock(), self._transport)
-        operator = HpaController(clock, client, settings, rules=rules_of(settings))
+        operator = HpaController(Runtime(clock, client, settings), rules=rules_of(settings))
         await operator.start()
         try:
             known = (-1, -1)
@@ -99,6 +100,7 @@ class Track:
                 await operator.step()
         finally:
             await operator.close()
+            await operator.runtime.close()
 
 
 async def side_by_side(cluster: RealCluster) -> tuple[list[Track], list[Track]]:

@@ -33,6 +33,7 @@ from trimtab.model.times import format_time
 from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import acting_client
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
@@ -52,14 +53,20 @@ class Actor:
         self.line = Line(narrowed(stage.transport, settings.watch_namespaces))
         self.registry = CollectorRegistry()
         self.client = acting_client(Client(stage.clock, self.line, seed=2), settings)
-        self.operator = HpaController(
-            stage.clock,
-            self.client,
-            settings,
-            rules=rules_of(settings),
-            registry=self.registry,
-            fence=fence,
-        )
+        self.runtime = Runtime(stage.clock, self.client, settings, registry=self.registry, fence=fence)
+        self.operator = HpaController(self.runtime, rules=rules_of(settings))
+
+    async def run(self) -> None:
+        """Work until cancelled, as the process does."""
+        try:
+            await self.operator.run()
+        finally:
+            await self.runtime.close()
+
+    async def close(self) -> None:
+        """End the process."""
+        await self.operator.close()
+        await self.runtime.close()
 
     def count(self, name: str, **labels: str) -> float:
         """Return the value of one Prometheus metric."""
@@ -132,7 +139,7 @@ class Stage:
         try:
             yield actor
         finally:
-            await actor.operator.close()
+            await actor.close()
 
     async def wait_for(self, condition: Any, seconds: float = 20) -> None:
         await wait_for(self.clock, condition, seconds)

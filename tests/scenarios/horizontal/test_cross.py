@@ -431,7 +431,7 @@ def test_native_hpas_wait_until_a_rival_can_be_ruled_out(play_lab):
         actor.line.answer = lambda request: (
             status(403, "Forbidden") if request.path.endswith("/horizontalpodautoscalers") else None
         )
-        running = asyncio.ensure_future(actor.operator.run())
+        running = asyncio.ensure_future(actor.run())
         try:
             await stage.pass_time(60)
             assert "cannot be seen" in actor.operator.health()["native"]

@@ -180,7 +180,7 @@ def test_windows_hold_through_decisions_that_were_left_out(play_lab):
 @asynccontextmanager
 async def going(actor: Actor):
     """Let the operator go its rounds by itself."""
-    task = asyncio.ensure_future(actor.operator.run())
+    task = asyncio.ensure_future(actor.run())
     try:
         yield
     finally:

@@ -25,6 +25,7 @@ from trimtab.operator.horizontal.records import pages_of
 from trimtab.operator.operator import Operator
 from trimtab.operator.ownership import SingleOwner
 from trimtab.operator.process import elector_of, shards_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import ANNOTATION, read_note
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
@@ -273,14 +274,14 @@ def test_one_who_looks_on_tells_a_dry_run_of_the_operator(play_lab, dry_run):
     async def scenario(stage: Stage) -> None:
         await busy(stage)
         settings = replace(stage.settings(), dry_run=dry_run, tolerance=0.3)
-        looking = HpaController(
-            stage.clock, stage.client, settings, rules=rules_of(settings), fence=ClosedFence()
-        )
+        runtime = Runtime(stage.clock, stage.client, settings, fence=ClosedFence())
+        looking = HpaController(runtime, rules=rules_of(settings))
         try:
             await looking.start()
             (record,) = [record async for _, record in looking.look_on()]
         finally:
             await looking.close()
+            await runtime.close()
         assert record.observation.settings.tolerance == 0.3
         assert record.decision.desired == 3
         assert record.is_dry_run is dry_run

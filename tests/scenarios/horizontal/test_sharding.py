@@ -43,7 +43,7 @@ class Copy:
 
     def start(self) -> None:
         self._tasks = [
-            asyncio.ensure_future(self.actor.operator.run()),
+            asyncio.ensure_future(self.actor.run()),
             asyncio.ensure_future(self.shards.run()),
         ]
 

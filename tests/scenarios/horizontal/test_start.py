@@ -22,7 +22,7 @@ def test_the_first_decisions_come_at_once_after_few_requests(play_lab):
         await made(stage)
         actor = Actor(stage, stage.settings())
         began = stage.clock.monotonic()
-        running = asyncio.ensure_future(actor.operator.run())
+        running = asyncio.ensure_future(actor.run())
         try:
             while len(actor.line.writes) < WORKLOADS:
                 await stage.clock.sleep(0.01)

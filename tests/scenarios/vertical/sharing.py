@@ -68,7 +68,7 @@ class Copy:
         for task in self._tasks:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        await self.actor.site.close()
+        await self.actor.site.runtime.close()
 
 
 class Troupe:

@@ -31,6 +31,7 @@ from trimtab.cluster.transport.transport import Transport
 from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.operator.vertical.admission.registration import (
     MUTATING,
@@ -82,7 +83,9 @@ class Actor:
         self.line = Line(narrowed(transport, reachable))
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
-        self.site = VerticalRuntime(stage.clock, client, settings, registry=self.registry, fence=fence)
+        self.site = VerticalRuntime(
+            Runtime(stage.clock, client, settings, registry=self.registry, fence=fence)
+        )
         self.unproved: str | None = None
         self._ask: Callable[[], Awaitable[str | None]] | None = None
         self.recommender = make_recommender(self.site, history)
@@ -177,7 +180,7 @@ class Stage:
             await actor.site.view.wait_synced()
             yield actor
         finally:
-            await actor.site.close()
+            await actor.site.runtime.close()
 
     @asynccontextmanager
     async def admitting(self, actor: Actor) -> AsyncIterator[AdmissionWebhook]:
@@ -455,7 +458,7 @@ class Stage:
 
     async def events(self, actor: Actor) -> list[tuple[str, str, str]]:
         """Return reason, object and message of every event."""
-        await actor.site.events.flush()
+        await actor.site.runtime.events.flush()
         await self.clock.sleep(0.3)  # one may be on its way just now
         found = await self.client.list(CORE_EVENTS, ListOptions(self.namespace))
         return sorted((one["reason"], one["involvedObject"]["name"], one["message"]) for one in found.items)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.scenarios.vertical.stage import Stage
 from trimtab.operator.process import Component
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import (
     VerticalRuntime,
@@ -38,7 +39,7 @@ def test_any_subset_of_components_runs(play_lab, names):
             namespace=stage.own_namespace,
             webhook_port=0,
         )
-        site = VerticalRuntime(stage.clock, stage.client, settings)
+        site = VerticalRuntime(Runtime(stage.clock, stage.client, settings))
         try:
             components = [MAKERS[name](site) for name in names]
             assert [component.name for component in components] == list(names)
@@ -53,6 +54,6 @@ def test_any_subset_of_components_runs(play_lab, names):
             # Without admission the updater says that nothing proves it; nobody else has a problem.
             assert not {name: found for name, found in problems.items() if found and name != "updater"}
         finally:
-            await site.close()
+            await site.runtime.close()
 
     play_lab(scenario)

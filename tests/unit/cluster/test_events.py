@@ -10,7 +10,7 @@ from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.events import EventLimits, EventRecorder
+from trimtab.cluster.events import EventBroadcaster, EventLimits
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.objects import ObjectReference
 
@@ -25,9 +25,9 @@ def run(scenario, **limits):
     async def main() -> None:
         api = FakeObjects()
         client = Client(clock, AsgiTransport(api), seed=1)
-        recorder = EventRecorder(client, "trimtab.dev/horizontal", "host_1", limits=EventLimits(**limits))
-        task = asyncio.create_task(recorder.run())
-        await scenario(api, recorder, clock)
+        broadcaster = EventBroadcaster(client, "host_1", limits=EventLimits(**limits))
+        task = asyncio.create_task(broadcaster.run())
+        await scenario(api, broadcaster.recorder("trimtab.dev/horizontal"), clock)
         task.cancel()
 
     clock.run(main())
@@ -94,7 +94,7 @@ def test_an_event_about_a_newer_version_of_the_object_is_a_repetition():
         assert [event["reason"] for event in created] == ["FailedGetExternalMetric", "SuccessfulRescale"]
         assert created[0]["regarding"]["resourceVersion"] == "0"
         assert api.by_path[_path(api, "FailedGetExternalMetric")]["series"]["count"] == 40
-        assert recorder.dropped == 0
+        assert recorder.broadcaster.dropped == 0
 
     run(scenario)
 
@@ -111,7 +111,7 @@ def test_the_same_words_about_another_object_are_another_event(other):
                 recorder.event(about, "Warning", "X", f"{number}")
         await clock.sleep(1)
         assert [request.method for request in api.writes] == ["POST"] * 50
-        assert recorder.dropped == 0
+        assert recorder.broadcaster.dropped == 0
 
     run(scenario)
 
@@ -139,7 +139,7 @@ def test_one_talkative_object_is_silenced_and_others_are_not():
         recorder.event(ObjectReference(kind="Pod", namespace="shop", name="other"), "Normal", "X", "y")
         await clock.sleep(1)
         assert len(api.writes) == 26
-        assert recorder.dropped == 75
+        assert recorder.broadcaster.dropped == 75
         await clock.sleep(300)
         recorder.event(WEB, "Normal", "Chatter", "later")
         await clock.sleep(1)
@@ -155,9 +155,9 @@ def test_the_queue_is_bounded_when_the_server_is_away():
             recorder.event(
                 ObjectReference(kind="Pod", namespace="shop", name=f"p{number}"), "Normal", "X", "y"
             )
-        assert recorder.dropped == 90
+        assert recorder.broadcaster.dropped == 90
         await clock.sleep(1000)
-        assert recorder.dropped == 100
+        assert recorder.broadcaster.dropped == 100
 
     run(scenario, waiting=10)
 
@@ -188,7 +188,7 @@ def test_a_missing_namespace_is_no_reason_to_leave_the_group():
         recorder.event(WEB, "Normal", "X", "y")
         await clock.sleep(1)
         assert len(api.requests) == 1
-        assert recorder.dropped == 1
+        assert recorder.broadcaster.dropped == 1
 
     run(scenario)
 
@@ -214,6 +214,6 @@ def test_a_long_note_is_cut_and_strange_objects_do_no_harm():
         long, node = sent(api)
         assert len(long["note"].encode()) <= 1024
         assert node["metadata"]["namespace"] == "default"
-        assert recorder.dropped == 1
+        assert recorder.broadcaster.dropped == 1
 
     run(scenario)

@@ -158,7 +158,7 @@ def test_an_upgraded_adapter_is_noticed_within_one_period():
         await clock.sleep(15)
         await reader.custom(query)
 
-    run(api, act, versions_believed_for=15)
+    run(api, act)
     assert [path.split("/")[3] for path in api.asked if "namespaces" in path] == ["v1beta1", "v1beta2"]
 
 
@@ -173,7 +173,7 @@ def test_all_questions_of_a_round_wait_for_the_one_look_up_of_the_version():
         await clock.sleep(15)
         await asyncio.gather(*map(reader.custom, queries))
 
-    run(api, act, versions_believed_for=15)
+    run(api, act)
     assert [path.split("/")[3] for path in api.asked if "namespaces" in path] == ["v1beta2"] * 3 + [
         "v1beta1"
     ] * 3
@@ -204,7 +204,7 @@ def test_the_absence_of_the_custom_metrics_api_is_remembered_for_a_period(troubl
         api.look_up = None
         await reader.custom(queries[0])  # served at last: noticed within a period
 
-    run(api, act, versions_believed_for=15)
+    run(api, act)
 
 
 @pytest.mark.parametrize(

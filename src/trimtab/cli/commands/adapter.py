@@ -1,4 +1,4 @@
-"""`trimtab adapter`: serve custom and external metrics; `trimtab adapter test`: try rules before they are served."""
+"""`trimtab adapter` serves custom and external metrics. `trimtab adapter test` tries rules."""
 
 import asyncio
 import signal
@@ -82,11 +82,11 @@ def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
         tried = _run(_try(read, url, namespace))
     except (ConfigurationError, AdapterError) as error:
         raise CommandError(str(error)) from error
-    for one in tried:
-        _show(one)
+    for result in tried:
+        _show(result)
     for name, reason in read.refused.items():
         click.echo(f"{name}: cannot be used: {reason}")
-    ctx.exit(FOUND if read.refused or any(one.problem for one in tried) else 0)
+    ctx.exit(FOUND if read.refused or any(result.problem for result in tried) else 0)
 
 
 async def _serve(configuration: AdapterConfiguration, root: Path, settings: Settings) -> None:

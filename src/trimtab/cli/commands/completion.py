@@ -1,4 +1,4 @@
-"""`trimtab completion`: the script that teaches a shell our commands and options."""
+"""`trimtab completion` prints the completion script of a shell."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -13,5 +13,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     For this session: `source <(trimtab completion bash)`, or `trimtab completion fish | source`.
     """
     script = get_completion_class(shell)
-    assert script is not None  # the choice above holds the shells that click knows
+    assert script is not None  # the choice above lists the shells that click supports
     click.echo(script(ctx.find_root().command, {}, "trimtab", "_TRIMTAB_COMPLETE").source())

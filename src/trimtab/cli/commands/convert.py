@@ -1,4 +1,4 @@
-"""`trimtab convert`: HPA manifests from one version to another, without loss."""
+"""`trimtab convert` converts HPA manifests between versions, without loss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _IDENTITY = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 )
 _NOT_OF_THE_NEW = frozenset({"kubectl.kubernetes.io/last-applied-configuration", MEMORY_ANNOTATION})
-"""Annotations that tell of the object they are on: what was applied, and what was decided."""
+"""Annotations about the object itself: what was applied, and what was decided."""
 
 
 @click.command()
@@ -110,7 +110,7 @@ def _group_of(data: Mapping[str, Any]) -> str:
 
 
 def _as_new(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without what the API server gave to the one it was made from."""
+    """Return an object without the fields that the API server sets."""
     metadata = data.get("metadata")
     if not isinstance(metadata, Mapping):
         return dict(data)
@@ -122,7 +122,7 @@ def _as_new(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ordered(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the parts of an object in the order in which everyone writes them."""
+    """Order the fields of an object as manifests usually do."""
     first = {name: data[name] for name in _FIRST if name in data}
     return {**first, **{name: value for name, value in data.items() if name not in first}}
 

@@ -1,4 +1,4 @@
-"""`trimtab dashboard`: look at a cluster's autoscalers in a browser, with one's own rights, changing nothing."""
+"""`trimtab dashboard` shows a cluster's autoscalers in a browser. It is read-only and uses the user's own rights."""
 
 import click
 
@@ -38,7 +38,7 @@ def dashboard(
     operator_namespace: str,
     **options: str,
 ) -> None:
-    """Look at all autoscalers of a cluster in a browser; nothing needs to be installed there and nothing is written."""
+    """Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written."""
     settings = Settings(
         components=("dashboard",),
         watch_namespaces=namespaces,

@@ -1,4 +1,4 @@
-"""`trimtab explain`: why an autoscaler did what it did, or would do."""
+"""`trimtab explain` prints why an autoscaler did what it did, or would do."""
 
 import os
 import urllib.error
@@ -19,12 +19,17 @@ from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.leases.fence import ClosedFence
-from trimtab.decide.horizontal import Record, explain
-from trimtab.decide.horizontal.explain.from_status import explain_from_status, forbidden_metric
+from trimtab.decide.horizontal import Explanation, Record, explain
+from trimtab.decide.horizontal.explain.from_status import (
+    StatusExplanation,
+    explain_from_status,
+    forbidden_metric,
+)
 from trimtab.decide.horizontal.records.record import WELL, decided, loads
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import (
@@ -45,9 +50,9 @@ class DecisionToExplain(NamedTuple):
 
     record: Record
     notes: Sequence[str] = ()
-    """What to say about the settings that it was made by."""
+    """A note about the settings of the decision."""
     is_dry_run: bool = False
-    """Whether the operator that acts on the HPA writes nothing."""
+    """Whether the operator of the HPA runs with `--dry-run`."""
 
 
 @click.command("explain")
@@ -78,7 +83,7 @@ class DecisionToExplain(NamedTuple):
 @kubeconfig_option
 @context_option
 def command(what: str, namespace: str, operator: str, output: str, **options: str) -> None:
-    """Tell why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
+    """Explain why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
     kind, _, name = what.rpartition("/")
     if kind in {"vpa", "verticalpodautoscaler", "pod"} and name:
         _explain_vertical(kind, name, namespace, output, options)
@@ -88,23 +93,30 @@ def command(what: str, namespace: str, operator: str, output: str, **options: st
     if operator and not options["compat"] and not options["feature_gates"]:
         _show(_from_operator(operator, namespace or "default", name, output), output)
         return
-    told = (
-        DecisionToExplain(_ruled(operator, namespace, name, options))
-        if operator
-        else _on_the_spot(name, namespace, options)
-    )
-    record = told.record
+    if operator:
+        decision = DecisionToExplain(_repeat_decision(operator, namespace, name, options))
+    else:
+        decision = _decide_here(name, namespace, options)
     if output == "record":
-        click.echo(wire.encode(record).decode())
+        click.echo(wire.encode(decision.record).decode())
         return
-    # What an operator saw was forbidden to the operator; what was looked up here, to this user.
-    why = "" if operator else forbidden_metric(record.observation)
-    hpa = record.observation.hpa
-    story = explain_from_status(hpa, why) if why else explain(record, dry_run=told.is_dry_run)
-    text = "\n".join([str(story), *told.notes])
-    _show(
-        {"about": hpa.key, "text": text, "notes": told.notes, "explanation": wire.to_builtins(story)}, output
-    )
+    _show(_explain_decision(decision, is_users=not operator), output)
+
+
+def _explain_decision(decision: DecisionToExplain, *, is_users: bool) -> dict[str, Any]:
+    """Explain a decision that the operator made, or that was made with the user's own rights."""
+    observation = decision.record.observation
+    forbidden = forbidden_metric(observation) if is_users else ""
+    if forbidden:
+        explanation: StatusExplanation | Explanation = explain_from_status(observation.hpa, forbidden)
+    else:
+        explanation = explain(decision.record, dry_run=decision.is_dry_run)
+    return {
+        "about": observation.hpa.key,
+        "text": "\n".join([str(explanation), *decision.notes]),
+        "notes": decision.notes,
+        "explanation": wire.to_builtins(explanation),
+    }
 
 
 def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, str]) -> None:
@@ -130,7 +142,7 @@ def _explain_vertical(kind: str, name: str, namespace: str, output: str, options
 async def explain_size(
     client: Client, kind: str, namespace: str, name: str, choice: Choice
 ) -> tuple[Explained, list[str]]:
-    """Explain a VPA or a pod by the operator's settings; return what to note about them, too."""
+    """Explain a VPA or a pod by the operator's settings. Return the explanation and a note about the settings."""
     recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
     found = await vertical_settings(client, choice, recommender)
     settings = found.settings
@@ -155,7 +167,7 @@ def _choice(options: dict[str, str]) -> Choice:
 
 
 async def _recommender_of(client: Client, namespace: str, name: str) -> str:
-    """Return the name of the recommender that a VPA asks for; one that is not there is told of later."""
+    """Return the name of the recommender of a VPA. A missing VPA is reported later."""
     try:
         vpa = await client.get(VPAS, name, namespace)
     except NotFound:
@@ -167,8 +179,8 @@ def _dry_run(found: Found) -> list[str]:
     return ["dry run: the operator runs with --dry-run and changes nothing"] if found.settings.dry_run else []
 
 
-def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) -> Record:
-    """Make the operator's last decision again, on what it saw, by other rules than its own."""
+def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str, str]) -> Record:
+    """Repeat the operator's last decision on its observation, by other settings."""
     lines = _from_operator(operator, namespace or "default", name, "record").splitlines()
     if not lines:
         raise CommandError(
@@ -182,11 +194,11 @@ def _ruled(operator: str, namespace: str, name: str, options: dict[str, str]) ->
     seen = last.observation
     gates = rules.gates if options["feature_gates"] else seen.gates
     compat = rules.compat if options["compat"] else seen.compat
-    # What became of the other decision is not told of this one: it was not carried out.
+    # The repeated decision was not carried out, so the outcome of the original is left out.
     return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
 
 
-def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:
+def _decide_here(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:
     choice = _choice(options)
 
     async def look(client: Client, context_namespace: str) -> DecisionToExplain | None:
@@ -204,7 +216,7 @@ def _on_the_spot(name: str, namespace: str, options: dict[str, str]) -> Decision
 async def explain_replicas(
     client: Client, namespace: str, name: str, choice: Choice
 ) -> DecisionToExplain | None:
-    """Decide about an HPA by the operator's settings; return what to note about them, too."""
+    """Decide about an HPA by the operator's settings. Return the decision and a note about the settings."""
     found = await settings_for(client, HORIZONTAL, choice)
     notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
     settings = replace(found.settings, watch_namespaces=(namespace,))
@@ -218,12 +230,14 @@ async def explain_replicas(
 
 
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
-    component = HpaController(client.clock, client, settings, rules=rules_of(settings), fence=ClosedFence())
+    runtime = Runtime(client.clock, client, settings, fence=ClosedFence())
+    component = HpaController(runtime, rules=rules_of(settings))
     try:
         await component.start()
         return await component.glance(namespace, name)
     finally:
         await component.close()
+        await runtime.close()
 
 
 def _not_acted_on(found: Found) -> str:

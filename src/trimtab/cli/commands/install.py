@@ -1,4 +1,4 @@
-"""`trimtab install`: print everything that an installation needs, for kubectl to apply."""
+"""`trimtab install` prints the manifests of an installation."""
 
 import click
 
@@ -21,7 +21,7 @@ from trimtab.model.crds import all_crds
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format."
 )
 def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
-    """Print the manifests of an installation; nothing is changed anywhere.
+    """Print the manifests of an installation. Nothing is changed in the cluster.
 
     Use it as `trimtab install | kubectl apply --server-side -f -`. All four feature gates are on unless --set says
     otherwise. The Helm chart in charts/trimtab holds the same objects and takes the same values.

@@ -1,4 +1,4 @@
-"""`trimtab lab`: an embedded cluster on loopback, until Ctrl-C."""
+"""`trimtab lab` runs an embedded cluster on loopback, until Ctrl-C."""
 
 import asyncio
 import signal

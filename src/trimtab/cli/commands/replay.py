@@ -1,4 +1,4 @@
-"""`trimtab replay`: make recorded decisions again, and show whether they come out the same."""
+"""`trimtab replay` repeats recorded decisions and compares the results."""
 
 import difflib
 from typing import BinaryIO
@@ -16,7 +16,7 @@ from trimtab.model.json.wire import WireError
 @click.argument("records", type=click.File("rb"))
 @click.option("--quiet", is_flag=True, help="Only count.")
 def replay(records: BinaryIO, quiet: bool) -> None:
-    """Make recorded decisions again, to the byte; records come from `trimtab explain -o record`."""
+    """Repeat recorded decisions, to the byte. Records come from `trimtab explain -o record`."""
     same = different = 0
     for number, line in enumerate(records, 1):
         if not line.strip():
@@ -43,6 +43,6 @@ def _read(line: bytes, number: int) -> Record:
 
 
 def _show_difference(record: Record, again: Record) -> None:
-    before, after = (str(explain(one)).splitlines() for one in (record, again))
+    before, after = (str(explain(version)).splitlines() for version in (record, again))
     for line in difflib.unified_diff(before, after, "recorded", "decided now", lineterm=""):
         click.echo(line)

@@ -1,4 +1,4 @@
-"""`trimtab run`: the operator, in a cluster or beside one."""
+"""`trimtab run` runs the operator, in a cluster or beside it."""
 
 import asyncio
 import math
@@ -33,7 +33,7 @@ class Duration(click.ParamType[timedelta]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read the text."""
+        """Parse the text."""
         if isinstance(value, timedelta):
             return value
         try:
@@ -46,10 +46,10 @@ class Duration(click.ParamType[timedelta]):
 
 
 class Number(click.types.FloatParamType):
-    """A number that can be calculated with: `nan` and `inf` are read by Python, and meant by nobody."""
+    """A finite number. Python also parses `nan` and `inf`, which no setting can use."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the text."""
+        """Parse the text."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number", param, ctx)
@@ -57,7 +57,7 @@ class Number(click.types.FloatParamType):
 
 
 class Names(click.ParamType[tuple[str, ...]]):
-    """Several names, separated by commas."""
+    """Names, separated by commas."""
 
     name = "names"
 
@@ -71,24 +71,23 @@ class Names(click.ParamType[tuple[str, ...]]):
 
 
 class _Setting(click.Option):
-    """An option that knows its group."""
+    """An option with the name of its group."""
 
     group = ""
 
 
 class _Run(click.Command):
-    """Takes switches also as Kubernetes programs do: `--leader-elect=false`, or `=0`, is `--no-leader-elect`."""
+    """Accepts switches as Kubernetes programs do. `--leader-elect=false` is `--no-leader-elect`."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options group by group: eighty in one list are read by nobody."""
-        shown = [(one, one.get_help_record(ctx)) for one in self.get_params(ctx)]
-        lines = [(getattr(one, "group", ""), record) for one, record in shown if record is not None]
+        """Write the options by group."""
+        shown = [(option, option.get_help_record(ctx)) for option in self.get_params(ctx)]
+        lines = [(getattr(option, "group", ""), record) for option, record in shown if record is not None]
         for group, records in groupby(lines, key=lambda line: line[0]):
             with formatter.section(group or "Options"):
                 formatter.write_dl([record for _, record in records])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments."""
         return super().parse_args(ctx, [self._switch(as_pflag(argument)) for argument in args])
 
     def _switch(self, argument: str) -> str:
@@ -136,7 +135,7 @@ def _shown(default: Any) -> str:
 
 
 def options_of(*names: str) -> list[click.Option]:
-    """Return the options of some settings, for a command that is not the operator but takes them too."""
+    """Return the options of some settings, for commands that share them with the operator."""
     found = {field.name: _option(field, flag) for field, flag in declared() if field.name in names}
     return [found[name] for name in names]
 
@@ -174,7 +173,7 @@ def _run(**values: Any) -> None:
 
 
 def run_settings(settings: Settings) -> None:
-    """Run an operator until stopped; raise CommandError if its webhook or its port cannot be served."""
+    """Run an operator until stopped. Raise CommandError if its webhook or its port cannot be served."""
     try:
         refuse_unusable_tls(settings)
     except ValueError as error:
@@ -189,7 +188,7 @@ def run_settings(settings: Settings) -> None:
 
 
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
-    """Run an operator with these settings until stopped; `announce` is told the dashboard's address."""
+    """Run an operator until stopped. `announce` receives the dashboard's address."""
     gc_tuning.collect_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.config import load_connection  # noqa: PLC0415
@@ -233,7 +232,7 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
 
 
 def client_of(clock: "Clock", connection: "Connection", settings: Settings) -> "Client":
-    """Return the client of a program, paced as its settings say."""
+    """Return a client that is rate-limited by the settings."""
     from trimtab.cluster.client import Client  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
 

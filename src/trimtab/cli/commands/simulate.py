@@ -1,4 +1,4 @@
-"""`trimtab simulate`: what autoscalers would have done with recorded load, by the code that decides in production."""
+"""`trimtab simulate` backtests HPAs on recorded load, with the production code."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ from trimtab.simulate.chart import render_chart
 
 
 def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
-    """Return a candidate for each HPA; raise CommandError for one that an API server would refuse."""
+    """Return a candidate per HPA. Raise CommandError for an HPA that an API server would reject."""
     try:
         rules = rules_of(settings)
     except ValueError as error:
@@ -92,7 +92,7 @@ def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | N
 
 
 def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """Return an HPA with what its annotations say, as the operator reads it."""
+    """Return an HPA with its annotations applied, as the operator reads it."""
     annotations = hpa.metadata.annotations
     spec = selection_strategy.with_annotation(hpa.spec, annotations)
     if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
@@ -202,7 +202,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     output: str,
     **options: Any,
 ) -> None:
-    """Try HPAs on recorded load before they meet a cluster, with the production decisions.
+    """Backtest HPAs on recorded load, with the production code.
 
     Each HPA in FILE... (`-` for standard input) is a candidate. The simulated workload shares the load among its ready
     pods; new pods are ready after --start-seconds. A metric is fed by the column of its name, a ContainerResource by
@@ -219,17 +219,19 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     period = settings.sync_period.total_seconds() if sync_period is None else sync_period
     trace, model = _trace(trace_file), Model(sync_period=period, **options)
     try:
-        tallies = _play(candidates, trace, model)
+        results = _play(candidates, trace, model)
     except ModelError as error:
         raise CommandError(str(error)) from error
     if svg is not None:
-        write_file(svg, render_chart(candidates, tallies, trace, model).encode())
+        write_file(svg, render_chart(candidates, results, trace, model).encode())
     if records is not None:
-        write_file(records, b"".join(dumps(one) + b"\n" for each in tallies for one in each.changes))
+        write_file(
+            records, b"".join(dumps(record) + b"\n" for result in results for record in result.changes)
+        )
     click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
-    for name in [one.name for one in candidates if is_dry_run(one.hpa)]:
+    for name in [candidate.name for candidate in candidates if is_dry_run(candidate.hpa)]:
         click.echo(f"{name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled", err=True)
-    _show(tallies, trace, output, with_changes=changes)
+    _show(results, trace, output, with_changes=changes)
 
 
 simulate.params += options_of(*NUMBERS)
@@ -244,7 +246,7 @@ def _trace(path: Path) -> Trace:
 
 
 def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[Results]:
-    """Play one after the other, with progress where somebody looks."""
+    """Run the candidates in turn, with a progress bar on a terminal."""
     console = Console(stderr=True)
     results: list[Results] = []
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -257,29 +259,29 @@ def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[R
     return results
 
 
-def _show(tallies: Sequence[Results], trace: Trace, output: str, *, with_changes: bool) -> None:
+def _show(results: Sequence[Results], trace: Trace, output: str, *, with_changes: bool) -> None:
     if output != "table":
-        data = [_data(one, with_changes=with_changes) for one in tallies]
+        data = [_data(result, with_changes=with_changes) for result in results]
         click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
         return
     span = (trace.end - trace.start) / 3600
-    click.echo(f"{span:,.1f} hours of load from {_time(trace.start)}, {tallies[0].figures.syncs:,} syncs")
-    Console().print(_table(tallies))
-    for one in tallies if with_changes else ():
-        for change in one.changes:
+    click.echo(f"{span:,.1f} hours of load from {_time(trace.start)}, {results[0].figures.syncs:,} syncs")
+    Console().print(_table(results))
+    for result in results if with_changes else ():
+        for change in result.changes:
             decided = change.decision
             click.echo(
-                f"{one.figures.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
+                f"{result.figures.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
             )
 
 
-def _table(tallies: Sequence[Results]) -> Table:
-    """Return the figures as rows and the candidates as columns: there are few of them, and their names are long."""
+def _table(results: Sequence[Results]) -> Table:
+    """Return a table with the figures as rows and the candidates as columns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("")
-    for one in tallies:
-        table.add_column(Text(one.figures.name), justify="right", overflow="fold")
-    rows = [_rows(one.figures) for one in tallies]
+    for result in results:
+        table.add_column(Text(result.figures.name), justify="right", overflow="fold")
+    rows = [_rows(result.figures) for result in results]
     for title in dict.fromkeys(title for each in rows for title in each):
         table.add_row(Text(title), *(each.get(title, "") for each in rows))
     return table
@@ -299,8 +301,8 @@ def _rows(figures: Figures) -> dict[str, str]:
     return rows
 
 
-def _data(one: Results, *, with_changes: bool) -> dict[str, Any]:
-    data = asdict(one.figures)
+def _data(result: Results, *, with_changes: bool) -> dict[str, Any]:
+    data = asdict(result.figures)
     if with_changes:
         data["changes"] = [
             {
@@ -309,7 +311,7 @@ def _data(one: Results, *, with_changes: bool) -> dict[str, Any]:
                 "to": change.decision.desired,
                 "reason": change.decision.reason,
             }
-            for change in one.changes
+            for change in result.changes
         ]
     return data
 

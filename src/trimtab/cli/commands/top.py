@@ -1,4 +1,4 @@
-"""`trimtab top`: all autoscalers at a glance, once or live."""
+"""`trimtab top` lists all autoscalers, once or live."""
 
 import asyncio
 from typing import Any
@@ -42,12 +42,12 @@ _COLUMNS = (
     "reason",
 )
 KINDS = {"thpa": OWN_HPAS, "hpa": NATIVE_HPAS}
-"""By the word that kubectl takes: one of each may have the same name while a workload moves over."""
+"""The name of each kind in kubectl. During a migration both kinds may have the same name."""
 _WIDE = 130
-"""Columns of a terminal from which on there is room for the target, which is mostly named as its autoscaler."""
+"""Minimum width of a terminal that shows the target."""
 NONE = "there is no autoscaler here"
 _FILE = 240
-"""Where nobody's terminal is the limit, a line holds a whole reason."""
+"""Width of a line that is not printed to a terminal."""
 
 
 @click.command("top")
@@ -64,7 +64,7 @@ _FILE = 240
 def top(
     namespace: str, period: float, output: str, operator_namespace: str, kubeconfig: str, context: str
 ) -> None:
-    """Show all autoscalers: what they want, what they have, and what holds them."""
+    """List all autoscalers: desired and current replicas, and what holds them."""
 
     async def act(client: Client, _namespace: str) -> None:
         choice = Choice(operator_namespace)
@@ -94,7 +94,7 @@ def top(
 
 
 def notes_of(found: Found, namespace: str = "") -> list[str]:
-    """Return what the operator's settings say about all rows; nothing if it acts on everything shown."""
+    """Return a line about the operator's settings that concerns all rows, or nothing."""
     settings, notes = found.settings, []
     if not found.is_published:
         return [f"which of them the operator acts on is not known, {found.source}"]
@@ -110,7 +110,7 @@ def notes_of(found: Found, namespace: str = "") -> list[str]:
 
 
 async def rows_of(client: Client, namespace: str, settings: Settings) -> list[dict[str, Any]]:
-    """Return one row of facts per HPA, own and native, as an operator with these settings treats it."""
+    """Return a row per HPA, own and native, as an operator with these settings treats it."""
     rows = []
     for kind, resource in KINDS.items():
         try:
@@ -148,7 +148,7 @@ def _is_acted_on(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) ->
 
 
 def _strategy_problem(hpa: HorizontalPodAutoscaler, settings: Settings) -> str:
-    """Return what is wrong with the strategy of an HPA, if strategies count."""
+    """Return what is wrong with the selection strategy of an HPA, if the gate is on."""
     if not FeatureGates.parse(settings.feature_gates).hpa_selection_strategy:
         return ""
     return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
@@ -159,14 +159,14 @@ def _strategies(hpa: HorizontalPodAutoscaler) -> str:
 
 
 def mode_of(hpa: HorizontalPodAutoscaler, misspelt_strategy: str | None = None) -> str:
-    """Return `DryRun` if the HPA holds its replicas; a misspelt annotation is shown as it is."""
+    """Return `DryRun` if the HPA writes no replicas. A misspelt annotation is shown as it is."""
     text = hpa.metadata.annotations.get(MODE_ANNOTATION, "")
     misspelt = text if mode_problem(text) else misspelt_strategy
     return f"{DRY_RUN} ({misspelt}?)" if misspelt else text
 
 
 def reason_of(hpa: HorizontalPodAutoscaler, problem: str = "") -> str:
-    """Return the condition that says most about why things are as they are; a misspelt annotation comes first."""
+    """Return the most informative condition. A misspelt annotation comes first."""
     problem = mode_problem(hpa.metadata.annotations.get(MODE_ANNOTATION, "")) or problem
     if problem:
         return f"{UNKNOWN_ANNOTATION}: {problem}"
@@ -199,6 +199,6 @@ def _table(rows: list[dict[str, Any]], *, is_wide: bool) -> Table:
             ratio=1 if column == columns[-1] else None,
         )
     for row in rows:
-        # Text, not markup: names and messages come from objects that anybody may create.
+        # Names and messages are user input, so they are Text and not markup.
         table.add_row(*(Text(str(row[column])) for column in columns))
     return table

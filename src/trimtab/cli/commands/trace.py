@@ -1,4 +1,4 @@
-"""`trimtab trace`: record load out of Prometheus, for `trimtab simulate`."""
+"""`trimtab trace` records load from Prometheus, for `trimtab simulate`."""
 
 import asyncio
 import re
@@ -28,14 +28,14 @@ _QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)
 
 
 class _Span(click.ParamType[timedelta]):
-    """A duration, also in days, which Prometheus' users are used to."""
+    """A duration that may also be in days, as in Prometheus."""
 
     name = "duration"
 
     def convert(
         self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Return the duration; it must be longer than nothing."""
+        """Return the duration, which must be positive."""
         if isinstance(value, timedelta):
             return value
         try:
@@ -76,7 +76,7 @@ def _queries(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
 def trace(
     url: str, queries: dict[str, str], since: timedelta, step: timedelta, token_file: str, output: TextIO
 ) -> None:
-    """Record load out of Prometheus as a trace for `trimtab simulate`."""
+    """Record load from Prometheus as a trace for `trimtab simulate`."""
     clock = SystemClock()
     now = clock.now().replace(microsecond=0)
     wanted = Range(now - since, now, step.total_seconds())

@@ -1,4 +1,4 @@
-"""`trimtab up`: an embedded cluster with stories to watch, Trimtab at work in it, and kubectl ready to use."""
+"""`trimtab up` runs an embedded cluster with example stories, and Trimtab in it."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ _KUBECONFIG = Path(".trimtab/kubeconfig")
     help="Where to write the kubeconfig (mode 0600).",
 )  # fmt: skip
 def up(scenarios: tuple[str, ...], speed: str, port: int, seconds: float, kubeconfig: Path) -> None:
-    """Try Trimtab: a cluster in this process, five small stories, and kubectl to look at them."""
+    """Try Trimtab: an embedded cluster in this process, with five small stories for kubectl and the dashboard."""
     match = _SPEED.match(speed)
     if not match or not 0 < float(match[1]) <= 1000:
         raise CommandError(f"--speed: {speed!r} is not a speed such as 1x or 60x (1000x at most)")
@@ -58,7 +58,7 @@ def up(scenarios: tuple[str, ...], speed: str, port: int, seconds: float, kubeco
 
 
 class _Stage:
-    """The running show."""
+    """The running cluster and its operator."""
 
     def __init__(self, clock: "FastClock", stories: "tuple[Story, ...]", port: int, kubeconfig: Path) -> None:
         self._clock = clock
@@ -69,7 +69,7 @@ class _Stage:
         self._dashboard = ""
 
     async def run(self, seconds: float) -> None:
-        """Put everything up, tell what there is to see, and wait for the end."""
+        """Start everything, print the stories, and wait for the end."""
         from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
         from trimtab.lab.serve import ListenAddress, write_kubeconfig  # noqa: PLC0415
         from trimtab.model.crds import all_crds  # noqa: PLC0415
@@ -113,6 +113,7 @@ class _Stage:
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.controller import HpaController, rules_of  # noqa: PLC0415
         from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
+        from trimtab.operator.runtime import Runtime  # noqa: PLC0415
         from trimtab.operator.settings.published import own_settings  # noqa: PLC0415
         from trimtab.operator.settings.publisher import SettingsPublisher  # noqa: PLC0415
         from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
@@ -126,11 +127,10 @@ class _Stage:
             leader_elect=False,
         )
         registry = CollectorRegistry()
-        horizontal = HpaController(
-            self._clock, cluster.client, settings, rules=rules_of(settings), registry=registry
-        )
-        site = VerticalRuntime(self._clock, cluster.client, settings, registry=registry)
-        stack.push_async_callback(site.close)
+        runtime = Runtime(self._clock, cluster.client, settings, registry=registry)
+        stack.push_async_callback(runtime.close)
+        horizontal = HpaController(runtime, rules=rules_of(settings))
+        site = VerticalRuntime(runtime)
         recommender, updater = make_recommender(site), make_updater(site)
         components: list[Component] = [horizontal, recommender, updater]
         namespace = {"metadata": {"name": settings.leader_elect_resource_namespace}}
@@ -169,7 +169,7 @@ class _Stage:
                 f"\n  {story.title} (namespace {story.name})\n    see: {story.look}\n    try: {story.try_this}"
             )
         _say("\nTurn the load of any workload up and down under Load in the dashboard, and watch it follow.")
-        _say("\nCtrl-C ends it. What scales is told here:\n")
+        _say("\nCtrl-C ends it. Changes of replicas are printed here:\n")
 
     async def _show(self, client: "Client") -> None:
         """Print a line whenever a workload changes size."""

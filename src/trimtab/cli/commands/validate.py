@@ -1,4 +1,4 @@
-"""`trimtab validate`: what an API server would refuse, and what it would accept but nobody means."""
+"""`trimtab validate` checks manifests offline, as an API server would, and warns of likely mistakes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ WARNING = "warning"
 
 @dataclass(frozen=True)
 class Finding:
-    """One error or warning about one field of one object."""
+    """An error or a warning about a field of an object."""
 
     place: Place
     severity: str
@@ -31,11 +31,11 @@ class Finding:
 
     @property
     def subject(self) -> str:
-        """Return `Kind namespace/name`, or the kind alone for a document without a name."""
+        """Return `Kind namespace/name`, or the kind if the document has no name."""
         return f"{self.kind} {self.key}" if self.key else self.kind
 
     def line(self) -> str:
-        """Return `file:line: Kind namespace/name: field: message`; warnings say that they are."""
+        """Return `file:line: Kind namespace/name: field: message`, marked if it is a warning."""
         parts = [
             str(self.place),
             self.subject,
@@ -82,7 +82,7 @@ def counted(count: int, noun: str) -> str:
 ALWAYS_ON = (
     "HPASelectionStrategy=true,HPAConfigurableTolerance=true,HPAScaleToZero=true,VPASelectorRefinement=true"
 )
-"""The gates of Trimtab's own features, on here unless switched off by name: manifests are written for what is coming."""
+"""The gates of Trimtab's own features. They are on unless `--feature-gates` turns them off."""
 
 
 @click.command()
@@ -132,7 +132,7 @@ def validate(
 
 
 def gates_of(text: str) -> FeatureGates:
-    """Return the gates to judge for; raise CommandError if they cannot be read."""
+    """Return the gates to validate for. Raise CommandError if they cannot be parsed."""
     try:
         return FeatureGates.parse(f"{ALWAYS_ON},{text}")
     except GateError as error:
@@ -140,7 +140,7 @@ def gates_of(text: str) -> FeatureGates:
 
 
 def _findings(documents: Sequence[Document], manifests: Sequence[Manifest]) -> Iterator[Finding]:
-    """Yield the findings in the order of the documents; what concerns several of them last."""
+    """Yield the findings in order of the documents, then those that concern several documents."""
     for document, manifest in zip(documents, manifests, strict=True):
         for error in manifest.errors:
             yield _finding(document, manifest, ERROR, error.field, error.body)

@@ -1,7 +1,7 @@
-"""`trimtab vpa-recommender`, `vpa-updater`, `vpa-admission-controller`: upstream's programs, by upstream's command lines.
+"""`trimtab vpa-recommender`, `vpa-updater` and `vpa-admission-controller` take upstream's command lines.
 
-They are `trimtab run` with upstream's defaults, and read the three flags that mean something else there as upstream does:
-`--port`, `--webhook-address` and `--webhook-port` of the admission controller. Flags of `trimtab run` are taken as well.
+They are `trimtab run` with upstream's defaults. Three flags of the admission controller have another meaning there and
+are read as upstream does: `--port`, `--webhook-address` and `--webhook-port`. Flags of `trimtab run` work as well.
 """
 
 import os
@@ -47,12 +47,12 @@ PROGRAMS: Final[dict[str, Mapping[str, Any]]] = {
         "tls_ca_file": "/etc/tls-certs/caCert.pem",
     },
 }
-"""Upstream's defaults, by program, where ours differ."""
+"""Upstream's defaults, by program, where they differ from ours."""
 _REREAD: Final = ("--port", "--webhook-address", "--webhook-port", "--register-by-url")
 
 
 def program_settings(program: str, values: dict[str, Any]) -> Settings:
-    """Return the settings that upstream's program would have with these flags; raise ValueError if they clash."""
+    """Return the settings of upstream's program with these flags. Raise ValueError if they contradict each other."""
     home = {"namespace": os.environ.get("NAMESPACE") or "kube-system"}
     defaults = {**_COMMON, **home, **PROGRAMS[program]}
     given = {name: value for name, value in values.items() if value is not None}

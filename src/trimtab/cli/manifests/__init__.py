@@ -1,1 +1,5 @@
-"""."""
+"""Reads manifests with the line of each field.
+
+Reading order: `documents` (files and Lists), `yaml_nodes` (YAML events to data with lines).
+What does not belong here: the rules of a kind, which are in `model`.
+"""

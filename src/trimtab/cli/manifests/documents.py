@@ -1,8 +1,8 @@
-"""Reading manifests: files, standard input, several YAML or JSON documents in each.
+"""Reads manifests from files and standard input, as YAML or JSON documents.
 
-Scalars mean what they mean to kubectl: YAML 1.1 words such as `yes` and `on` are booleans, a time or a sexagesimal
-number is plain text, keys are always text. Only data is built, never an object of a tag's choosing, and every input
-ends in documents or in one `DocumentError`: sizes, depth, aliases and their expansion are bounded.
+Scalars mean what they mean to kubectl. YAML 1.1 words such as `yes` and `on` are booleans, a time or a sexagesimal
+number is text, and keys are always text. Tags never construct objects. Sizes, depth, aliases and their expansion are
+bounded, so that every input ends in documents or in a `DocumentError`.
 """
 
 import json
@@ -20,7 +20,7 @@ from trimtab.cli.errors import one_line
 from trimtab.cli.manifests.yaml_nodes import Document, DocumentError, Place, compose
 
 MAX_BYTES = 10 * 1024 * 1024
-"""Largest input read, in bytes: three times what an API server takes in one request."""
+"""Maximum size of an input in bytes, three times the limit of an API server's request."""
 
 STDIN = "-"
 
@@ -81,14 +81,14 @@ def _text_of(source: str, name: str) -> str:
 
 
 def _limited(file: IO[bytes]) -> bytes:
-    """Read one byte more than allowed at most, so that an endless input ends too."""
+    """Read at most one byte more than the limit, so that reading an endless input ends."""
     return file.read(MAX_BYTES + 1)
 
 
 def _as_yaml(text: str) -> str:
-    """Return JSON in the form that YAML reads: blanks for tabs, characters for escaped surrogate pairs.
+    """Return JSON in a form that YAML accepts: blanks for tabs, characters for escaped surrogate pairs.
 
-    Inside the strings of valid JSON a tab cannot stand unescaped, so nothing else is touched.
+    Strings of valid JSON contain no unescaped tab, so values do not change.
     """
     is_special = "\t" in text or "\\u" in text
     if not is_special or text.lstrip()[:1] not in ("{", "["):
@@ -106,14 +106,14 @@ def _joined(escape: re.Match[str]) -> str:
 
 @dataclass
 class Bundle:
-    """What was read, and whether all of it could be."""
+    """The documents that were read, and whether all inputs could be read."""
 
     documents: list[Document] = field(default_factory=list)
     has_unreadable: bool = False
 
 
 def read_bundle(sources: Sequence[str]) -> Bundle:
-    """Read every input; one that cannot be read is reported on stderr and does not stop the others."""
+    """Read all inputs. An unreadable input is reported on stderr, and reading goes on."""
     bundle = Bundle()
     for source in sources:
         try:
@@ -131,7 +131,7 @@ def read_bundle(sources: Sequence[str]) -> Bundle:
 
 
 def is_list(document: Document) -> bool:
-    """Say whether a document is a List of others, as `kubectl get -o yaml` prints them."""
+    """Return whether a document is a List, as `kubectl get -o yaml` prints it."""
     data = document.data
     if not isinstance(data, dict) or not isinstance(data.get("items"), list):
         return False
@@ -139,7 +139,7 @@ def is_list(document: Document) -> bool:
 
 
 def unpacked(document: Document) -> Iterator[Document]:
-    """Yield the items of a List, and of Lists in it, or the document itself."""
+    """Yield the items of a List and of nested Lists, or the document itself."""
     if not is_list(document):
         yield document
         return

@@ -1,7 +1,6 @@
-"""From YAML events to plain data that remembers its lines.
+"""Builds plain data with line numbers from YAML events.
 
-The events are taken one by one, so that a document that is too deep or too large is refused while it is read and not
-after it has been built.
+Events are processed one by one, so that a document that is too deep or too large is rejected before it is built.
 """
 
 import math
@@ -15,7 +14,7 @@ import yaml
 MAX_DEPTH = 100
 MAX_ALIASES = 100
 MAX_NODES = 1_000_000
-"""Largest number of values in one input, aliases counted as often as they are used."""
+"""Maximum number of values in an input. An alias counts as often as it is used."""
 
 MAX_DIGITS = 1000
 
@@ -28,7 +27,7 @@ _INDEX = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of an input; line 0 means the input as a whole."""
+    """A line of an input. Line 0 is the whole input."""
 
     source: str
     line: int = 0
@@ -38,7 +37,7 @@ class Place:
 
 
 class DocumentError(Exception):
-    """An input that cannot be read as documents."""
+    """The input cannot be read as documents."""
 
     def __init__(self, place: Place, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -48,7 +47,7 @@ class DocumentError(Exception):
 
 @dataclass
 class YamlNode:
-    """A value, the line it begins on, and its children by key or index."""
+    """A value, its first line, and its children by key or index."""
 
     data: Any
     line: int
@@ -59,7 +58,7 @@ class YamlNode:
 
 @dataclass(frozen=True)
 class Document:
-    """One document of an input: its data, and where each part of it stands."""
+    """A document of an input: its data, and the line of each part."""
 
     source: str
     root: YamlNode
@@ -88,7 +87,7 @@ class Document:
 
 
 def compose(events: Iterable[yaml.Event], source: str) -> Iterator[Document]:
-    """Yield one document for each that the events spell out."""
+    """Yield the documents of the events."""
     composer = _Composer(source)
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
@@ -102,7 +101,7 @@ def compose(events: Iterable[yaml.Event], source: str) -> Iterator[Document]:
 
 @dataclass
 class _Open:
-    """A collection that is still being filled: the key that waits for its value, and what is merged into it."""
+    """A collection under construction: its pending key, and the mappings to merge."""
 
     node: YamlNode
     key: YamlNode | None = None
@@ -163,7 +162,7 @@ class _Composer:
             self.anchors[event.anchor] = node
 
     def add(self, node: YamlNode, line: int) -> None:
-        """Put a finished value where it belongs: into the open collection, as its next key, or as the document."""
+        """Add a finished value to the open collection, as its next key, or as the document."""
         if not self.stack:
             self.root = node
             return
@@ -182,7 +181,7 @@ class _Composer:
             raise self.refuse(line, f"holds more than {MAX_NODES} values")
 
     def key(self, current: _Open, node: YamlNode, line: int) -> YamlNode:
-        """Return the key as text, which is what it is in JSON."""
+        """Return a key as text, as JSON requires."""
         if isinstance(node.data, dict | list):
             raise self.refuse(line, "a key must be text")
         text = node.data if isinstance(node.data, str) else _key_text(node.data)
@@ -192,7 +191,7 @@ class _Composer:
         return YamlNode(text, line)
 
     def merge(self, closed: _Open) -> None:
-        """Fill in what `<<` brings; the mapping's own keys win, wherever they stand."""
+        """Merge the mappings of `<<`. The mapping's own keys take precedence."""
         target = closed.node
         for node in closed.merges:
             for source in node.children.values() if isinstance(node.data, list) else [node]:

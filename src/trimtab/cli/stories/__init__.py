@@ -1,4 +1,4 @@
-"""The stories of `trimtab up`: a file each, with the objects and the load, and the words that go with it."""
+"""The stories of `trimtab up`: objects, load and text of each."""
 
 from dataclasses import dataclass
 from importlib import resources
@@ -12,15 +12,15 @@ from trimtab.lab.load.plan import LoadPlan, parse_plan
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One thing to look at."""
+    """An example in its own namespace."""
 
     name: str
-    """What `--scenario` calls it; also its namespace."""
+    """The name for `--scenario`, and the namespace."""
     title: str
     look: str
-    """What there is to see."""
+    """What the story shows."""
     try_this: str
-    """A command for the person who has seen it."""
+    """A command to try next."""
 
     @property
     def file(self) -> str:
@@ -29,16 +29,16 @@ class Story:
 
     def objects(self) -> list[dict[str, Any]]:
         """Return the objects to apply."""
-        return [one for one in self._documents() if one["kind"] != LOAD_PLAN]
+        return [document for document in self._documents() if document["kind"] != LOAD_PLAN]
 
     def load(self) -> LoadPlan:
-        """Return what loads them."""
-        plan = next(one for one in self._documents() if one["kind"] == LOAD_PLAN)
+        """Return the load of the workloads."""
+        plan = next(document for document in self._documents() if document["kind"] == LOAD_PLAN)
         return parse_plan(yaml.safe_dump(plan))
 
     def _documents(self) -> list[dict[str, Any]]:
         text = resources.files(__name__).joinpath(self.file).read_text(encoding="utf-8")
-        return [one for one in yaml.safe_load_all(text) if one]
+        return [document for document in yaml.safe_load_all(text) if document]
 
 
 STORIES = (
@@ -76,7 +76,7 @@ STORIES = (
 
 
 def chosen(names: tuple[str, ...]) -> tuple[Story, ...]:
-    """Return the stories of these names, or all; raise ValueError that names the known ones."""
+    """Return the stories of these names, or all. Raise ValueError for unknown names."""
     known = {story.name: story for story in STORIES}
     unknown = [name for name in names if name not in known]
     if unknown:

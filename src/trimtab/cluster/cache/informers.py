@@ -1,4 +1,4 @@
-"""Caches of whole kinds, in all namespaces or in some, started when they are first needed."""
+"""Informers that the components of a process share, as client-go's SharedInformerFactory does."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -13,41 +13,57 @@ from trimtab.cluster.resource import Resource, TransformedResource
 T = TypeVar("T", bound=Object)
 
 
-class SharedInformers:
-    """All caches of a program; each kind is watched once, from the moment somebody wants it."""
+class InformerFactory:
+    """Starts at most one informer per resource."""
 
     def __init__(self, client: Client, namespaces: Sequence[str] = ()) -> None:
         self._client = client
         self.namespaces = tuple(namespaces)
         """The watched namespaces; none means all."""
-        self._caches: dict[tuple[str, str], NamespacedInformer[Any]] = {}
+        self._informers: dict[Resource[Any], NamespacedInformer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
-    def want(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
-        """Return the cache of a kind, started now if it was not running."""
+    def informer(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
+        """Return the informer of a resource; start it if it does not run yet."""
         resource = resource_of(what)
-        key = (resource.group, resource.kind)
-        cache: NamespacedInformer[T] | None = self._caches.get(key)
-        if cache is None:
-            cache = self._caches[key] = NamespacedInformer(self._client, what, self.namespaces)
-            self._tasks.append(tasks.keep_running(f"the cache of {cache.resource.plural}", cache.run))
-        return cache
-
-    def running(self, group: str, kind: str) -> NamespacedInformer[Any] | None:
-        """Return the cache of a kind if it is being watched and complete."""
-        cache = self._caches.get((group, kind))
-        return cache if cache is not None and cache.has_synced else None
-
-    def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
-        yield from self._caches.values()
-
-    async def wait_synced(self) -> None:
-        """Wait until every cache that is running now is complete."""
-        for cache in list(self._caches.values()):
-            await cache.wait_synced()
+        informer: NamespacedInformer[T] | None = self._informers.get(resource)
+        if informer is None:
+            informer = self._informers[resource] = NamespacedInformer(self._client, what, self.namespaces)
+            self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
+        return informer
 
     async def close(self) -> None:
         """Stop watching."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class SharedInformers:
+    """The informers that one component uses. Its health and its waits depend on no others."""
+
+    def __init__(self, factory: InformerFactory) -> None:
+        self._factory = factory
+        self.namespaces = factory.namespaces
+        self._informers: dict[tuple[str, str], NamespacedInformer[Any]] = {}
+
+    def want(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
+        """Return the informer of a resource; start it if it does not run yet."""
+        resource = resource_of(what)
+        key = (resource.group, resource.kind)
+        if key not in self._informers:
+            self._informers[key] = self._factory.informer(what)
+        return self._informers[key]
+
+    def running(self, group: str, kind: str) -> NamespacedInformer[Any] | None:
+        """Return the informer of a kind if this component uses it and its first list is complete."""
+        informer = self._informers.get((group, kind))
+        return informer if informer is not None and informer.has_synced else None
+
+    def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
+        yield from self._informers.values()
+
+    async def wait_synced(self) -> None:
+        """Wait until the first lists of all informers in use are complete."""
+        for informer in list(self._informers.values()):
+            await informer.wait_synced()

@@ -7,7 +7,7 @@ from typing import Final
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import CORE_EVENTS
@@ -126,7 +126,7 @@ class ServedVPAs:
         self._settings = settings
         self._make = source
         self._source = source(parts.site.view.size_pods()) if parts.site is not None else None
-        self._caches: SharedInformers | None = None
+        self._informers: InformerFactory | None = None
         self._view = parts.site.view if parts.site is not None else None
 
     def rows(self) -> Sequence[VerticalRow]:
@@ -149,23 +149,26 @@ class ServedVPAs:
         """Watch the VPAs as soon as the cluster serves them."""
         if self._source is not None:
             return
-        discovery = Discovery(self._parts.client)
+        discovery = self._parts.runtime.discovery
         while not await self._is_served(discovery):
             await self._parts.clock.sleep(SEEK_SECONDS)
         await self._watch()
 
     async def adopt(self) -> None:
         """Go by the settings as they are now, if the view is this page's own."""
-        if self._caches is not None:
+        if self._informers is not None:
             await self._watch()
 
     async def _watch(self) -> None:
         """Watch the namespaces of the settings, and go by their gates."""
         settings = self._settings()
-        if self._caches is None or self._caches.namespaces != settings.watch_namespaces:
+        if self._informers is None or self._informers.namespaces != settings.watch_namespaces:
             await self.close()
-            self._caches = SharedInformers(self._parts.client, settings.watch_namespaces)
-            self._view = ClusterView(self._parts.client, self._caches).size_pods()
+            client = self._parts.client
+            self._informers = InformerFactory(client, settings.watch_namespaces)
+            self._view = ClusterView(
+                client, self._parts.runtime.discovery, SharedInformers(self._informers)
+            ).size_pods()
             # Shown at once: a kind that may not be listed must not hide the others.
             self._source = self._make(self._view)
         assert self._view is not None
@@ -178,8 +181,8 @@ class ServedVPAs:
 
     async def close(self) -> None:
         """Stop watching."""
-        if self._caches is not None:
-            await self._caches.close()
+        if self._informers is not None:
+            await self._informers.close()
 
     async def _is_served(self, discovery: Discovery) -> bool:
         try:

@@ -6,23 +6,15 @@ from collections.abc import AsyncIterator
 from math import inf
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
-from trimtab import tasks
-from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.client import Client
-from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
+from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.resource import PODS, Resource
 from trimtab.decide.horizontal import HpaSettings as Numbers
 from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.decision import as_dry_run
-from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import gc_tuning
@@ -46,8 +38,9 @@ from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.snapshot import DecisionConfig, SnapshotBuilder
 from trimtab.operator.horizontal.writer import Writer, WriteSlots
-from trimtab.operator.ownership import Ownership, ShardedOwner, SingleOwner
+from trimtab.operator.ownership import Ownership, ShardedOwner
 from trimtab.operator.pods.hpa_pods import PodDecoder, PodWire
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import KUBERNETES, upstreams
 from trimtab.operator.settings.settings import Settings
 
@@ -67,32 +60,28 @@ class HpaController:
 
     def __init__(
         self,
-        clock: Clock,
-        client: Client,
-        settings: Settings,
+        runtime: Runtime,
         *,
         rules: DecisionConfig,
-        registry: CollectorRegistry | None = None,
-        fence: Fence | None = None,
-        instance: str = "trimtab",
     ) -> None:
+        settings, clock, client, fence = runtime.settings, runtime.clock, runtime.client, runtime.fence
+        self.runtime = runtime
         self._clock = clock
         self._client = client
         self._settings = settings
         self._rules = rules
-        fence = fence or NoFence()
-        self._shared = ShardedOwner(client, fence) if isinstance(fence, Shards) else None
-        self.ownership: Ownership = self._shared or SingleOwner(client, fence)
-        self._recorder = EventRecorder(client.fenced(fence), "horizontal-pod-autoscaler", instance)
-        self._caches = SharedInformers(client, settings.watch_namespaces)
-        self._discovery = Discovery(client)
+        self.ownership: Ownership = runtime.ownership
+        self._shared = runtime.ownership if isinstance(runtime.ownership, ShardedOwner) else None
+        self._recorder = runtime.events.recorder("horizontal-pod-autoscaler")
+        self._caches = runtime.component_informers()
+        self._discovery = runtime.discovery
         self._targets = TargetCache(client, self._discovery, self._caches)
         self._pods = PodIndex()
         self.autoscalers = HpaCache(
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
-        self._telemetry = HpaControllerMetrics(registry or CollectorRegistry())
-        self._reader = self._make_reader()
+        self._telemetry = HpaControllerMetrics(runtime.registry)
+        runtime.metrics.believe_versions_for(settings.sync_period.total_seconds())
         self._observer = SnapshotBuilder(
             rules, self.autoscalers, self._pods, self._make_owners(), self._make_questions()
         )
@@ -113,20 +102,10 @@ class HpaController:
             self._telemetry.shards.set_function(lambda: len(fence.held()))
             fence.serve(self)
 
-    def _make_reader(self) -> MetricsReader:
-        settings = self._settings
-        return MetricsReader(
-            self._clock,
-            self._client,
-            deadline=settings.metrics_deadline.total_seconds(),
-            max_bytes=settings.metrics_max_bytes,
-            versions_believed_for=settings.sync_period.total_seconds(),
-        )
-
     def _make_questions(self) -> MetricFetcher:
         whole = ListAllPolicy(self._clock, self._caches, is_allowed=not self._settings.watch_namespaces)
         is_strict = self._rules.compat.refuse_absurd_samples
-        return MetricFetcher(self._reader, self._discovery, whole, is_strict=is_strict)
+        return MetricFetcher(self.runtime.metrics, self._discovery, whole, is_strict=is_strict)
 
     def _make_owners(self) -> OwnerCache:
         return OwnerCache(
@@ -173,7 +152,7 @@ class HpaController:
         """Go one whole round, writes included, and return; for tests and for a look on the spot."""
         self._loop.begin_round(self._loop.all_owned())
         await self._reconciler.settle()
-        await self._recorder.flush()
+        await self.runtime.events.flush()
 
     async def glance(self, namespace: str, name: str) -> Record | None:
         """Decide about one HPA without writing anything; None if there is no such HPA."""
@@ -207,25 +186,17 @@ class HpaController:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        writing_events = tasks.keep_running("the recorder of events", self._recorder.run)
+        self.runtime.start()
         try:
             await self.start()
             gc_tuning.freeze_startup_objects()
             await self._loop.run(self._may_decide, self._seek)
         finally:
-            writing_events.cancel()
             await self.close()
 
     async def close(self) -> None:
-        """Stop everything that was started; events that wait are still told."""
+        """End the reconciles that are under way."""
         await self._reconciler.close()
-        await self._reader.close()
-        await self._caches.close()
-        try:
-            async with asyncio.timeout(2):
-                await self._recorder.flush()
-        except TimeoutError:
-            log.debug("events were still waiting when the program ended")
 
     def lead(self) -> None:
         """Begin to lead, at once."""

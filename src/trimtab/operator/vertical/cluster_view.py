@@ -76,6 +76,7 @@ class ClusterView:
     def __init__(
         self,
         client: Client,
+        discovery: Discovery,
         caches: SharedInformers,
         *,
         gates: FeatureGates | None = None,
@@ -83,7 +84,7 @@ class ClusterView:
     ) -> None:
         self.gates = gates or FeatureGates()
         self.compat = compat
-        self.discovery = Discovery(client)
+        self.discovery = discovery
         self.pods: NamespacedInformer[Pod] = caches.want(shared_pods())
         self.vpas = caches.want(VPAS)
         self.nodes = caches.want(NODES)

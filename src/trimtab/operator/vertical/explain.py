@@ -11,8 +11,9 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import NODES
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
@@ -207,8 +208,9 @@ class Explainer:
         self._client = client
         self._namespace = namespace
         self._settings = settings
-        self._caches = SharedInformers(client, (namespace,))
-        self._view = ClusterView(client, self._caches, gates=gates, compat=compat).size_pods()
+        self._informers = InformerFactory(client, (namespace,))
+        informers = SharedInformers(self._informers)
+        self._view = ClusterView(client, Discovery(client), informers, gates=gates, compat=compat).size_pods()
         self._saved = CheckpointReader(clock, client, self._view, settings)
 
     async def _wait_synced(self) -> None:
@@ -239,7 +241,7 @@ class Explainer:
 
     async def close(self) -> None:
         """Stop watching."""
-        await self._caches.close()
+        await self._informers.close()
 
     async def pod(self, name: str) -> Explained:
         """Explain a pod: who controls it, who lost it and why, what it would get, what comes next and why not yet."""

@@ -1,26 +1,17 @@
 """Builds the vertical components from a client, caches and settings."""
 
-import asyncio
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from prometheus_client import CollectorRegistry
-
-from trimtab import tasks
-from trimtab.clock import Clock
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.client import Client
-from trimtab.cluster.events import EventRecorder
-from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.leases.shards import Shards, ShardUser
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
-from trimtab.metrics.reader import MetricsReader
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
-from trimtab.operator.ownership import ownership_of, shards_gauge
-from trimtab.operator.process import Component, acting_client
+from trimtab.operator.ownership import shards_gauge
+from trimtab.operator.process import Component
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.settings.vertical import VerticalSettings
@@ -54,42 +45,35 @@ SharedLoop = TypeVar("SharedLoop", bound=ShardUser)
 
 
 class VerticalRuntime:
-    """Where the loops of one process run: everything they share. Make it inside the event loop; `close` at the end."""
+    """What the vertical components of one process share, beyond its `Runtime`."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        client: Client,
-        settings: Settings,
-        *,
-        registry: CollectorRegistry | None = None,
-        fence: Fence | None = None,
-        instance: str = "trimtab",
-    ) -> None:
-        client = acting_client(client, settings)
-        self.clock = clock
-        self.client = client
-        self.fence = fence or NoFence()
-        self.writer = client.fenced(self.fence)
-        self.ownership = ownership_of(client, self.fence)
+    def __init__(self, runtime: Runtime) -> None:
+        settings = runtime.settings
+        fence = runtime.fence
+        self.runtime = runtime
+        self.clock = runtime.clock
+        self.client = runtime.client
+        self.fence = fence
+        self.writer = runtime.writer
+        self.ownership = runtime.ownership
         self.settings = settings
-        self.instance = instance
-        self.registry = registry or CollectorRegistry()
+        self.instance = runtime.instance
+        self.registry = runtime.registry
         if isinstance(fence, Shards) and "horizontal" not in settings.components:
             shards_gauge(self.registry).set_function(lambda: len(fence.held()))
-        self.caches = SharedInformers(client, settings.watch_namespaces)
+        self.caches = runtime.component_informers()
         gates = FeatureGates.parse(settings.feature_gates)
-        self.view = ClusterView(client, self.caches, gates=gates, compat=compat_of(settings.compat))
+        self.view = ClusterView(
+            runtime.client,
+            runtime.discovery,
+            self.caches,
+            gates=gates,
+            compat=compat_of(settings.compat),
+        )
         if set(settings.components) - NEVER_SIZE:
             self.view.size_pods()
-        self.events = EventRecorder(self.writer, "vpa", instance)
-        self.reader = MetricsReader(
-            clock,
-            client,
-            deadline=settings.metrics_deadline.total_seconds(),
-            max_bytes=settings.metrics_max_bytes,
-        )
-        self._telling = tasks.keep_running("the recorder of events", self.events.run)
+        self.events = runtime.events.recorder("vpa")
+        runtime.start()
 
     @cached_property
     def loop_metrics(self) -> ControlLoopMetrics:
@@ -101,13 +85,6 @@ class VerticalRuntime:
         if isinstance(self.fence, Shards):
             self.fence.serve(loop)
         return loop
-
-    async def close(self) -> None:
-        """Stop watching; events that wait are written first."""
-        self._telling.cancel()
-        await asyncio.gather(self._telling, return_exceptions=True)
-        await self.reader.close()
-        await self.caches.close()
 
 
 def compat_of(name: str) -> VpaCompat:
@@ -124,7 +101,7 @@ def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
     whole = ListAllPolicy(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
-    usage = UsageFeed(site.reader, whole, count)
+    usage = UsageFeed(site.runtime.metrics, whole, count)
     tools = controller.RecommenderDeps(
         site.clock,
         site.writer,

@@ -12,6 +12,7 @@ from trimtab.decide.horizontal import explain
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 
@@ -31,9 +32,10 @@ def play(name, minutes, look):
                 cluster.load.set(series)
             await cluster.apply(*story.objects())
             settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
-            horizontal = HpaController(clock, cluster.client, settings, rules=rules_of(settings))
-            site = VerticalRuntime(clock, cluster.client, settings)
-            stack.push_async_callback(site.close)
+            runtime = Runtime(clock, cluster.client, settings)
+            stack.push_async_callback(runtime.close)
+            horizontal = HpaController(runtime, rules=rules_of(settings))
+            site = VerticalRuntime(runtime)
             tasks = [
                 asyncio.ensure_future(one.run())
                 for one in (horizontal, make_recommender(site), make_updater(site))

@@ -1,7 +1,7 @@
 """Aggregates: the usage history of all containers that share a name, a label set and a node scope.
 
-`AggregateTable` holds the numbers of all of them in arrays; row i of the table is column i of both histogram
-matrices. `Aggregate` is one of them: a view for policies, checkpoints and displays.
+`AggregateTable` holds the numbers of all aggregates in arrays. Row i of the table is column i of both histogram
+matrices. `Aggregate` is a view of one row, for policies, checkpoints and displays.
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,16 @@ import numpy as np
 
 from trimtab.decide.vertical.histogram.buckets import CPU_BUCKETS, MEMORY_BUCKETS, Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
-from trimtab.decide.vertical.histogram.histogram import (
-    Histogram,
+from trimtab.decide.vertical.histogram.histogram import Histogram, save_columns, validate_checkpoint
+from trimtab.decide.vertical.histogram.int64_times import (
+    NEVER,
     from_int64,
     from_wire_time,
-    refuse_checkpoint,
-    save_columns,
     to_int64,
     to_wire_time,
 )
-from trimtab.decide.vertical.histogram.matrix import (
-    BLOCK_COLUMNS,
-    NEVER,
-    HistogramMatrix,
-    SampleBatch,
-)
-from trimtab.decide.vertical.histogram.table import Table, in_rounds
+from trimtab.decide.vertical.histogram.matrix import BLOCK_COLUMNS, HistogramMatrix, SampleBatch
+from trimtab.decide.vertical.histogram.table import Table, distinct_batches
 from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.times import SECOND_NS, ZERO_TIME_NS
 from trimtab.model.vpa.types import (
@@ -45,22 +39,22 @@ SCALED_RESOURCES: Final = (CPU, MEMORY)
 
 @dataclass(frozen=True)
 class AggregationConfig:
-    """How samples become history; each default is upstream's."""
+    """Settings of the aggregation of samples, with upstream's defaults."""
 
     memory_interval_ns: int = DAY_NS
-    """One memory peak per container is kept per interval; a day, because load mostly repeats daily."""
+    """One memory peak per container counts per interval. A day, because load mostly repeats daily."""
     memory_interval_count: int = 8
-    """Intervals until history expires: a week and a day."""
+    """Intervals until history expires. 8 days by default."""
     memory_half_life_ns: int = DAY_NS
     cpu_half_life_ns: int = DAY_NS
     oom_bump_ratio: float = 1.2
-    """After an out-of-memory kill, memory is taken to be at least this many times what it was."""
+    """After an OOM kill, the memory need is at least this many times the usage."""
     oom_min_bump_bytes: float = 104857600.0
-    """And at least this many bytes more."""
+    """After an OOM kill, the memory need is at least the usage plus these bytes."""
 
     @property
     def window_ns(self) -> int:
-        """Return how old a history may grow before it expires."""
+        """The age at which history expires."""
         return self.memory_interval_ns * self.memory_interval_count
 
 
@@ -94,9 +88,9 @@ class AggregateTable(Table):
         self.memory = HistogramMatrix(MEMORY_BUCKETS, self.config.memory_half_life_ns, block_columns)
 
     def allocate(self) -> int:
-        """Return an empty aggregate's row, which is also its column in both matrices."""
+        """Return the row of an empty aggregate, which is also its column in both matrices."""
         row = super().allocate()
-        # Table and matrices are only ever allocated and released together, so they hand out the same numbers.
+        # Table and matrices allocate and release together, so their numbers agree.
         columns = self.cpu.allocate(), self.memory.allocate()
         assert columns == (row, row), "aggregates and histograms fell out of step"
         self.interval[row] = self.config.memory_interval_ns
@@ -106,36 +100,36 @@ class AggregateTable(Table):
         return row
 
     def release(self, row: int) -> None:
-        """Forget an aggregate."""
+        """Free the row of an aggregate."""
         self.release_all([row])
 
     def release_all(self, rows: Sequence[int]) -> None:
-        """Forget some aggregates."""
+        """Free the rows of aggregates."""
         super().release_all(rows)
         self.cpu.release_all(rows)
         self.memory.release_all(rows)
 
     def add_cpu(self, rows: Ints, millicores: Ints, moments: Ints) -> None:
-        """Add CPU samples; they alone count as samples and move first and last."""
+        """Add CPU samples. Only these move the sample count and the first and last times."""
         weights = np.full(len(rows), CPU_SAMPLE_WEIGHT)
         self.cpu.add(SampleBatch(rows, millicores / 1000.0, weights, moments))
-        for turn in in_rounds(rows, self._used):
-            now, times = rows[turn], moments[turn]
-            first = self.first[now]
-            self.first[now] = np.where(first == NEVER, times, np.minimum(first, times))
-            self.last[now] = np.maximum(self.last[now], times)
-            self.count[now] += 1
+        for batch in distinct_batches(rows, self._used):
+            distinct, times = rows[batch], moments[batch]
+            first = self.first[distinct]
+            self.first[distinct] = np.where(first == NEVER, times, np.minimum(first, times))
+            self.last[distinct] = np.maximum(self.last[distinct], times)
+            self.count[distinct] += 1
 
     def add_memory(self, rows: Ints, peaks: Ints, window_ends: Ints) -> None:
         """Add memory peaks, each at the end of its window."""
         self.memory.add(self._peaks(rows, peaks, window_ends))
 
     def subtract_memory(self, rows: Ints, peaks: Ints, window_ends: Ints) -> None:
-        """Take memory peaks out again."""
+        """Subtract memory peaks that were added before."""
         self.memory.subtract(self._peaks(rows, peaks, window_ends))
 
     def merge(self, into: Ints, other: Ints) -> None:
-        """Add the history of each row of `other` to the row of `into` at the same place; neither repeats a row."""
+        """Add each row of `other` to the row of `into` at the same index, without repeats in either."""
         self.cpu.merge(into, other)
         self.memory.merge(into, other)
         mine, theirs = self.first[into], self.first[other]
@@ -145,7 +139,7 @@ class AggregateTable(Table):
         self.count[into] += self.count[other]
 
     def save(self, rows: Ints, now_ns: int) -> list[VerticalPodAutoscalerCheckpointStatus]:
-        """Return the histories of some rows as checkpoints."""
+        """Return the histories of rows as checkpoints."""
         first, last, count = (field[rows].tolist() for field in (self.first, self.last, self.count))
         histograms = zip(save_columns(self.cpu, rows), save_columns(self.memory, rows), strict=True)
         return [
@@ -154,11 +148,11 @@ class AggregateTable(Table):
                 version=CHECKPOINT_VERSION,
                 cpu_histogram=cpu,
                 memory_histogram=memory,
-                first_sample_start=to_wire_time(from_int64(first[place])),
-                last_sample_start=to_wire_time(from_int64(last[place])),
-                total_samples_count=count[place],
+                first_sample_start=to_wire_time(from_int64(first[index])),
+                last_sample_start=to_wire_time(from_int64(last[index])),
+                total_samples_count=count[index],
             )
-            for place, (cpu, memory) in enumerate(histograms)
+            for index, (cpu, memory) in enumerate(histograms)
         ]
 
     def _peaks(self, rows: Ints, peaks: Ints, window_ends: Ints) -> SampleBatch:
@@ -167,7 +161,7 @@ class AggregateTable(Table):
 
 
 class Aggregate:
-    """One aggregate and the policy that applies to it; times are nanoseconds since 1970."""
+    """An aggregate and the policy that applies to it. Times are nanoseconds since 1970."""
 
     def __init__(self, table: AggregateTable, created_ns: int = ZERO_TIME_NS) -> None:
         self.table = table
@@ -194,21 +188,21 @@ class Aggregate:
 
     @property
     def created_ns(self) -> int:
-        """When the aggregate was made."""
+        """The creation time of the aggregate."""
         return from_int64(int(self.table.created[self.row]))
 
     @property
     def sample_count(self) -> int:
-        """How many CPU samples there were."""
+        """The number of CPU samples."""
         return int(self.table.count[self.row])
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was no CPU sample; memory alone does not count, as upstream has it."""
+        """Whether the aggregate has no CPU sample. Memory samples do not count, as upstream."""
         return self.sample_count == 0
 
     def is_expired(self, now_ns: int) -> bool:
-        """Return whether the last CPU sample (the creation, if there is none) is a whole window old."""
+        """Return whether the last CPU sample, or else the creation, is a whole window old."""
         window = int(self.table.interval[self.row]) * int(self.table.interval_count[self.row])
         since = self.created_ns if self.is_empty else self.last_sample_ns
         return now_ns - since >= window
@@ -218,13 +212,13 @@ class Aggregate:
         self.table.merge(np.array([self.row]), np.array([other.row]))
 
     def apply_policy(self, policy: ContainerResourcePolicy | None, *, per_vpa: bool) -> None:
-        """Take over a container's policy; `per_vpa` admits its OOM and memory interval settings.
+        """Apply a container's policy. `per_vpa` also applies its OOM and memory interval settings.
 
-        Settings that a later policy no longer names stay as they are, as upstream's do.
+        Settings that a later policy no longer sets keep their value, as upstream's do.
         """
         self.policy = policy
         self.scaling_mode = (policy.mode if policy else None) or ContainerScalingMode.AUTO
-        self.controlled_resources = controlled_by(policy)
+        self.controlled_resources = controlled_resources(policy)
         if policy is None or not per_vpa:
             return
         table, row = self.table, self.row
@@ -238,11 +232,11 @@ class Aggregate:
             table.interval_count[row] = policy.memory_aggregation_interval_count
 
     def release(self) -> None:
-        """Give the row back; the aggregate must not be used afterwards."""
+        """Free the row. The aggregate must not be used afterwards."""
         self.table.release(self.row)
 
     def mark_not_autoscaled(self) -> None:
-        """Forget the VPA that used this aggregate."""
+        """Clear the VPA that used this aggregate."""
         self.is_under_vpa = False
         self.update_mode = self.scaling_mode = None
         self.controlled_resources = SCALED_RESOURCES
@@ -254,10 +248,10 @@ class Aggregate:
         return self.table.save(np.array([self.row]), now_ns)[0]
 
     def load(self, checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:
-        """Add a saved history; return why it was refused, if it was, with nothing changed."""
-        refusal = refuse_history(checkpoint)
-        if refusal:
-            return refusal
+        """Add a saved history. Return an error, with nothing changed, if it is invalid."""
+        error = validate_history(checkpoint)
+        if error:
+            return error
         self.memory.load(checkpoint.memory_histogram)
         self.cpu.load(checkpoint.cpu_histogram)
         table, row = self.table, self.row
@@ -267,19 +261,19 @@ class Aggregate:
         return None
 
 
-def controlled_by(policy: ContainerResourcePolicy | None) -> tuple[str, ...]:
-    """Return the resources a policy leaves to us; without a word on it, CPU and memory."""
+def controlled_resources(policy: ContainerResourcePolicy | None) -> tuple[str, ...]:
+    """Return the resources that a policy lets the VPA control, by default CPU and memory."""
     if policy is None or policy.controlled_resources is None:
         return SCALED_RESOURCES
     return tuple(name for name in policy.controlled_resources if name in SCALED_RESOURCES)
 
 
-def refuse_history(checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:
+def validate_history(checkpoint: VerticalPodAutoscalerCheckpointStatus) -> str | None:
     """Return why a checkpoint cannot be loaded, or None."""
     if checkpoint.version != CHECKPOINT_VERSION:
         return f"unsupported checkpoint version {checkpoint.version}"
     if checkpoint.total_samples_count < 0:
         return f"cannot load checkpoint with a negative number of samples {checkpoint.total_samples_count}"
-    return refuse_checkpoint(checkpoint.memory_histogram, MEMORY_BUCKETS) or refuse_checkpoint(
+    return validate_checkpoint(checkpoint.memory_histogram, MEMORY_BUCKETS) or validate_checkpoint(
         checkpoint.cpu_histogram, CPU_BUCKETS
     )

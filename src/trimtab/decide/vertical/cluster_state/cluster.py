@@ -1,9 +1,9 @@
 """The recommender's model of a cluster: pods and their containers, VPAs, and the aggregates between them.
 
-A container's samples go to the aggregate of its (namespace, container name, label set, partition). A VPA learns from
-the aggregates of the pods it controls, as the caller tells by an `Attribution`; without one, and in upstream's
-setting, from every aggregate that its selector matches. A pod that changes its labels changes its aggregate, so
-history stays with the role that made it.
+A container's samples go to the aggregate of its namespace, container name, label set and partition. A VPA uses the
+aggregates of the pods it controls, which the `Attribution` of a pod names. Without an attribution, as in upstream, it
+uses every aggregate that its selector matches. A pod that changes its labels changes its aggregate, so history stays
+with the role.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ class ContainerId(NamedTuple):
 
 
 class TrackedContainer:
-    """A running container: its sample history, its requests, and where its samples go."""
+    """A running container: its sample state, its requests and its aggregate."""
 
     __slots__ = ("history", "is_bound", "key", "request_bytes", "request_millicores")
 
@@ -58,11 +58,11 @@ class TrackedContainer:
         self.request_millicores = 0
         self.request_bytes = 0
         self.is_bound = False
-        """Whether it is tied to one aggregate object rather than to its key (only ever in upstream's setting)."""
+        """Whether a collected aggregate is not replaced (only in upstream's setting)."""
 
 
 class PodState:
-    """A pod in the model."""
+    """A pod in the cluster state."""
 
     __slots__ = ("attribution", "containers", "id", "label_set", "labels", "phase")
 
@@ -76,17 +76,17 @@ class PodState:
 
     @property
     def is_active(self) -> bool:
-        """Whether the pod has not run to its end."""
+        """Whether the pod has not finished."""
         return self.phase not in {"Succeeded", "Failed"}
 
-    def key_of(self, container: str) -> AggregateKey:
-        """Return the key of the aggregate that a container's samples belong to."""
+    def aggregate_key(self, container: str) -> AggregateKey:
+        """Return the key of a container's aggregate."""
         partition = self.attribution.partition if self.attribution else ""
         return AggregateKey(self.id.namespace, container, self.label_set or "", partition)
 
 
 class NamespaceState:
-    """What the model knows of one namespace; VPAs, pods and aggregates meet only inside it."""
+    """The VPAs, pods and aggregate keys of a namespace."""
 
     def __init__(self) -> None:
         self.vpas: list[VPAState] = []
@@ -94,12 +94,12 @@ class NamespaceState:
         self.keys: set[AggregateKey] = set()
 
     def add_vpa(self, vpa: VPAState) -> None:
-        """Add a VPA; they are kept by name."""
-        self.vpas = sorted([*self.vpas, vpa], key=lambda one: one.key)
+        """Add a VPA and keep the list sorted by name."""
+        self.vpas = sorted([*self.vpas, vpa], key=lambda state: state.key)
 
 
 class ClusterState:
-    """Pods, VPAs and aggregates; every method that may create an aggregate takes the time."""
+    """The pods, VPAs and aggregates of a cluster."""
 
     def __init__(
         self,
@@ -117,15 +117,15 @@ class ClusterState:
         self.vpas: dict[str, VPAState] = {}
         self.aggregates: dict[AggregateKey, Aggregate] = {}
         self.labels: dict[str, Mapping[str, str]] = {}
-        """Label sets by their text; thousands of pods share one."""
+        """Label sets by their text. Thousands of pods share a label set."""
         self.rows: dict[ContainerId, int] = {}
-        """Where each running container's state is kept, for batches of samples."""
-        self._ids: dict[int, ContainerId] = {}
+        """The row of each running container in the container table."""
+        self._container_ids: dict[int, ContainerId] = {}
         self._namespaces: dict[str, NamespaceState] = {}
         self._receivers: dict[AggregateKey, tuple[str, ...]] = {}
-        self._set_aside: dict[tuple[str, str], dict[str, Aggregate]] = {}
-        """Loaded history by VPA and selector, of VPAs whose selector changed and of deleted ones."""
-        self._missing: set[tuple[str, str]] = set()
+        self._retired_history: dict[tuple[str, str], dict[str, Aggregate]] = {}
+        """Loaded history by VPA and selector, of VPAs that were deleted or whose selector changed."""
+        self._retired_before: set[tuple[str, str]] = set()
 
     def add_or_update_pod(
         self,
@@ -135,7 +135,7 @@ class ClusterState:
         now_ns: int,
         attribution: Attribution | None = None,
     ) -> None:
-        """Take over a pod's labels, phase and attribution; its containers move to the aggregate these name."""
+        """Apply a pod's labels, phase and attribution, and move its containers to their aggregates."""
         state = self.pods.get(pod)
         if state is None:
             state = self.pods[pod] = self.namespace(pod.namespace).pods[pod] = PodState(pod)
@@ -145,82 +145,84 @@ class ClusterState:
         label_set = self._intern(labels)
         if (state.label_set, state.attribution) == (label_set, attribution):
             return
-        self._count(state, -1)
+        self._count_pod(state, -1)
         state.labels, state.label_set, state.attribution = self.labels[label_set], label_set, attribution
-        self._count(state, +1)
+        self._count_pod(state, +1)
         for name, container in state.containers.items():
-            self._move(container, state.key_of(name), state, now_ns)
+            self._move(container, state.aggregate_key(name), state, now_ns)
 
     def _intern(self, labels: Mapping[str, str]) -> str:
         text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         self.labels.setdefault(text, dict(labels))
         return text
 
-    def _count(self, pod: PodState, change: int) -> None:
+    def _count_pod(self, pod: PodState, change: int) -> None:
         if pod.label_set is None:
             return
         for vpa in self.vpas_of(pod):
             vpa.pod_count += change
 
     def vpas_of(self, pod: PodState) -> Iterator[VPAState]:
-        """Yield the VPAs that match a pod, by name."""
+        """Yield the VPAs that match a pod, sorted by name."""
         for vpa in self.vpas_in(pod.id.namespace):
             if self.is_matched(pod, vpa):
                 yield vpa
 
     def is_matched(self, pod: PodState, vpa: VPAState) -> bool:
-        """Return whether a VPA matches a pod, in control of it or not."""
+        """Return whether a VPA matches a pod, whether or not it controls the pod."""
         if pod.attribution is not None:
             return vpa.key in pod.attribution.matched
-        return vpa.matches(pod.key_of(""), pod.labels)
+        return vpa.matches(pod.aggregate_key(""), pod.labels)
 
     def namespace(self, name: str) -> NamespaceState:
-        """Return what is known of a namespace."""
+        """Return the state of a namespace."""
         return self._namespaces.setdefault(name, NamespaceState())
 
     def vpas_in(self, namespace: str) -> list[VPAState]:
-        """Return the VPAs of a namespace, by name."""
+        """Return the VPAs of a namespace, sorted by name."""
         return self.namespace(namespace).vpas
 
     def delete_pod(self, pod: PodId) -> None:
-        """Forget a pod; what its containers recorded stays."""
+        """Delete a pod. The samples of its containers stay in their aggregates."""
         state = self.pods.pop(pod, None)
         if state is None:
             return
         del self.namespace(pod.namespace).pods[pod]
-        self._count(state, -1)
+        self._count_pod(state, -1)
         for name in state.containers:
             row = self.rows.pop(ContainerId(pod, name))
-            del self._ids[row]
+            del self._container_ids[row]
             self.containers.release(row)
 
     def add_or_update_container(
         self, container: ContainerId, millicores: int, memory_bytes: int, now_ns: int
     ) -> str | None:
-        """Take over a container's requests; return why it cannot be, if its pod is not known."""
+        """Apply a container's requests. Return an error if its pod is unknown."""
         pod = self.pods.get(container.pod)
         if pod is None:
             return f"KeyError: {container.pod}"
         tracked = pod.containers.get(container.container)
         if tracked is None:
-            tracked = TrackedContainer(ContainerHistory(self.containers), pod.key_of(container.container))
+            tracked = TrackedContainer(
+                ContainerHistory(self.containers), pod.aggregate_key(container.container)
+            )
             pod.containers[container.container] = tracked
             self.rows[container] = tracked.history.row
-            self._ids[tracked.history.row] = container
+            self._container_ids[tracked.history.row] = container
             self._attach(tracked, pod, now_ns)
         tracked.request_millicores, tracked.request_bytes = millicores, memory_bytes
         return None
 
     def find_container(self, container: ContainerId) -> TrackedContainer | str:
-        """Return a container, or which part of its name is not known."""
+        """Return a container, or an error if it is unknown."""
         pod = self.pods.get(container.pod)
         if pod is None:
             return f"KeyError: {container.pod}"
         return pod.containers.get(container.container) or f"KeyError: {container}"
 
     def reattach(self, row: int, now_ns: int) -> None:
-        """Give a container an aggregate again after its own was collected."""
-        container = self._ids[row]
+        """Give a container a new aggregate after its aggregate was collected."""
+        container = self._container_ids[row]
         pod = self.pods[container.pod]
         tracked = pod.containers[container.container]
         if not tracked.is_bound:
@@ -237,10 +239,10 @@ class ClusterState:
         tracked.history.aggregate = aggregate.row
 
     def _move(self, tracked: TrackedContainer, key: AggregateKey, pod: PodState, now_ns: int) -> None:
-        is_other_role = key != tracked.key
+        has_new_key = key != tracked.key
         tracked.key = key
         self._attach(tracked, pod, now_ns)
-        if not is_other_role:
+        if not has_new_key:
             return
         if self.compat.role_change_closes_window:
             tracked.history.close_window()
@@ -259,7 +261,7 @@ class ClusterState:
         self._receivers[key] = receivers
         for vpa in self.vpas_in(key.namespace):
             vpa.drop(key)
-        # The controlling VPA comes first and is applied last: its policy counts (upstream: whoever linked last).
+        # The controlling VPA comes first and is applied last, so its policy counts (upstream: the last VPA linked).
         for name in reversed(receivers):
             if name in self.vpas:
                 self.vpas[name].use(key, aggregate, per_vpa=self.per_vpa_config)
@@ -267,44 +269,41 @@ class ClusterState:
     def add_or_update_vpa(
         self, vpa: VerticalPodAutoscaler, selector: Selector, unsupported: str | None = None
     ) -> VPAState:
-        """Take over a VPA; one whose selector changed starts anew, with the history its new selector had before.
+        """Apply a VPA. A changed selector starts a new state, with the history that this selector had before.
 
-        `unsupported` says why it can do nothing now (its scope is missing, its target cannot be read).
+        `unsupported` is the message of condition ConfigUnsupported (missing scope, unreadable target).
         """
         state = self.vpas.get(vpa.key)
         if state is not None and str(state.selector) != str(selector):
-            self._set_history_aside(state)
+            self._retire_history(state)
             self.delete_vpa(vpa.key)
             state = None
         if state is None:
             state = self.vpas[vpa.key] = VPAState(vpa, selector)
             self.namespace(vpa.metadata.namespace).add_vpa(state)
-            state.initial = self._set_aside.pop((vpa.key, str(selector)), {})
+            state.initial = self._retired_history.pop((vpa.key, str(selector)), {})
             self._link_vpa(state)
         state.unsupported = unsupported
         state.update(vpa, per_vpa=self.per_vpa_config)
         return state
 
-    def _set_history_aside(self, state: VPAState) -> None:
+    def _retire_history(self, state: VPAState) -> None:
         if self.compat.history_survives_selectors and state.initial:
-            for other in [key for key in self._set_aside if key[0] == state.key]:
-                self._release(self._set_aside.pop(other))
-            self._set_aside[state.key, str(state.selector)] = state.initial
+            for other in [key for key in self._retired_history if key[0] == state.key]:
+                self._release(self._retired_history.pop(other))
+            self._retired_history[state.key, str(state.selector)] = state.initial
             state.initial = {}
 
     def _link_vpa(self, state: VPAState) -> None:
         here = self.namespace(state.vpa.metadata.namespace)
         for key in sorted(here.keys):
             receivers = self._receivers.get(key)
-            uses = (
-                state.matches(key, self.labels[key.labels]) if receivers is None else state.key in receivers
-            )
-            if uses:
+            if state.matches(key, self.labels[key.labels]) if receivers is None else state.key in receivers:
                 state.use(key, self.aggregates[key], per_vpa=self.per_vpa_config)
         state.pod_count = sum(self.is_matched(pod, state) for pod in here.pods.values())
 
     def delete_vpa(self, key: str) -> str | None:
-        """Forget a VPA and its loaded history; return an error if it is not known."""
+        """Delete a VPA and its loaded history. Return an error if the VPA is unknown."""
         state = self.vpas.pop(key, None)
         if state is None:
             return f"KeyError: {PodId(*key.split('/', 1))}"
@@ -314,21 +313,21 @@ class ClusterState:
         return None
 
     def retire_vpa(self, key: str) -> None:
-        """Forget a VPA that was deleted; its loaded history waits an hour or two, should it be made again."""
+        """Delete a VPA and keep its loaded history for 1 to 2 hours."""
         state = self.vpas.get(key)
         if state is not None:
-            self._set_history_aside(state)
+            self._retire_history(state)
             self.delete_vpa(key)
 
-    def release_retired(self) -> None:
-        """Give up history that was set aside, of VPAs that were missing at the last call, too."""
-        missing = {owner for owner in self._set_aside if owner[0] not in self.vpas}
-        for owner in missing & self._missing:
-            self._release(self._set_aside.pop(owner))
-        self._missing = missing - self._missing
+    def release_retired_history(self) -> None:
+        """Release retired history of VPAs that were missing at the last call, too."""
+        missing = {owner for owner in self._retired_history if owner[0] not in self.vpas}
+        for owner in missing & self._retired_before:
+            self._release(self._retired_history.pop(owner))
+        self._retired_before = missing - self._retired_before
 
-    def forget_labels(self) -> None:
-        """Forget the label sets that no pod and no aggregate has."""
+    def delete_unused_labels(self) -> None:
+        """Delete the label sets that no pod and no aggregate has."""
         used = {key.labels for key in self.aggregates}
         used.update(pod.label_set for pod in self.pods.values() if pod.label_set is not None)
         self.labels = {text: labels for text, labels in self.labels.items() if text in used}
@@ -338,13 +337,12 @@ class ClusterState:
         for aggregate in history.values():
             aggregate.release()
 
-    def forget_aggregate(self, key: AggregateKey) -> None:
-        """Drop an aggregate; containers that fed it get a new one with their next sample."""
+    def delete_aggregate(self, key: AggregateKey) -> None:
+        """Delete an aggregate. Its containers get a new aggregate with their next sample."""
         aggregate = self.aggregates.pop(key)
         self._receivers.pop(key, None)
         self.namespace(key.namespace).keys.discard(key)
         for vpa in self.vpas_in(key.namespace):
             vpa.drop(key)
-        fed = self.containers.aggregate == aggregate.row
-        self.containers.aggregate[fed] = DETACHED
+        self.containers.aggregate[self.containers.aggregate == aggregate.row] = DETACHED
         aggregate.release()

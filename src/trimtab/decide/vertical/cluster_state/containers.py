@@ -1,8 +1,7 @@
-"""What each running container remembers between samples, and how a sample reaches its aggregate.
+"""The sample state of running containers, and the way of a sample into its aggregate.
 
-CPU samples go straight to the histogram. Of memory, one peak per container and interval counts, at the interval's
-end; a higher peak takes the place of the lower one. An out-of-memory kill is a memory sample of what the container
-would have needed.
+CPU samples go straight to the histogram. Of memory, one peak per container and window counts, at the end of the window.
+A higher peak replaces the lower one. An OOM kill is a memory sample of the amount that the container would have needed.
 """
 
 from dataclasses import dataclass
@@ -14,35 +13,34 @@ import numpy.typing as npt
 from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, scaled
 from trimtab.decide.vertical.histogram.buckets import Ints
-from trimtab.decide.vertical.histogram.histogram import from_int64, to_int64
-from trimtab.decide.vertical.histogram.matrix import NEVER
-from trimtab.decide.vertical.histogram.table import Table, in_rounds
+from trimtab.decide.vertical.histogram.int64_times import NEVER, from_int64, to_int64
+from trimtab.decide.vertical.histogram.table import Table, distinct_batches
 from trimtab.model.times import format_ns
 
 Accepted = npt.NDArray[np.bool_]
 DETACHED: Final = -1
-"""The aggregate of a container whose samples go nowhere."""
+"""The aggregate row of a container whose aggregate was collected."""
 
 
 @dataclass(frozen=True)
 class UsageRows:
-    """Usage samples of one resource: the container of each, the amount (millicores or bytes), its time."""
+    """Usage samples of one resource: container row, amount (millicores or bytes) and time of each."""
 
     containers: Ints
     amounts: Ints
     times: Ints
 
-    def of(self, places: Ints) -> "UsageRows":
-        """Return the samples at some places."""
-        return UsageRows(self.containers[places], self.amounts[places], self.times[places])
+    def take(self, indices: Ints) -> "UsageRows":
+        """Return the samples at these indices."""
+        return UsageRows(self.containers[indices], self.amounts[indices], self.times[indices])
 
-    def where(self, chosen: Accepted) -> "UsageRows":
-        """Return the samples that a mask chooses."""
-        return self if chosen.all() else self.of(np.flatnonzero(chosen))
+    def where(self, mask: Accepted) -> "UsageRows":
+        """Return the samples that a mask selects."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
 
 class ContainerTable(Table):
-    """The running containers' state."""
+    """The sample state of all running containers."""
 
     aggregate: Ints
     last_cpu: Ints
@@ -65,30 +63,30 @@ class ContainerTable(Table):
         self.aggregates = aggregates
 
     def add_cpu(self, usage: UsageRows) -> Accepted:
-        """Add CPU samples; one that is negative or not newer than its container's last is not accepted."""
+        """Add CPU samples. Samples that are negative or not newer than the last are rejected."""
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
-        for turn in in_rounds(usage.containers, self._used):
-            now = usage.of(turn)
-            good = (now.amounts >= 0) & (now.times > self.last_cpu[now.containers])
-            accepted[turn] = good
-            taken = now.where(good)
-            self.last_cpu[taken.containers] = taken.times
-            taken = taken.where(self.aggregate[taken.containers] != DETACHED)
-            self.aggregates.add_cpu(self.aggregate[taken.containers], taken.amounts, taken.times)
+        for batch in distinct_batches(usage.containers, self._used):
+            samples = usage.take(batch)
+            is_valid = (samples.amounts >= 0) & (samples.times > self.last_cpu[samples.containers])
+            accepted[batch] = is_valid
+            samples = samples.where(is_valid)
+            self.last_cpu[samples.containers] = samples.times
+            samples = samples.where(self.aggregate[samples.containers] != DETACHED)
+            self.aggregates.add_cpu(self.aggregate[samples.containers], samples.amounts, samples.times)
         return accepted
 
     def add_memory(self, usage: UsageRows, *, is_oom: bool = False) -> Accepted:
-        """Add memory samples; one that is negative or older than its container's last is not accepted.
+        """Add memory samples. Samples that are negative or older than the last are rejected.
 
-        What an out-of-memory kill tells may be older.
+        The sample of an OOM kill may be older.
         """
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
-        for turn in in_rounds(usage.containers, self._used):
-            now = usage.of(turn)
-            in_order = now.times >= self.last_memory[now.containers]
-            good = (now.amounts >= 0) & (in_order | is_oom)
-            accepted[turn] = good
-            self._add_peaks(now.where(good), is_oom=is_oom)
+        for batch in distinct_batches(usage.containers, self._used):
+            samples = usage.take(batch)
+            in_order = samples.times >= self.last_memory[samples.containers]
+            is_valid = (samples.amounts >= 0) & (in_order | is_oom)
+            accepted[batch] = is_valid
+            self._add_peaks(samples.where(is_valid), is_oom=is_oom)
         return accepted
 
     def _add_peaks(self, usage: UsageRows, *, is_oom: bool) -> None:
@@ -98,7 +96,7 @@ class ContainerTable(Table):
         self.window_end[rows] = np.where(is_first, usage.times, self.window_end[rows])
         is_over = usage.times >= self.window_end[rows]
         peaks = self.peaks(rows)
-        # A window whose first peak is 0 never sees a higher one: upstream takes 0 for "no peak yet".
+        # A window whose first peak is 0 gets no higher peak: upstream takes 0 for "no peak yet".
         is_higher = ~is_over & (peaks != 0) & (usage.amounts > peaks)
         self._forget_peaks(rows[is_higher], peaks[is_higher])
         self._next_window(usage.where(is_over))
@@ -134,7 +132,7 @@ class ContainerTable(Table):
 
 
 class ContainerHistory:
-    """One running container's state: a view for single samples, OOM kills and displays."""
+    """The sample state of one running container: a view of one row."""
 
     __slots__ = ("row", "table")
 
@@ -147,31 +145,28 @@ class ContainerHistory:
         return np.array([self.row])
 
     def add_cpu(self, millicores: int, time_ns: int) -> bool:
-        """Add one CPU sample; return whether it was accepted."""
+        """Add a CPU sample and return whether it was accepted."""
         return bool(self.table.add_cpu(self._usage(millicores, time_ns))[0])
 
     def add_memory(self, amount: int, time_ns: int) -> bool:
-        """Add one memory sample; return whether it was accepted."""
+        """Add a memory sample and return whether it was accepted."""
         return bool(self.table.add_memory(self._usage(amount, time_ns))[0])
 
-    def record_oom(self, time_ns: int, request_bytes: int, most_bytes: int | None = None) -> str | None:
-        """Add what the container would have needed when it ran out of memory, at most `most_bytes`.
-
-        Returns why the kill was not taken into account, if it was not.
-        """
+    def record_oom(self, time_ns: int, request_bytes: int, capacity_bytes: int | None = None) -> str | None:
+        """Add the memory that a killed container would have needed. Return an error if the kill is rejected."""
         table, row = self.table, self.row
         aggregates, aggregate = table.aggregates, int(table.aggregate[row])
         interval = int(table._intervals(self._here)[0])
         if to_int64(time_ns) < int(table.last_memory[row]) - interval:
             return f"OOM event will be discarded - it is too old ({_go_time(time_ns)})"
-        # Earlier OOM peaks are left out, so that a series of kills does not multiply.
+        # Earlier OOM peaks do not count, so that a series of kills does not multiply.
         used = max(request_bytes, int(table.memory_peak[row]))
         config = aggregates.config
         detached = aggregate == DETACHED
         ratio = config.oom_bump_ratio if detached else float(aggregates.oom_ratio[aggregate])
         bump = config.oom_min_bump_bytes if detached else float(aggregates.oom_min_bump[aggregate])
         needed = max(used + amount_from_float(bump), scaled(used, ratio))
-        needed = needed if most_bytes is None else min(needed, max(most_bytes, used))
+        needed = needed if capacity_bytes is None else min(needed, max(capacity_bytes, used))
         accepted = table.add_memory(self._usage(needed, time_ns), is_oom=True)[0]
         return None if accepted else "adding OOM sample failed"
 
@@ -180,7 +175,7 @@ class ContainerHistory:
 
     @property
     def aggregate(self) -> int:
-        """The row of the aggregate that samples go to."""
+        """The row of the aggregate that receives the samples."""
         return int(self.table.aggregate[self.row])
 
     @aggregate.setter
@@ -194,7 +189,7 @@ class ContainerHistory:
 
     @property
     def oom_peak(self) -> int:
-        """The highest need after an out-of-memory kill in the running window."""
+        """The highest need after an OOM kill in the running window."""
         return int(self.table.oom_peak[self.row])
 
     @property
@@ -204,7 +199,7 @@ class ContainerHistory:
 
     @property
     def window_end_ns(self) -> int:
-        """When the running memory window ends."""
+        """The end of the running memory window."""
         return from_int64(int(self.table.window_end[self.row]))
 
     @property
@@ -218,7 +213,7 @@ class ContainerHistory:
         return from_int64(int(self.table.last_memory[self.row]))
 
     def resume_window(self, end_ns: int, memory_peak: int, oom_peak: int) -> None:
-        """Go on with a window that began before; one that runs already is left as it is."""
+        """Continue a saved window, unless a window is running already."""
         table, row = self.table, self.row
         if table.window_end[row] != NEVER:
             return
@@ -229,7 +224,7 @@ class ContainerHistory:
             table.aggregates.add_memory(table.aggregate[here], table.peaks(here), table.window_end[here])
 
     def close_window(self) -> None:
-        """End the memory window early: the next sample opens one of its own."""
+        """End the memory window early, so that the next sample opens a new one."""
         self.table.window_end[self.row] = NEVER
         self.table.memory_peak[self.row] = 0
         self.table.oom_peak[self.row] = 0

@@ -1,4 +1,4 @@
-"""Which aggregates are no longer needed."""
+"""Deletes aggregates and loaded history that are expired or unused."""
 
 from collections.abc import Callable
 
@@ -7,45 +7,45 @@ from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodState
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 
 ControllerExists = Callable[[VPAState], bool]
-"""Whether the controller that a VPA targets still exists."""
+"""Returns whether the controller that a VPA targets still exists."""
 
 
 def collect_garbage(
     state: ClusterState, now_ns: int, controller_exists: ControllerExists
 ) -> list[AggregateKey]:
-    """Forget aggregates that nothing feeds and nothing is in, and those whose history has expired; return them.
+    """Delete empty aggregates that no pod feeds and expired aggregates, and return their keys.
 
-    History loaded from checkpoints belongs to its VPA and stays, but for containers that are gone for a whole window.
+    History loaded from checkpoints belongs to its VPA. It expires only for containers that are gone for a whole window.
     """
-    needed = {
+    in_use = {
         container.key
         for pod in state.pods.values()
         if _may_contribute(state, pod, controller_exists)
         for container in pod.containers.values()
     }
-    doomed = [
+    garbage = [
         key
         for key, aggregate in sorted(state.aggregates.items(), key=lambda item: item[0])
-        if _is_garbage(aggregate, key in needed, now_ns)
+        if _is_garbage(aggregate, key in in_use, now_ns)
     ]
-    for key in doomed:
-        state.forget_aggregate(key)
+    for key in garbage:
+        state.delete_aggregate(key)
     for vpa in state.vpas.values():
-        expire_loaded(state, vpa, now_ns)
-    state.release_retired()
-    state.forget_labels()
-    return doomed
+        expire_loaded_history(state, vpa, now_ns)
+    state.release_retired_history()
+    state.delete_unused_labels()
+    return garbage
 
 
-def expire_loaded(state: ClusterState, vpa: VPAState, now_ns: int) -> tuple[str, ...]:
-    """Forget the loaded history of containers that are gone; return their names.
+def expire_loaded_history(state: ClusterState, vpa: VPAState, now_ns: int) -> tuple[str, ...]:
+    """Delete the loaded history of containers that are gone, and return their names.
 
-    A container is gone if the VPA has pods, none of them has it, and its last sample is a whole window old: it was
-    renamed or taken out of the template.
+    A container is gone if the VPA has pods, none of them has the container, and its last sample is a whole window old:
+    it was renamed or removed from the template.
     """
     if not state.compat.gone_containers_expire or vpa.pod_count <= 0:
         return ()
-    old = [name for name, one in vpa.initial.items() if one.is_empty or one.is_expired(now_ns)]
+    old = [name for name, history in vpa.initial.items() if history.is_empty or history.is_expired(now_ns)]
     if not old:
         return ()
     pods = state.namespace(vpa.vpa.metadata.namespace).pods.values()
@@ -56,8 +56,8 @@ def expire_loaded(state: ClusterState, vpa: VPAState, now_ns: int) -> tuple[str,
     return gone
 
 
-def _is_garbage(aggregate: Aggregate, is_needed: bool, now_ns: int) -> bool:
-    return (aggregate.is_empty and not is_needed) or aggregate.is_expired(now_ns)
+def _is_garbage(aggregate: Aggregate, is_used: bool, now_ns: int) -> bool:
+    return (aggregate.is_empty and not is_used) or aggregate.is_expired(now_ns)
 
 
 def _may_contribute(state: ClusterState, pod: PodState, controller_exists: ControllerExists) -> bool:
@@ -67,7 +67,7 @@ def _may_contribute(state: ClusterState, pod: PodState, controller_exists: Contr
     return vpa is not None and controller_exists(vpa)
 
 
-class Collector:
+class AggregateCollector:
     """Collects garbage at most once per interval."""
 
     def __init__(self, interval_ns: int) -> None:
@@ -77,7 +77,7 @@ class Collector:
     def collect(
         self, state: ClusterState, now_ns: int, controller_exists: ControllerExists
     ) -> list[AggregateKey]:
-        """Collect if the interval has passed since the last time."""
+        """Collect garbage if the interval has passed since the last collection."""
         if self._last_ns is not None and now_ns - self._last_ns < self.interval_ns:
             return []
         self._last_ns = now_ns

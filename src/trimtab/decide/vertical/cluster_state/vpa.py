@@ -1,6 +1,6 @@
-"""One VPA in the recommender's model: which aggregates it learns from, and what it says about them."""
+"""A VPA in the cluster state: its aggregates, its recommendation and its conditions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
@@ -20,18 +20,18 @@ NO_PODS_MESSAGE: Final = "No pods match this VPA object"
 
 
 class AggregateKey(NamedTuple):
-    """What an aggregate's containers have in common."""
+    """The properties that the containers of an aggregate share."""
 
     namespace: str
     container: str
     labels: str
-    """The pods' whole label set, as sorted `key=value` pairs joined by commas."""
+    """All labels of the pods, as sorted `key=value` pairs joined by commas."""
     partition: str = ""
-    """What besides labels decides who controls the pods: their owner, the class of their nodes."""
+    """Owner and node scopes of the pods, which decide about control besides their labels."""
 
 
 class VPAState:
-    """A VPA, the aggregates it learns from, its loaded history and its status to be."""
+    """A VPA, its aggregates, its loaded history and its next status."""
 
     def __init__(self, vpa: VerticalPodAutoscaler, selector: Selector) -> None:
         self.vpa = vpa
@@ -40,38 +40,38 @@ class VPAState:
         self.selector = selector
         self.aggregates: dict[AggregateKey, Aggregate] = {}
         self.initial: dict[str, Aggregate] = {}
-        """History loaded from checkpoints, by container; merged into every computation."""
+        """History loaded from checkpoints, by container. Every recommendation includes it."""
         self.pod_count = 0
         self.unsupported: str | None = None
-        """Why the VPA can do nothing now, as its condition ConfigUnsupported says; its recommendation then stays."""
+        """The message of condition ConfigUnsupported. While it is set, the recommendation does not change."""
         self.conditions: dict[str, Condition] = {}
         self.recommendation: RecommendedPodResources | None = None
         self.selector_hash: str | None = None
-        """What the recommendation is learnt under; written beside it."""
+        """A hash of target and selectors, written beside the recommendation."""
 
     @property
     def update_mode(self) -> str | None:
-        """The mode as written; None if the VPA has no update policy."""
+        """The update mode as written, or None without an update policy."""
         policy = self.vpa.spec.update_policy
         return policy.update_mode if policy else None
 
     @property
     def has_recommendation(self) -> bool:
-        """Whether anything is recommended for any container."""
+        """Whether the recommendation names a container."""
         return bool(self.recommendation and self.recommendation.container_recommendations)
 
     @property
     def has_matched_pods(self) -> bool:
-        """Whether the condition does not say otherwise; it is set with each recommendation."""
+        """Whether condition NoPodsMatched is not True. Every recommendation updates it."""
         condition = self.conditions.get(VPAConditionType.NO_PODS_MATCHED)
         return condition is None or condition.status != "True"
 
     def matches(self, key: AggregateKey, labels: Mapping[str, str]) -> bool:
-        """Return whether namespace and target selector fit, which is all that upstream looks at."""
+        """Return whether namespace and target selector match, the only criteria of upstream."""
         return key.namespace == self.vpa.metadata.namespace and self.selector.matches(labels)
 
     def use(self, key: AggregateKey, aggregate: Aggregate, *, per_vpa: bool) -> None:
-        """Learn from an aggregate from now on."""
+        """Add an aggregate to the history of the VPA."""
         if key in self.aggregates:
             return
         self.aggregates[key] = aggregate
@@ -80,18 +80,18 @@ class VPAState:
         aggregate.apply_policy(policy_for(key.container, self.vpa.spec.resource_policy), per_vpa=per_vpa)
 
     def drop(self, key: AggregateKey) -> None:
-        """Stop learning from an aggregate."""
+        """Remove an aggregate from the history of the VPA."""
         aggregate = self.aggregates.pop(key, None)
         if aggregate is not None:
             aggregate.mark_not_autoscaled()
 
     def drop_all(self) -> None:
-        """Stop learning from every aggregate."""
+        """Remove all aggregates."""
         for key in list(self.aggregates):
             self.drop(key)
 
     def update(self, vpa: VerticalPodAutoscaler, *, per_vpa: bool) -> None:
-        """Take over a new version of the object: policies, conditions and the recommendation in its status."""
+        """Apply a new version of the object: policies, conditions and recommendation."""
         had_policy = self.vpa.spec.resource_policy is not None
         self.vpa = vpa
         self.conditions = {condition.type: condition for condition in vpa.status.conditions}
@@ -100,16 +100,16 @@ class VPAState:
         self.recommendation = vpa.status.recommendation if is_provided else None
         for key, aggregate in self.aggregates.items():
             aggregate.update_mode = self.update_mode
-            # Without a policy before and after there is nothing to apply again, as upstream has it.
+            # Upstream applies nothing if there is no policy before and after.
             if had_policy or vpa.spec.resource_policy is not None:
                 aggregate.apply_policy(policy_for(key.container, vpa.spec.resource_policy), per_vpa=per_vpa)
 
-    def stand_still(self, why: str, now_ns: int) -> None:
-        """Keep the recommendation as it is, and say why nothing new is recommended."""
-        self.set_condition(VPAConditionType.CONFIG_UNSUPPORTED, True, "", why, now_ns)
+    def mark_unsupported(self, message: str, now_ns: int) -> None:
+        """Set condition ConfigUnsupported and keep the recommendation."""
+        self.set_condition(VPAConditionType.CONFIG_UNSUPPORTED, True, "", message, now_ns)
 
     def recommend(self, recommendation: RecommendedPodResources, now_ns: int) -> None:
-        """Take over a recommendation and set the conditions that follow from it."""
+        """Store a recommendation and set the conditions that follow from it."""
         for entry in recommendation.container_recommendations:
             for key, aggregate in self.aggregates.items():
                 if key.container == entry.container_name:
@@ -129,14 +129,14 @@ class VPAState:
         )
 
     def set_obstacle(self, kind: VPAConditionType, message: str, now_ns: int) -> None:
-        """Say what keeps pods from getting their size; an empty message takes that back."""
+        """Set a condition that keeps pods from their size, or remove it if the message is empty."""
         if message:
             self.set_condition(kind, True, kind, message, now_ns)
         else:
             self.conditions.pop(kind, None)
 
     def set_condition(self, kind: str, is_true: bool, reason: str, message: str, now_ns: int) -> None:
-        """Set a condition; its transition time moves only when its status does."""
+        """Set a condition. Its transition time changes only with its status."""
         status = "True" if is_true else "False"
         old = self.conditions.get(kind)
         moment = old.last_transition_time if old and old.status == status else times.from_ns(now_ns)
@@ -145,17 +145,10 @@ class VPAState:
         )
 
     def status(self) -> VerticalPodAutoscalerStatus:
-        """Return the status as it should be written, conditions sorted by type."""
+        """Return the status to write, with conditions sorted by type."""
         return VerticalPodAutoscalerStatus(
             recommendation=self.recommendation,
             conditions=tuple(self.conditions[kind] for kind in sorted(self.conditions)),
             observed_generation=self.vpa.metadata.generation,
             observed_selector_hash=self.selector_hash,
         )
-
-
-def sorted_aggregates(
-    aggregates: Mapping[AggregateKey, Aggregate],
-) -> Iterable[tuple[AggregateKey, Aggregate]]:
-    """Walk aggregates in the order of their keys, so that the same input gives the same bits."""
-    return sorted(aggregates.items(), key=lambda item: item[0])

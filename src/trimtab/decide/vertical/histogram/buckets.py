@@ -21,7 +21,7 @@ class BucketOptionsError(ValueError):
 
 @dataclass(frozen=True)
 class Buckets(ABC):
-    """A layout of histogram buckets up to `max_value`; weights below `epsilon` count as nothing."""
+    """A layout of histogram buckets up to `max_value`. Weights below `epsilon` count as 0."""
 
     max_value: float
     epsilon: float
@@ -33,52 +33,21 @@ class Buckets(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets, including a bucket for values above the maximum."""
 
     @property
     @abstractmethod
     def starts(self) -> Floats:
-        """The smallest value of each bucket, by bucket."""
+        """The smallest value of each bucket."""
 
     @cached_property
     def ends(self) -> Floats:
-        """What a percentile inside each bucket reads as: the bucket's end, or the start of the last bucket."""
+        """The value of a percentile in each bucket: the bucket's end, or the start of the last bucket."""
         return np.append(self.starts[1:], self.starts[-1])
 
-    def bucket_of(self, value: float) -> int:
-        """Return the bucket that `value` falls into; values beyond the range go to the first or last."""
-        return int(self.buckets_of(np.array([value]))[0])
-
     @abstractmethod
-    def buckets_of(self, values: Floats) -> Ints:
-        """Return the bucket of each value; NaN is not a value and must be refused before."""
-
-
-@dataclass(frozen=True)
-class LinearBuckets(Buckets):
-    """Buckets of one size."""
-
-    bucket_size: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.bucket_size > 0:
-            raise BucketOptionsError("linear histogram options: bucketSize must be positive")
-
-    @cached_property
-    def count(self) -> int:
-        """One bucket per size up to the maximum, and one for what lies above."""
-        return math.ceil(self.max_value / self.bucket_size) + 1
-
-    @cached_property
-    def starts(self) -> Floats:
-        """Multiples of the bucket size."""
-        return np.arange(self.count, dtype=np.float64) * self.bucket_size
-
-    def buckets_of(self, values: Floats) -> Ints:
-        """Divide and cut; negative values belong to the first bucket."""
-        last = self.count - 1
-        return np.clip(np.trunc(values / self.bucket_size), 0, last).astype(np.int64)
+    def find_buckets(self, values: Floats) -> Ints:
+        """Return the bucket of each value, which must not be NaN."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +66,9 @@ class ExponentialBuckets(Buckets):
 
     @cached_property
     def count(self) -> int:
-        """As many as reach the maximum, and one for what lies above."""
-        return math.ceil(go_math.log(self._widened(self.max_value)) / self._log_ratio) + 1
+        """The number of buckets, including a bucket for values above the maximum."""
+        widened = self.max_value * (self.ratio - 1) / self.first_bucket_size + 1
+        return math.ceil(go_math.log(widened) / self._log_ratio) + 1
 
     @cached_property
     def starts(self) -> Floats:
@@ -106,23 +76,16 @@ class ExponentialBuckets(Buckets):
         grown = [go_math.pow_whole(self.ratio, bucket) for bucket in range(1, self.count)]
         return np.array([0.0] + [self.first_bucket_size * (power - 1) / (self.ratio - 1) for power in grown])
 
-    def buckets_of(self, values: Floats) -> Ints:
-        """Invert the series; rounding puts a computed start into the bucket below it, as upstream's does."""
+    def find_buckets(self, values: Floats) -> Ints:
+        """Return the bucket of each value. Values outside the range go to the first or the last bucket.
+
+        Rounding puts a computed start into the bucket below it, as upstream's rounding does.
+        """
         in_range = np.clip(values, self.first_bucket_size, self.max_value * self.ratio**2)
         logs = go_math.log_array(in_range * (self.ratio - 1) / self.first_bucket_size + 1)
-        found = np.minimum(np.trunc(logs / self._log_ratio), self.count - 1).astype(np.int64)
-        found[values < self.first_bucket_size] = 0
-        return found
-
-    def bucket_of(self, value: float) -> int:
-        """Return the bucket of one value without building arrays."""
-        if value < self.first_bucket_size:
-            return 0
-        place = go_math.log(self._widened(value)) / self._log_ratio
-        return self.count - 1 if place >= self.count else int(place)
-
-    def _widened(self, value: float) -> float:
-        return value * (self.ratio - 1) / self.first_bucket_size + 1
+        buckets = np.minimum(np.trunc(logs / self._log_ratio), self.count - 1).astype(np.int64)
+        buckets[values < self.first_bucket_size] = 0
+        return buckets
 
     @cached_property
     def _log_ratio(self) -> float:
@@ -130,7 +93,7 @@ class ExponentialBuckets(Buckets):
 
 
 EPSILON: Final = 0.001 * 0.1
-"""The smallest weight that counts: a thousandth of one CPU sample."""
+"""The smallest weight that counts: 0.1 % of one CPU sample."""
 
 CPU_BUCKETS: Final = ExponentialBuckets(
     max_value=1000.0, epsilon=EPSILON, first_bucket_size=0.01, ratio=1.0 + 0.05

@@ -1,8 +1,8 @@
 """Log, Exp2 and Pow with the exact rounding of Go's math package.
 
 The recommender's bucket bounds and decay factors depend on the last bit of these three functions, and the C
-library rounds differently: with it about 3 % of the memory targets move by a byte or more. Each function comes
-for one float and, where the histograms need it, for a numpy array; both give the same bits.
+library rounds differently: with it about 3 % of the memory targets move by a byte or more. `*_array` functions take a
+numpy array and give the same bits as the functions for one float.
 """
 
 import math
@@ -36,7 +36,7 @@ _HALF_SQRT2: Final = math.sqrt(2) / 2
 
 
 def log(x: float) -> float:
-    """Return the natural logarithm of `x`; -inf at 0 and NaN below it."""
+    """Return the natural logarithm of `x`: -inf at 0, NaN below 0."""
     if math.isnan(x) or x == math.inf:
         return x
     if x <= 0:
@@ -66,18 +66,6 @@ def _log_of_parts(f: Number, k: Number) -> Number:
     return k * _LN2_HIGH - ((half_square - (s * (half_square + (odd + even)) + k * _LN2_LOW)) - f)
 
 
-def exp2(x: float) -> float:
-    """Return 2 to the power `x`, saturating to 0 and infinity."""
-    if math.isnan(x):
-        return x
-    if x > _EXP2_LARGEST:
-        return math.inf
-    if x < _EXP2_SMALLEST:
-        return 0.0
-    whole = math.trunc(x + 0.5) if x > 0 else math.trunc(x - 0.5) if x < 0 else 0
-    return math.ldexp(_exp_of_fraction(x - whole), whole)
-
-
 def exp2_array(x: Floats) -> Floats:
     """Return 2 to the power of each number of `x`, saturating to 0 and infinity."""
     bounded = np.clip(x, _EXP2_SMALLEST, _EXP2_LARGEST)
@@ -88,7 +76,7 @@ def exp2_array(x: Floats) -> Floats:
     return result
 
 
-def _exp_of_fraction(fraction: Number) -> Number:
+def _exp_of_fraction(fraction: Floats) -> Floats:
     high = fraction * _LN2_HIGH
     low = -fraction * _LN2_LOW
     r = high - low
@@ -98,7 +86,7 @@ def _exp_of_fraction(fraction: Number) -> Number:
 
 
 def pow_whole(x: float, power: int) -> float:
-    """Return `x` to a whole power by squaring the mantissa, as Go does; infinities and NaN as IEEE says."""
+    """Return `x` to a whole power by squaring the mantissa, as Go does."""
     if power == 0:
         return 1.0
     if power == 1 or math.isnan(x):

@@ -1,11 +1,11 @@
 """All decaying histograms of one resource as one matrix: a column per aggregate, a row per bucket.
 
-A sample is worth 2^(age / half-life) against its column's reference time, so nothing has to be rewritten as time
-passes; when the exponent outgrows 100 half-lives the column's reference moves on. Rows are contiguous in memory
-(bucket-major), which makes a running sum over the buckets of thousands of columns one addition per row; columns
-live in blocks, so growth copies nothing and untouched buckets never cost memory. See decision 0020.
+A sample weighs 2^(age / half-life) against its column's reference time, so stored weights stay valid as time passes.
+Beyond 100 half-lives the column's reference time moves forward. Rows are contiguous in memory (bucket-major), so a
+running sum over the buckets of thousands of columns is one addition per row. Columns live in blocks, so growth copies
+nothing. See decision 0020.
 
-Every operation takes arrays of columns; one histogram is a batch of one (`trimtab.decide.vertical.histogram`).
+Every operation takes arrays of columns. `Histogram` is the view of a single column.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,37 +18,34 @@ import numpy.typing as npt
 from trimtab.decide.vertical.histogram import go_math
 from trimtab.decide.vertical.histogram.buckets import Buckets, Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
+from trimtab.decide.vertical.histogram.int64_times import LATEST, NEVER
 from trimtab.decide.vertical.histogram.percentiles import find_percentiles
-from trimtab.decide.vertical.histogram.table import in_rounds, is_increasing
+from trimtab.decide.vertical.histogram.table import distinct_batches, is_increasing
 from trimtab.model.times import ZERO_TIME_NS
 
-NEVER: Final = -(2**63)
-"""The reference time of a column that has seen no sample: before every time an int64 can hold."""
-
-MAX_DECAY_EXPONENT: Final = 100
+MAX_DECAY_HALF_LIVES: Final = 100
 BLOCK_COLUMNS: Final = 8192
 FIRST_BLOCK_COLUMNS: Final = 1024
-_LONGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class SampleBatch:
-    """Samples for many histograms: the column of each, its value, its weight and its time (int64 ns)."""
+    """Samples for many histograms: column, value, weight and time (int64 ns) of each."""
 
     columns: Ints
     values: Floats
     weights: Floats
     times: Ints
 
-    def of(self, places: Ints | slice) -> "SampleBatch":
-        """Return the samples at some places of the batch."""
+    def take(self, indices: Ints | slice) -> "SampleBatch":
+        """Return the samples at these indices."""
         return SampleBatch(
-            self.columns[places], self.values[places], self.weights[places], self.times[places]
+            self.columns[indices], self.values[indices], self.weights[indices], self.times[indices]
         )
 
 
 class HistogramMatrix:
-    """Histograms of one bucket layout and half-life (None: weights never decay), addressed by column."""
+    """Histograms of one bucket layout and half-life, by column. Without a half-life weights do not decay."""
 
     def __init__(
         self, buckets: Buckets, half_life_ns: int | None, block_columns: int = BLOCK_COLUMNS
@@ -62,23 +59,22 @@ class HistogramMatrix:
         self._block_columns = block_columns
         self._blocks: list[Floats] = []
         self._starts = [0]
-        """The first column of each block, and of the one to come."""
+        """The first column of each block, then the number of columns allocated so far."""
         self._free: list[int] = []
         self._used = 0
-        # True where a weight too light to count lies outside lowest..highest; a scan must leave it out.
+        # True where a weight below epsilon lies outside lowest..highest. A scan must skip it.
         self._has_strays = np.empty(0, dtype=np.bool_)
 
     def __len__(self) -> int:
-        """How many columns are in use."""
         return self._used - len(self._free)
 
     @property
     def width(self) -> int:
-        """The number of columns ever in use at once; columns are numbered below it."""
+        """The highest number of columns that were in use at once. Every column number is below it."""
         return self._used
 
     def allocate(self) -> int:
-        """Return an empty column, a freed one if there is any."""
+        """Return an empty column."""
         if self._free:
             return self._free.pop()
         column = self._used
@@ -88,7 +84,7 @@ class HistogramMatrix:
         return column
 
     def release_all(self, released: Sequence[int]) -> None:
-        """Empty some columns and keep them for the next `allocate`."""
+        """Empty columns and free them for reuse."""
         self._free.extend(released)
         columns = np.array(released, dtype=np.int64)
         for _, block, places in self._by_block(columns):
@@ -98,8 +94,8 @@ class HistogramMatrix:
         self._has_strays[columns] = False
 
     def _grow(self) -> None:
-        # Each block doubles what there is: a small cluster needs no big block, and what is not used is not resident
-        # only in theory (the kernel gives large arrays memory by the megabyte).
+        # Each block doubles the width, so that a small cluster needs no big block. Unused columns are not free in
+        # practice: the kernel backs large arrays by the megabyte.
         count = self.buckets.count
         width = min(max(self._starts[-1], FIRST_BLOCK_COLUMNS), self._block_columns)
         self._blocks.append(np.zeros((count, width)))
@@ -111,25 +107,25 @@ class HistogramMatrix:
         self._has_strays = np.append(self._has_strays, np.zeros(width, dtype=np.bool_))
 
     def add(self, samples: SampleBatch) -> None:
-        """Add one sample to each column named; a column named twice gets its samples in order."""
+        """Add samples. Samples of one column are added in order."""
         for chosen, block, places in self._distinct(samples):
             self._add(chosen, block, places)
 
     def subtract(self, samples: SampleBatch) -> None:
-        """Take one sample out of each column named; what falls below epsilon becomes nothing."""
+        """Subtract samples. Weights that fall below epsilon become 0."""
         for chosen, block, places in self._distinct(samples):
             self._subtract(chosen, block, places)
 
     def _distinct(self, samples: SampleBatch) -> Iterator[tuple[SampleBatch, Floats, Ints]]:
-        for turn in in_rounds(samples.columns, self._used):
-            mine = samples if len(turn) == len(samples.columns) else samples.of(turn)
-            for chosen, block, places in self._by_block(mine.columns):
-                yield mine.of(chosen), block, places
+        for batch in distinct_batches(samples.columns, self._used):
+            distinct = samples if len(batch) == len(samples.columns) else samples.take(batch)
+            for chosen, block, places in self._by_block(distinct.columns):
+                yield distinct.take(chosen), block, places
 
     def _add(self, samples: SampleBatch, block: Floats, places: Ints) -> None:
         columns = samples.columns
         decayed = self._decayed(samples)
-        buckets = self.buckets.buckets_of(samples.values)
+        buckets = self.buckets.find_buckets(samples.values)
         self.total[columns] += decayed
         sums = block[buckets, places] + decayed
         block[buckets, places] = sums
@@ -143,13 +139,13 @@ class HistogramMatrix:
     def _subtract(self, samples: SampleBatch, block: Floats, places: Ints) -> None:
         columns = samples.columns
         decayed = self._decayed(samples)
-        buckets = self.buckets.buckets_of(samples.values)
+        buckets = self.buckets.find_buckets(samples.values)
         self.total[columns] = self._above_epsilon(self.total[columns] - decayed)
         left = self._above_epsilon(block[buckets, places] - decayed)
         block[buckets, places] = left
         lowest, highest = self.lowest[columns], self.highest[columns]
         is_edge = (left == 0) & ((buckets == lowest) | (buckets == highest))
-        # Most columns that lose an edge lose their only bucket: nothing to search for.
+        # Most columns that lose an edge lose their only bucket, so no search is needed.
         is_only = is_edge & (lowest == highest)
         self.lowest[columns[is_only]] = self.buckets.count - 1
         self.highest[columns[is_only]] = 0
@@ -164,25 +160,25 @@ class HistogramMatrix:
         if self.half_life_ns is None:
             return samples.weights
         age = self._since_reference(samples.columns, samples.times)
-        stale = age > self.half_life_ns * MAX_DECAY_EXPONENT
+        stale = age > self.half_life_ns * MAX_DECAY_HALF_LIVES
         if stale.any():
             self.move_reference(samples.columns[stale], samples.times[stale])
             age = self._since_reference(samples.columns, samples.times)
         if (age == age[0]).all():
-            age = age[:1]  # samples of one scrape share their time: one power serves them all
+            age = age[:1]  # samples of one scrape share their time, so one power is enough
         return samples.weights * go_math.exp2_array(age / float(self.half_life_ns))
 
     def _since_reference(self, columns: Ints, times: Ints) -> Ints:
         reference = self.reference[columns]
         never = reference == NEVER
         # Differences saturate at 64 bits, as Go's durations do.
-        return np.where(never, np.where(times == NEVER, 0, _LONGEST), times - np.where(never, 0, reference))
+        return np.where(never, np.where(times == NEVER, 0, LATEST), times - np.where(never, 0, reference))
 
     def move_reference(self, columns: Ints, times: Ints) -> None:
-        """Count each column's age from `times`, rounded to a half-life, and rescale its weights to match."""
+        """Set each column's reference time to `times`, rounded to a half-life, and rescale its weights."""
         assert self.half_life_ns is not None, "a histogram without half-life has no reference time"
         half_life = self.half_life_ns
-        # Half-lives are counted from the year 1, halves upwards; multiples of a day look the same from 1970.
+        # Go rounds from the year 1, halves upwards. For multiples of a day 1970 gives the same result.
         into = (times % half_life - ZERO_TIME_NS % half_life) % half_life
         reference = times - into + np.where(into * 2 >= half_life, half_life, 0)
         ahead = self._since_reference(columns, reference).astype(np.float64) / float(half_life)
@@ -195,7 +191,7 @@ class HistogramMatrix:
             self._scale(columns[filled], factors[filled])
 
     def _scale(self, columns: Ints, factors: Floats) -> None:
-        # Only lowest..highest is rescaled; lighter weights outside keep their old value, as upstream's do.
+        # Only lowest..highest is rescaled. Lighter weights outside keep their old value, as upstream's do.
         weights = self.gather(columns)
         inside = self._inside(columns)
         self.scatter(columns, np.where(inside, weights * factors, weights))
@@ -218,9 +214,9 @@ class HistogramMatrix:
         self._has_strays[columns] = ((weights > 0) & ~self._inside(columns)).any(axis=0)
 
     def merge(self, into: Ints, other: Ints) -> None:
-        """Add each column of `other` to the column of `into` at the same place; `into` names no column twice.
+        """Add each column of `other` to the column of `into` at the same index, without repeats in `into`.
 
-        The older of the two references moves to the younger, in `other` as well.
+        The older of the two reference times moves to the younger, in `other` as well.
         """
         if self.half_life_ns is not None:
             mine, theirs = self.reference[into], self.reference[other]
@@ -236,7 +232,7 @@ class HistogramMatrix:
             self.move_reference(columns, times)
 
     def load(self, column: int, weights: Mapping[int, float], total: float) -> None:
-        """Add saved bucket weights to a column, whatever its reference time."""
+        """Add saved bucket weights to a column, regardless of its reference time."""
         here = np.array([column])
         for _, block, places in self._by_block(here):
             for bucket, weight in weights.items():
@@ -247,7 +243,7 @@ class HistogramMatrix:
         self._trim(here)
 
     def percentiles(self, fractions: Sequence[float], columns: Ints | None = None) -> Ints:
-        """Return the bucket of each percentile as [fractions x columns]; -1 for a column that is empty."""
+        """Return the bucket of each percentile as [fractions x columns], -1 for empty columns."""
         if columns is not None and len(columns) * 4 < self._used:
             return self._scan_gathered(fractions, columns)
         found = np.empty((len(fractions), self._used), dtype=np.int64)
@@ -280,7 +276,7 @@ class HistogramMatrix:
         return np.where(self._inside(columns), self.gather(columns), 0.0)
 
     def scatter(self, columns: Ints, weights: Floats) -> None:
-        """Replace the weights of some columns, which must differ."""
+        """Replace the weights of distinct columns."""
         for chosen, block, places in self._by_block(columns):
             block[:, places] = weights[:, chosen]
 

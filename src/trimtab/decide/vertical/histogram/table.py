@@ -1,4 +1,4 @@
-"""Rows of plain numbers, kept as one numpy array per field so that a batch touches them all at once."""
+"""Tables of numbers: one numpy array per field, so that a batch updates many rows at once."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from trimtab.decide.vertical.histogram.buckets import Ints
 
 
 class Table:
-    """Fields that grow together; a subclass names each with the value of a new row."""
+    """Fields that grow together. A subclass lists each field with its initial value."""
 
     FIELDS: ClassVar[dict[str, int | float]]
 
@@ -25,11 +25,11 @@ class Table:
 
     @property
     def width(self) -> int:
-        """The number of rows ever in use at once; rows are numbered below it."""
+        """The highest number of rows that were in use at once. Every row number is below it."""
         return self._used
 
     def allocate(self) -> int:
-        """Return a row with every field at its first value."""
+        """Return a row with every field at its initial value."""
         if self._free:
             return self._free.pop()
         if self._used == len(self._field(next(iter(self.FIELDS)))):
@@ -40,15 +40,15 @@ class Table:
         return self._used - 1
 
     def release(self, row: int) -> None:
-        """Take a row out of use; its number will be used again."""
+        """Free a row for reuse."""
         self.release_all([row])
 
     def release_all(self, rows: Sequence[int]) -> None:
-        """Take some rows out of use, with every field at its first value again."""
+        """Free rows for reuse and reset their fields."""
         self._free.extend(rows)
-        places = np.array(rows, dtype=np.int64)
+        released = np.array(rows, dtype=np.int64)
         for name, value in self.FIELDS.items():
-            self._field(name)[places] = value
+            self._field(name)[released] = value
 
     def _field(self, name: str) -> npt.NDArray[Any]:
         field: npt.NDArray[Any] = getattr(self, name)
@@ -56,14 +56,14 @@ class Table:
 
 
 def is_increasing(rows: Ints) -> bool:
-    """Return whether each row lies above the one before, which also means that none repeats."""
+    """Return whether row numbers strictly increase, so that none repeats."""
     return bool((rows[1:] > rows[:-1]).all())
 
 
-def in_rounds(rows: Ints, size: int) -> Iterator[Ints]:
-    """Yield places of `rows` in rounds that name no row twice; repeats wait, in order, for the next round.
+def distinct_batches(rows: Ints, size: int) -> Iterator[Ints]:
+    """Yield indices into `rows` in batches without repeated rows, repeats in order in later batches.
 
-    Numpy's scatter keeps only one write per place, so a batch must not hold the same row twice.
+    A numpy scatter keeps only one write per row, so a batch must not hold the same row twice.
     """
     remaining = np.arange(len(rows))
     if is_increasing(rows):
@@ -71,8 +71,8 @@ def in_rounds(rows: Ints, size: int) -> Iterator[Ints]:
         return
     first = np.empty(size, dtype=np.int64)
     while len(remaining):
-        wanted = rows[remaining]
-        first[wanted[::-1]] = remaining[::-1]
-        is_first = first[wanted] == remaining
+        numbers = rows[remaining]
+        first[numbers[::-1]] = remaining[::-1]
+        is_first = first[numbers] == remaining
         yield remaining[is_first]
         remaining = remaining[~is_first]

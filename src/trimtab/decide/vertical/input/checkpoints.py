@@ -9,7 +9,7 @@ from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.histogram.histogram import from_wire_time
+from trimtab.decide.vertical.histogram.int64_times import from_wire_time
 from trimtab.decide.vertical.input.memory_windows import (
     WINDOWS_ANNOTATION,
     decode_windows,

@@ -20,7 +20,7 @@ from trimtab.decide.vertical.cluster_state.cluster import (
 )
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.histogram.buckets import Ints
-from trimtab.decide.vertical.histogram.histogram import from_int64, to_int64
+from trimtab.decide.vertical.histogram.int64_times import from_int64, to_int64
 
 WINDOWS_ANNOTATION: Final = "trimtab.dev/memory-windows"
 """On a checkpoint: the running memory windows of its containers, as JSON, by pod."""

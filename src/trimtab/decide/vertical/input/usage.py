@@ -13,7 +13,7 @@ import numpy as np
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.containers import DETACHED, UsageRows
 from trimtab.decide.vertical.histogram.buckets import Ints
-from trimtab.decide.vertical.histogram.histogram import to_int64
+from trimtab.decide.vertical.histogram.int64_times import to_int64
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.model.core.pod import CPU
 from trimtab.model.times import SECOND_NS

@@ -15,7 +15,8 @@ from trimtab.decide.vertical.cluster_state.amounts import amounts_from_floats
 from trimtab.decide.vertical.histogram import go_math
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
-from trimtab.decide.vertical.histogram.matrix import NEVER, HistogramMatrix
+from trimtab.decide.vertical.histogram.int64_times import NEVER
+from trimtab.decide.vertical.histogram.matrix import HistogramMatrix
 from trimtab.decide.vertical.histogram.percentiles import EMPTY
 from trimtab.model.vpa.types import ContainerResourcePolicy
 

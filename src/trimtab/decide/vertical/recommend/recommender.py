@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from trimtab.decide.vertical.cluster_state.aggregates import controlled_by
+from trimtab.decide.vertical.cluster_state.aggregates import controlled_resources
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.profiles import Profile, merged_rows, profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
@@ -106,7 +106,7 @@ def _wanted(
         policy = policy_for(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
         wanted.append(
             ContainerToRecommend(
-                row, profile.container, floors[together[profile.vpa]], policy, controlled_by(policy)
+                row, profile.container, floors[together[profile.vpa]], policy, controlled_resources(policy)
             )
         )
     return wanted
@@ -120,7 +120,7 @@ def _finish(
     now_ns: int,
 ) -> VPARecommendation:
     if vpa.unsupported is not None:
-        vpa.stand_still(vpa.unsupported, now_ns)
+        vpa.mark_unsupported(vpa.unsupported, now_ns)
         return VPARecommendation(vpa.key, vpa.status(), vpa.status() != vpa.vpa.status, ())
     recommendation = pod_resources(containers, settings.rounding)
     if post.whole_cores and vpa.vpa.metadata.annotations:

