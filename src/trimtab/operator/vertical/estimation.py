@@ -37,9 +37,7 @@ class Estimation:
 
     def new_state(self, view: ClusterView) -> ClusterState:
         """Return an empty cluster state."""
-        return ClusterState(
-            self.aggregation, compat=view.compat, per_vpa_config=view.gates.per_vpa_config
-        )
+        return ClusterState(self.aggregation, compat=view.compat, per_vpa_config=view.gates.per_vpa_config)
 
     def post_processing_for(self, view: ClusterView) -> PostProcessing:
         """Return the post-processing with the room of the nodes there are now."""
@@ -61,7 +59,9 @@ def recommender_settings(settings: VerticalSettings) -> RecommenderSettings:
     )
     return RecommenderSettings(
         estimators=EstimatorSettings(
-            cpu=ResourceSettings(cpu, _positive_ns("--confidence-interval-cpu", settings.confidence_interval_cpu)),
+            cpu=ResourceSettings(
+                cpu, _positive_ns("--confidence-interval-cpu", settings.confidence_interval_cpu)
+            ),
             memory=ResourceSettings(
                 memory, _positive_ns("--confidence-interval-memory", settings.confidence_interval_memory)
             ),
@@ -80,12 +80,16 @@ def aggregation_config(settings: VerticalSettings) -> AggregationConfig:
     if settings.memory_aggregation_interval_count < 1:
         raise ValueError("--memory-aggregation-interval-count must be 1 or more")
     return AggregationConfig(
-        memory_interval_ns=_positive_ns("--memory-aggregation-interval", settings.memory_aggregation_interval),
+        memory_interval_ns=_positive_ns(
+            "--memory-aggregation-interval", settings.memory_aggregation_interval
+        ),
         memory_interval_count=settings.memory_aggregation_interval_count,
         memory_half_life_ns=_positive_ns(
             "--memory-histogram-decay-half-life", settings.memory_histogram_decay_half_life
         ),
-        cpu_half_life_ns=_positive_ns("--cpu-histogram-decay-half-life", settings.cpu_histogram_decay_half_life),
+        cpu_half_life_ns=_positive_ns(
+            "--cpu-histogram-decay-half-life", settings.cpu_histogram_decay_half_life
+        ),
         oom_bump_ratio=settings.oom_bump_up_ratio,
         oom_min_bump_bytes=settings.oom_min_bump_up_bytes,
     )

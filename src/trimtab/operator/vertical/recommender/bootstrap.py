@@ -15,7 +15,7 @@ from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
 from trimtab.decide.vertical.cluster_state.garbage import expire_loaded_history
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
-from trimtab.decide.vertical.histogram.histogram import from_wire_time
+from trimtab.decide.vertical.histogram.int64_times import from_wire_time
 from trimtab.decide.vertical.input.checkpoints import knows_history, load_checkpoint
 from trimtab.decide.vertical.input.history import (
     HistoryContext,
@@ -104,7 +104,11 @@ class HistoryBootstrap:
         return self._saved_until.get(vpa, 0)
 
     async def load(
-        self, control: ControlSnapshot, new: Iterable[NamespacedName], capacities: PodCapacities, now: datetime
+        self,
+        control: ControlSnapshot,
+        new: Iterable[NamespacedName],
+        capacities: PodCapacities,
+        now: datetime,
     ) -> HistoryProgress:
         """Load the history of new VPAs; raise, to be repeated, if checkpoints cannot be read."""
         self._missing.update(new)

@@ -297,7 +297,9 @@ class ClusterStateFeeder:
 
     def _states_for(self, attribution: Attribution) -> tuple[ClusterState, ...]:
         if self._states.is_whole or not self._samples_follow_control:
-            return tuple(self._states)  # as upstream: VPAs also receive samples of pods that only have their labels
+            return tuple(
+                self._states
+            )  # as upstream: VPAs also receive samples of pods that only have their labels
         return self._states.matching(attribution.matched)
 
     @property

@@ -110,7 +110,8 @@ class SampleFeeder:
         """
         receivers = self._feeder.receivers_of(PodId(oom.namespace, oom.pod))
         return bool(receivers) and all(
-            oom.time_ns < self._history.saved_until(NamespacedName.parse(vpa)) - period_ns for vpa in receivers
+            oom.time_ns < self._history.saved_until(NamespacedName.parse(vpa)) - period_ns
+            for vpa in receivers
         )
 
     def _may_become_ours(self, oom: OOM, now_ns: int) -> bool:
