@@ -171,8 +171,8 @@ class EmbeddedCluster:
 
     def dump(self) -> bytes:
         """Return every object of the cluster, in a fixed order, for comparing two runs."""
-        shelves = sorted(self.server.store.shelves(), key=lambda shelf: shelf.resource)
-        return b"\n".join(entry.raw for shelf in shelves for entry in shelf.range(""))
+        resources = sorted(self.server.store.resources(), key=lambda objects: objects.resource)
+        return b"\n".join(entry.raw for objects in resources for entry in objects.all())
 
 
 def _objects(manifest: str | Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from trimtab.lab.data_plane import DataPlaneConfig, NotSettledError
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics.apis import MetricsAnswers
+from trimtab.lab.metrics.apis import MetricsApis
 from trimtab.lab.metrics.server import MetricsApp
 from trimtab.lab.metrics.values import MetricValues
 from trimtab.model.json import wire
@@ -156,7 +156,7 @@ def call(app, method, path, body=b"", query=b""):
 
 def metrics_app():
     values, clock = MetricValues(), SystemClock()
-    return MetricsApp(MetricsAnswers(clock.now, values), values), values, clock.now()
+    return MetricsApp(MetricsApis(clock.now, values), values), values, clock.now()
 
 
 def test_values_can_be_set_and_read_over_http():

@@ -20,8 +20,8 @@ from trimtab.cli.manifests.documents import read_bundle
 from trimtab.cli.manifests.yaml_nodes import Document
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import to_json, to_yaml, write_file
-from trimtab.decide.horizontal.decision import annotation_problem
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.decide.horizontal.status.dry_run import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates

@@ -18,7 +18,7 @@ from trimtab.decide.horizontal.behavior.stabilization import (
     SCALE_DOWN_STABILIZED,
     SCALE_UP_STABILIZED,
 )
-from trimtab.decide.horizontal.decision import UNKNOWN_ANNOTATION
+from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import named, strategy_problem

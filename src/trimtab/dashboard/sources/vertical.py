@@ -158,7 +158,7 @@ class OperatorVertical:
         texts = [readable(resource, one[resource]) if resource in one else "" for one in bounds]
         container = entry.container_name
         derived = self._derivations(vpa, container, resource)
-        if "upper_bound" in derived and not derived["upper_bound"].is_known:
+        if "upper_bound" in derived and not derived["upper_bound"].is_confident:
             # A bound that grows with ignorance is no bound: 1,330 cores after two samples.
             upper, texts[2] = None, f"no bound yet: {derived['upper_bound'].sample_text}"
         return AmountView(
@@ -185,7 +185,7 @@ class OperatorVertical:
             bound: amounts[resource]
             for recommended in (found.containers if found is not None else ())
             if recommended.name == container
-            for bound, amounts in recommended.reasons.items()
+            for bound, amounts in recommended.derivations.items()
             if resource in amounts
         }
 

@@ -192,7 +192,7 @@ def _why_not(claim: VpaClaim, pod: Pod, index: VPAIndex, owners: ControllerIndex
 
 def _amounts(recommended: Iterable[ContainerRecommendation]) -> Iterator[AmountExplanation]:
     for container in recommended:
-        for bound, per_resource in container.reasons.items():
+        for bound, per_resource in container.derivations.items():
             for resource, derivation in per_resource.items():
                 yield AmountExplanation(
                     container=container.name,

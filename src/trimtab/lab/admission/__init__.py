@@ -1,59 +1,59 @@
-"""Admission: others may change or refuse a write before it is stored."""
+"""Admission: plugins change or reject a write before it is stored.
+
+`AdmissionChain` calls the plugins in order: `pod_resources` (LimitRanger, PodResizeValidator) and `webhooks`, whose rules and
+selectors are in `matching`. Validation that belongs to a kind is in `resources`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from trimtab.lab.apiserver.request import ApiRequest, RequestPath
-from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.apiserver.request import ResourceRequest
 from trimtab.lab.storage.codec import JsonObject
 
 
 @dataclass(frozen=True)
 class AdmissionAttributes:
-    """One write on its way: what is done to which object, and the object before and after."""
+    """A write before it is stored: the request, and the object before and after."""
 
     operation: str
-    resource: ServedResource
-    target: RequestPath
+    request: ResourceRequest
     obj: JsonObject | None
     old: JsonObject | None
-    request: ApiRequest
 
     def with_object(self, obj: JsonObject) -> "AdmissionAttributes":
-        """Return the attempt with the object as it is now."""
+        """Return the attributes with a changed object."""
         return replace(self, obj=obj)
 
 
 class AdmissionPlugin(Protocol):
-    """One admission step."""
+    """A step of admission."""
 
-    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
-        """Return the object, changed or not."""
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
+        """Return the changed object, or None if nothing changed."""
         ...
 
-    async def validate(self, attempt: AdmissionAttributes) -> None:
-        """Raise when the write is refused."""
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Raise an error to reject the write."""
         ...
 
 
 class AdmissionChain:
-    """All admission steps in order."""
+    """All admission plugins in order."""
 
-    def __init__(self, steps: Sequence[AdmissionPlugin] = ()) -> None:
-        self._steps = tuple(steps)
+    def __init__(self, plugins: Sequence[AdmissionPlugin] = ()) -> None:
+        self._plugins = tuple(plugins)
 
-    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject:
-        """Return the object after every step."""
-        assert attempt.obj is not None, "only writes of an object can be changed on their way"
-        for step in self._steps:
-            changed = await step.mutate(attempt)
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject:
+        """Return the object after every plugin."""
+        for plugin in self._plugins:
+            changed = await plugin.mutate(attributes)
             if changed is not None:
-                attempt = attempt.with_object(changed)
-        assert attempt.obj is not None
-        return attempt.obj
+                attributes = attributes.with_object(changed)
+        assert attributes.obj is not None, "only writes of an object are mutated"
+        return attributes.obj
 
-    async def validate(self, attempt: AdmissionAttributes) -> None:
-        """Let every step refuse the write."""
-        for step in self._steps:
-            await step.validate(attempt)
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Raise an error if a plugin rejects the write."""
+        for plugin in self._plugins:
+            await plugin.validate(attributes)

@@ -17,7 +17,7 @@ GROUP = "admissionregistration.k8s.io"
 
 @dataclass(frozen=True)
 class Hook:
-    """One webhook of one configuration, ready to match."""
+    """A webhook of a configuration, ready to match."""
 
     name: str
     client: JsonObject
@@ -37,37 +37,37 @@ class Hooks:
         self._store = store
         self._known: dict[str, tuple[int, tuple[Hook, ...]]] = {}
 
-    def matching(self, kind: str, attempt: AdmissionAttributes) -> list[Hook]:
-        """Return the webhooks that a write concerns, in the order in which they are asked."""
-        shelf = self._store.shelf(f"{kind.lower()}webhookconfigurations.{GROUP}")
-        if not shelf.entries or attempt.resource.group == GROUP:
+    def matching(self, kind: str, attributes: AdmissionAttributes) -> list[Hook]:
+        """Return the webhooks that match a write, in the order of their calls."""
+        configurations = self._store.resource(f"{kind.lower()}webhookconfigurations.{GROUP}")
+        if not configurations.entries or attributes.request.resource.group == GROUP:
             return []  # webhooks cannot lock themselves in
-        found: list[Hook] = []
-        for entry in shelf.range(""):
+        hooks: list[Hook] = []
+        for entry in configurations.all():
             known = self._known.get(entry.uid)
             if known is None or known[0] != entry.version:
                 known = self._known[entry.uid] = (entry.version, _read(entry.decoded()))
-            found += [hook for hook in known[1] if self._concerns(hook, attempt)]
-        return found
+            hooks += [hook for hook in known[1] if self._matches(hook, attributes)]
+        return hooks
 
-    def _concerns(self, hook: Hook, attempt: AdmissionAttributes) -> bool:
-        if not any(_matches_rule(rule, attempt) for rule in hook.rules):
+    def _matches(self, hook: Hook, attributes: AdmissionAttributes) -> bool:
+        if not any(_matches_rule(rule, attributes) for rule in hook.rules):
             return False
-        if not hook.namespaces.is_empty and not hook.namespaces.matches(self._namespace_labels(attempt)):
+        if not hook.namespaces.is_empty and not hook.namespaces.matches(self._namespace_labels(attributes)):
             return False
-        objects = [one for one in (attempt.obj, attempt.old) if one is not None]
-        if not hook.objects.is_empty and not any(
-            hook.objects.matches(one["metadata"].get("labels") or {}) for one in objects
-        ):
+        objects = [obj for obj in (attributes.obj, attributes.old) if obj is not None]
+        labels = [obj["metadata"].get("labels") or {} for obj in objects]
+        if not hook.objects.is_empty and not any(map(hook.objects.matches, labels)):
             return False
-        return all(_holds(condition, attempt) for condition in hook.conditions)
+        return all(_holds(condition, attributes) for condition in hook.conditions)
 
-    def _namespace_labels(self, attempt: AdmissionAttributes) -> dict[str, str]:
-        """Return the labels of the namespace; a write of a namespace is judged by its own."""
-        if attempt.resource.plural == "namespaces" and not attempt.resource.group:
-            labels = (attempt.obj or attempt.old or {}).get("metadata", {}).get("labels") or {}
+    def _namespace_labels(self, attributes: AdmissionAttributes) -> dict[str, str]:
+        """Return the labels of the namespace, or of the object if it is a namespace."""
+        resource = attributes.request.resource
+        if resource.plural == "namespaces" and not resource.group:
+            labels = (attributes.obj or attributes.old or {}).get("metadata", {}).get("labels") or {}
             return dict(labels)
-        entry = self._store.get("namespaces", attempt.target.namespace)
+        entry = self._store.get("namespaces", attributes.request.info.namespace)
         return dict(entry.labels) if entry is not None else {}
 
 
@@ -88,23 +88,23 @@ def _read(configuration: JsonObject) -> tuple[Hook, ...]:
     )
 
 
-def _matches_rule(rule: JsonObject, attempt: AdmissionAttributes) -> bool:
-    resource, target = attempt.resource, attempt.target
+def _matches_rule(rule: JsonObject, attributes: AdmissionAttributes) -> bool:
+    resource, info = attributes.request.resource, attributes.request.info
 
     def listed(name: str, value: str) -> bool:
         values = rule.get(name) or ()
         return value in values or "*" in values
 
-    if not listed("operations", attempt.operation) or not listed("apiGroups", resource.group):
+    if not listed("operations", attributes.operation) or not listed("apiGroups", resource.group):
         return False
     # matchPolicy Equivalent: a rule for another served version of the same resource applies as well.
-    if not any(listed("apiVersions", version) for version in (target.version, *resource.versions)):
+    if not any(listed("apiVersions", version) for version in (info.version, *resource.versions)):
         return False
     scope = rule.get("scope", "*")
     if scope != "*" and (scope == "Namespaced") is not resource.is_namespaced:
         return False
     return any(
-        _matches_resource(pattern, resource.plural, target.subresource)
+        _matches_resource(pattern, resource.plural, info.subresource)
         for pattern in rule.get("resources") or ()
     )
 
@@ -114,26 +114,22 @@ def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
     return name in ("*", plural) and part in ("*", subresource)
 
 
-def _holds(condition: JsonObject, attempt: AdmissionAttributes) -> bool:
-    """Evaluate a match condition; one that cannot be evaluated lets the webhook be asked."""
+def _holds(condition: JsonObject, attributes: AdmissionAttributes) -> bool:
+    """Evaluate a match condition. A condition that cannot be evaluated matches."""
     compiled = compile_rule(condition.get("expression", ""))
     if compiled.program is None:
         return True
+    info, user = attributes.request.info, attributes.request.user
+    request = {
+        "operation": attributes.operation,
+        "namespace": info.namespace,
+        "name": info.name,
+        "userInfo": {"username": user.name, "groups": list(user.groups)},
+    }
     scope: dict[str, Any] = {
-        "object": to_cel(attempt.obj, {}),
-        "oldObject": to_cel(attempt.old, {}),
-        "request": to_cel(
-            {
-                "operation": attempt.operation,
-                "namespace": attempt.target.namespace,
-                "name": attempt.target.name,
-                "userInfo": {
-                    "username": attempt.request.user.name,
-                    "groups": list(attempt.request.user.groups),
-                },
-            },
-            {},
-        ),
+        "object": to_cel(attributes.obj, {}),
+        "oldObject": to_cel(attributes.old, {}),
+        "request": to_cel(request, {}),
     }
     try:
         return bool(compiled.program.evaluate(scope))

@@ -9,7 +9,7 @@ from trimtab.decide.vertical.resources.pod_rules import (
     pod_violations,
 )
 from trimtab.lab.admission import AdmissionAttributes
-from trimtab.lab.apiserver.errors import StatusError, forbidden
+from trimtab.lab.apiserver.errors import forbidden
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import ObjectStore
 from trimtab.model.core.objects import LimitRange, LimitRangeItem, Node
@@ -22,19 +22,18 @@ DEFAULTED = "kubernetes.io/limit-ranger"
 
 
 class LimitRanger:
-    """Gives containers the defaults of their namespace's LimitRanges, and refuses pods outside of the bounds."""
+    """Applies the defaults and the bounds of LimitRanges to pods."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
         """Fill in default requests and limits."""
-        if not _concerns(attempt):
+        obj = attributes.obj
+        if obj is None or not _applies(attributes):
             return None
-        obj = attempt.obj
-        assert obj is not None
         set_here: list[str] = []
-        for limit_range in self._ranges(attempt):
+        for limit_range in self._ranges(attributes):
             default = _merged(limit_range)
             for words, field in (("container", "containers"), ("init container", "initContainers")):
                 for container in obj["spec"].get(field) or ():
@@ -44,29 +43,30 @@ class LimitRanger:
             annotations[DEFAULTED] = f"LimitRanger plugin set: {'; '.join(set_here)}"
         return obj
 
-    async def validate(self, attempt: AdmissionAttributes) -> None:
-        """Refuse a pod that breaks a bound."""
-        if not _concerns(attempt):
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a pod that violates a bound."""
+        obj = attributes.obj
+        if obj is None or not _applies(attributes):
             return
-        assert attempt.obj is not None
-        spec = wire.convert(attempt.obj["spec"], PodSpec)
-        for limit_range in self._ranges(attempt):
-            found = [message for item in limit_range.spec.limits for message in _complaints(spec, item)]
-            if found:
-                why = found[0] if len(found) == 1 else f"[{', '.join(dict.fromkeys(found))}]"
-                raise forbidden("pods", "", attempt.obj["metadata"].get("name", ""), why)
+        spec = wire.convert(obj["spec"], PodSpec)
+        for limit_range in self._ranges(attributes):
+            messages = [message for item in limit_range.spec.limits for message in _violations(spec, item)]
+            if messages:
+                reason = messages[0] if len(messages) == 1 else f"[{', '.join(dict.fromkeys(messages))}]"
+                raise forbidden("pods", "", obj["metadata"].get("name", ""), reason)
 
-    def _ranges(self, attempt: AdmissionAttributes) -> list[LimitRange]:
-        entries = self._store.shelf(RANGES).range(attempt.target.namespace)
+    def _ranges(self, attributes: AdmissionAttributes) -> list[LimitRange]:
+        entries = self._store.resource(RANGES).all(attributes.request.info.namespace)
         return [wire.convert(entry.decoded(), LimitRange) for entry in entries]
 
 
-def _concerns(attempt: AdmissionAttributes) -> bool:
-    if attempt.resource.plural != "pods" or attempt.resource.group or attempt.obj is None:
+def _applies(attributes: AdmissionAttributes) -> bool:
+    resource = attributes.request.resource
+    if resource.plural != "pods" or resource.group:
         return False
-    is_going = attempt.old is not None and "deletionTimestamp" in attempt.old["metadata"]
-    wanted = {("CREATE", ""), ("UPDATE", "resize")}
-    return not is_going and (attempt.operation, attempt.target.subresource) in wanted
+    is_deleting = attributes.old is not None and "deletionTimestamp" in attributes.old["metadata"]
+    writes = {("CREATE", ""), ("UPDATE", "resize")}
+    return not is_deleting and (attributes.operation, attributes.request.info.subresource) in writes
 
 
 def _merged(limit_range: LimitRange) -> dict[str, dict[str, str]]:
@@ -89,7 +89,7 @@ def _fill(container: JsonObject, default: dict[str, dict[str, str]], words: str)
             yield f"{', '.join(sorted(missing))} {kind[:-1]} for {words} {container['name']}"
 
 
-def _complaints(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
+def _violations(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
     if item.type == "Container":
         ranges = LimitRanges(container=item)
         bare = PodSpec(containers=spec.containers)
@@ -98,26 +98,26 @@ def _complaints(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
                 yield violation.message
     elif item.type == "Pod":
         ranges = LimitRanges(pod=item)
-        # What pod-level resources demand of the containers is validation's affair; here they only count.
+        # Validation compares pod-level resources with the containers; here they only count.
         totals = pod_totals(spec)
         for violation in pod_violations(PodSpec(resources=totals), ranges):
             yield violation.message
 
 
 class PodResizeValidator:
-    """Refuses a resize beyond what the pod's node has to give."""
+    """Rejects a resize beyond what the pod's node can allocate."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
         """Change nothing."""
         return None
 
-    async def validate(self, attempt: AdmissionAttributes) -> None:
-        """Compare what the pod would request with what its node can allocate."""
-        obj, old = attempt.obj, attempt.old
-        if attempt.target.subresource != "resize" or obj is None or old is None:
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a resize that requests more than the node can allocate."""
+        obj, old = attributes.obj, attributes.old
+        if attributes.request.info.subresource != "resize" or obj is None or old is None:
             return
         node_name = obj["spec"].get("nodeName")
         if not node_name or obj["metadata"].get("generation") == old["metadata"].get("generation"):
@@ -128,16 +128,14 @@ class PodResizeValidator:
             raise forbidden("pods", "", name, f'node "{node_name}" not found')
         short = list(_shortages(wire.convert(obj["spec"], PodSpec), wire.convert(entry.decoded(), Node)))
         if short:
-            why = f"node didn't have enough allocatable resources: {'; '.join(short)}"
-            problem = forbidden("pods", "", name, why)
-            details = {**(problem.details or {}), "causes": [{"reason": "NodeCapacity"}]}
-            raise StatusError(problem.code, problem.reason, problem.message, details)
+            reason = f"node didn't have enough allocatable resources: {'; '.join(short)}"
+            raise forbidden("pods", "", name, reason, {"reason": "NodeCapacity"})
 
 
 def _shortages(spec: PodSpec, node: Node) -> Iterator[str]:
-    asked = pod_totals(spec).requests
+    requests = pod_totals(spec).requests
     for resource, count in ((CPU, "milli_value"), (MEMORY, "value")):
-        request, allocatable = asked.get(resource), node.status.allocatable.get(resource)
+        request, allocatable = requests.get(resource), node.status.allocatable.get(resource)
         has = getattr(allocatable, count)() if allocatable is not None else 0
         if request is not None and getattr(request, count)() > has:
             yield f"{resource}, requested: {getattr(request, count)()}, allocatable: {has}"

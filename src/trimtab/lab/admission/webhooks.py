@@ -1,4 +1,4 @@
-"""Admission webhooks: who is asked about a write, in which order, and what their answers do."""
+"""The admission plugin that calls webhooks."""
 
 import asyncio
 import base64
@@ -9,78 +9,81 @@ from trimtab.lab.admission.matching import Hook, Hooks
 from trimtab.lab.apiserver.errors import StatusError, internal
 from trimtab.lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
 from trimtab.lab.patches import json_patch
-from trimtab.lab.storage.bootstrap import Identities
-from trimtab.lab.storage.codec import JsonObject, decode, encode
+from trimtab.lab.storage.codec import JsonObject, copy_of, decode, encode
+from trimtab.lab.storage.identities import Identities
 from trimtab.lab.storage.store import ObjectStore
 
 REVIEW = "admission.k8s.io/v1"
 
 
 class _CallFailedError(Exception):
-    """A webhook could not be asked, or its answer makes no sense."""
+    """A webhook could not be called, or its response is invalid."""
 
 
 class Webhooks:
-    """The admission step that asks the configured webhooks."""
+    """Calls the configured webhooks, mutating ones first."""
 
     def __init__(self, store: ObjectStore, identities: Identities, outbound: Outbound) -> None:
         self._hooks = Hooks(store)
         self._identities = identities
         self._outbound = outbound
 
-    async def mutate(self, attempt: AdmissionAttributes) -> JsonObject | None:
-        """Let mutating webhooks change the object; those that ask for it see later changes once more."""
-        hooks = self._hooks.matching("Mutating", attempt)
-        if not hooks or attempt.obj is None:
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
+        """Return the object after all mutating webhooks.
+
+        Webhooks with `reinvocationPolicy: IfNeeded` are called again if a later webhook changed the object.
+        """
+        hooks = self._hooks.matching("Mutating", attributes)
+        if not hooks or attributes.obj is None:
             return None
-        seen_by: list[tuple[Hook, JsonObject]] = []
-        obj = attempt.obj
+        results: list[tuple[Hook, JsonObject]] = []
+        obj = attributes.obj
         for hook in hooks:
-            obj = await self._mutate_by(hook, attempt.with_object(obj))
-            seen_by.append((hook, obj))
-        for hook, seen in seen_by:
-            if hook.is_reinvoked and seen != obj:
-                obj = await self._mutate_by(hook, attempt.with_object(obj))
+            obj = await self._mutate_by(hook, attributes.with_object(obj))
+            results.append((hook, obj))
+        for hook, result in results:
+            if hook.is_reinvoked and result != obj:
+                obj = await self._mutate_by(hook, attributes.with_object(obj))
         return obj
 
-    async def _mutate_by(self, hook: Hook, attempt: AdmissionAttributes) -> JsonObject:
-        assert attempt.obj is not None
-        answer = await self._ask(hook, attempt)
-        patch = (answer or {}).get("patch")
+    async def _mutate_by(self, hook: Hook, attributes: AdmissionAttributes) -> JsonObject:
+        assert attributes.obj is not None
+        response = await self._review(hook, attributes)
+        patch = (response or {}).get("patch")
         if not patch:
-            return attempt.obj
+            return attributes.obj
         try:
             operations = json_patch.parse(base64.b64decode(patch, validate=True))
         except binascii.Error as problem:
             raise internal(f"webhook {hook.name}: the patch is not base64: {problem}") from problem
-        changed = json_patch.apply(_in_request_version(attempt, attempt.obj), operations)
+        changed = json_patch.apply(_versioned(attributes, attributes.obj), operations)
         if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
             raise internal(f"webhook {hook.name}: the patch leaves no object")
-        return _in_stored_version(attempt, changed)
+        return attributes.request.to_storage_version(changed)
 
-    async def validate(self, attempt: AdmissionAttributes) -> None:
-        """Let validating webhooks refuse the write."""
-        for hook in self._hooks.matching("Validating", attempt):
-            await self._ask(hook, attempt)
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Raise an error if a validating webhook rejects the write."""
+        for hook in self._hooks.matching("Validating", attributes):
+            await self._review(hook, attributes)
 
-    async def _ask(self, hook: Hook, attempt: AdmissionAttributes) -> JsonObject | None:
-        """Return the answer of a webhook that allows the write; None when it failed and may be ignored."""
+    async def _review(self, hook: Hook, attributes: AdmissionAttributes) -> JsonObject | None:
+        """Return the response of a webhook that allows the write, or None if it failed and may be ignored."""
         try:
-            answer = await self._call(hook, attempt)
+            response = await self._call(hook, attributes)
         except _CallFailedError as problem:
             if hook.ignores_failure:
                 return None
             raise internal(
                 f'failed calling webhook "{hook.name}": failed to call webhook: {problem}'
             ) from problem
-        attempt.request.warnings.extend(str(one) for one in answer.get("warnings") or ())
-        if answer.get("allowed") is not True:
-            raise _denied(hook.name, answer.get("status") or {})
-        return answer
+        attributes.request.warnings.extend(map(str, response.get("warnings") or ()))
+        if response.get("allowed") is not True:
+            raise _denied(hook.name, response.get("status") or {})
+        return response
 
-    async def _call(self, hook: Hook, attempt: AdmissionAttributes) -> JsonObject:
+    async def _call(self, hook: Hook, attributes: AdmissionAttributes) -> JsonObject:
         uid = self._identities.uid()
-        body = {"kind": "AdmissionReview", "apiVersion": REVIEW, "request": review_request(uid, attempt)}
+        body = {"kind": "AdmissionReview", "apiVersion": REVIEW, "request": review_request(uid, attributes)}
         headers = {"content-type": "application/json", "accept": "application/json, */*"}
         try:
             endpoint, path = self._endpoint(hook.client)
@@ -97,7 +100,7 @@ class Webhooks:
             raise _CallFailedError(
                 f"an error on the server ({response.body[:200]!r}) has prevented the request from succeeding"
             )
-        return _read_answer(response.body, uid)
+        return _read_response(response.body, uid)
 
     def _endpoint(self, client: JsonObject) -> tuple[Endpoint, str]:
         ca_pem = base64.b64decode(client.get("caBundle", "")).decode()
@@ -111,63 +114,55 @@ class Webhooks:
         return Endpoint(f"{scheme}://{host}", "", ca_pem), slash + path or "/"
 
 
-def _read_answer(body: bytes, uid: str) -> JsonObject:
+def _read_response(body: bytes, uid: str) -> JsonObject:
     try:
-        review = decode(body)
-        answer = review["response"]
+        response = decode(body)["response"]
     except (ValueError, KeyError, TypeError) as problem:
         raise _CallFailedError(
             f"expected an AdmissionReview with a response, got: {body[:200]!r}"
         ) from problem
-    if not isinstance(answer, dict) or answer.get("uid") != uid:
+    if not isinstance(response, dict) or response.get("uid") != uid:
         raise _CallFailedError("expected response.uid to be the uid of the request")
-    return answer
+    return response
 
 
 def _denied(name: str, status: JsonObject) -> StatusError:
     message = f'admission webhook "{name}" denied the request'
-    why = status.get("message") or status.get("reason")
-    message += f": {why}" if why else " without explanation"
+    reason = status.get("message") or status.get("reason")
+    message += f": {reason}" if reason else " without explanation"
     code = status.get("code") or 403
     return StatusError(code, status.get("reason") or "Forbidden", message, status.get("details"))
 
 
-def _in_request_version(attempt: AdmissionAttributes, obj: JsonObject) -> JsonObject:
-    resource, version = attempt.resource, attempt.target.version
-    if (resource.group, version) == (resource.storage_group, resource.storage_version):
-        return obj
-    return resource.strategy.convert(decode(encode(obj)), resource.group, version)
+def _versioned(attributes: AdmissionAttributes, obj: JsonObject) -> JsonObject:
+    """Return the object in the request's version. Conversion changes its argument, so it gets a copy."""
+    request = attributes.request
+    return obj if request.resource.stores(request.info.version) else request.to_request_version(copy_of(obj))
 
 
-def _in_stored_version(attempt: AdmissionAttributes, obj: JsonObject) -> JsonObject:
-    resource = attempt.resource
-    if (resource.group, attempt.target.version) == (resource.storage_group, resource.storage_version):
-        return obj
-    return resource.strategy.convert(obj, resource.storage_group, resource.storage_version)
-
-
-def review_request(uid: str, attempt: AdmissionAttributes) -> JsonObject:
+def review_request(uid: str, attributes: AdmissionAttributes) -> JsonObject:
     """Return the request part of an AdmissionReview."""
-    resource, target, user = attempt.resource, attempt.target, attempt.request.user
-    kind = {"group": resource.group, "version": target.version, "kind": resource.kind}
-    place = {"group": resource.group, "version": target.version, "resource": resource.plural}
-    meta = (attempt.obj or attempt.old or {}).get("metadata", {})
+    resource, info, user = attributes.request.resource, attributes.request.info, attributes.request.user
+    obj, old = attributes.obj, attributes.old
+    kind = {"group": resource.group, "version": info.version, "kind": resource.kind}
+    place = {"group": resource.group, "version": info.version, "resource": resource.plural}
+    meta = (obj or old or {}).get("metadata", {})
     request: JsonObject = {
         "uid": uid,
         "kind": kind,
         "resource": place,
         "requestKind": kind,
         "requestResource": place,
-        "name": meta.get("name", target.name),
-        "operation": attempt.operation,
+        "name": meta.get("name", info.name),
+        "operation": attributes.operation,
         "userInfo": {"username": user.name, "groups": list(user.groups)},
-        "object": _in_request_version(attempt, attempt.obj) if attempt.obj is not None else None,
-        "oldObject": _in_request_version(attempt, attempt.old) if attempt.old is not None else None,
-        "dryRun": attempt.request.is_dry_run,
-        "options": {"kind": f"{attempt.operation.title()}Options", "apiVersion": "meta.k8s.io/v1"},
+        "object": _versioned(attributes, obj) if obj is not None else None,
+        "oldObject": _versioned(attributes, old) if old is not None else None,
+        "dryRun": attributes.request.is_dry_run,
+        "options": {"kind": f"{attributes.operation.title()}Options", "apiVersion": "meta.k8s.io/v1"},
     }
     if resource.is_namespaced:
-        request["namespace"] = target.namespace
-    if target.subresource:
-        request["subResource"] = request["requestSubResource"] = target.subresource
+        request["namespace"] = info.namespace
+    if info.subresource:
+        request["subResource"] = request["requestSubResource"] = info.subresource
     return request

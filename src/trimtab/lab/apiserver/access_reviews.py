@@ -1,33 +1,35 @@
-"""Reviews: questions about identity and access that are answered at once and never stored."""
+"""Access and token reviews: questions about a user that are answered at once and never stored."""
 
 from trimtab.lab.apiserver.authentication import Tokens
 from trimtab.lab.apiserver.errors import bad_request
 from trimtab.lab.apiserver.rbac import Attributes, RbacAuthorizer
-from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath, RequestUser
+from trimtab.lab.apiserver.request import ApiResponse, RequestUser, ResourceRequest
 from trimtab.lab.handlers.bodies import read_typed
-from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JsonObject
 
+GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
-class Reviews:
+
+class ReviewHandler:
     """The review resources of both groups."""
 
     def __init__(self, tokens: Tokens, authorizer: RbacAuthorizer) -> None:
         self._tokens = tokens
         self._authorizer = authorizer
 
-    def answer(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
-        """Answer a review."""
-        body = read_typed(request, resource.group, target.version, resource.kind)
+    async def create(self, request: ResourceRequest) -> ApiResponse:
+        """Return a review with its status."""
+        kind = request.resource.kind
+        body = read_typed(request, request.resource.group, request.info.version, kind)
         spec = body.setdefault("spec", {})
-        if resource.kind == "TokenReview":
+        if kind == "TokenReview":
             body["status"] = self._token(spec)
-        elif resource.kind == "SelfSubjectReview":
+        elif kind == "SelfSubjectReview":
             del body["spec"]
             body["status"] = {"userInfo": _user_info(request.user)}
-        elif resource.kind == "SelfSubjectRulesReview":
+        elif kind == "SelfSubjectRulesReview":
             body["status"] = self._rules(request.user, spec.get("namespace", ""))
-        elif resource.kind == "SelfSubjectAccessReview":
+        elif kind == "SelfSubjectAccessReview":
             body["status"] = self._access(request.user, spec)
         else:
             user = RequestUser(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
@@ -40,23 +42,19 @@ class Reviews:
         user = self._tokens.user_of(spec.get("token", "")) if spec.get("token") else None
         if user is None:
             return {"user": {}, "error": "[invalid bearer token]"}
-        return {
-            "authenticated": True,
-            "user": _user_info(user),
-            "audiences": spec.get("audiences") or ["lab"],
-        }
+        audiences = spec.get("audiences") or ["lab"]
+        return {"authenticated": True, "user": _user_info(user), "audiences": audiences}
 
     def _access(self, user: RequestUser, spec: JsonObject) -> JsonObject:
-        about = spec.get("resourceAttributes")
-        path = spec.get("nonResourceAttributes")
-        if bool(about) == bool(path):
+        of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if bool(of_resource) == bool(of_path):
             raise bad_request("exactly one of resourceAttributes and nonResourceAttributes must be set")
-        if about:
+        if of_resource:
             names = ("verb", "group", "resource", "subresource", "namespace", "name")
-            question = Attributes(**{name: about.get(name, "") for name in names})
+            attributes = Attributes(**{name: of_resource.get(name, "") for name in names})
         else:
-            question = Attributes(path.get("verb", ""), path=path.get("path", ""))  # type: ignore[union-attr]  # one is set
-        return {"allowed": self._authorizer.allows(user, question)}
+            attributes = Attributes(of_path.get("verb", ""), path=of_path.get("path", ""))  # type: ignore[union-attr]  # one is set
+        return {"allowed": self._authorizer.allows(user, attributes)}
 
     def _rules(self, user: RequestUser, namespace: str) -> JsonObject:
         rules = list(self._authorizer.rules(user, namespace))

@@ -1,9 +1,10 @@
-"""Aggregation: groups that another server serves, found through APIService objects and reached by proxy."""
+"""Aggregation: API groups of other servers, registered by APIServices and reached by proxy."""
 
 import base64
 from dataclasses import replace
 from urllib.parse import urlencode
 
+from trimtab.lab.apiserver.discovery import api_group
 from trimtab.lab.apiserver.errors import StatusError
 from trimtab.lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
 from trimtab.lab.apiserver.request import ApiRequest, ApiResponse
@@ -32,11 +33,11 @@ class Aggregation:
         return spec if spec.get("service") else None
 
     def serves(self, group: str, version: str) -> bool:
-        """Tell whether another server answers for a group version."""
+        """Return whether another server serves a group version."""
         return bool(group) and self._service(group, version) is not None
 
     async def forward(self, request: ApiRequest, group: str, version: str) -> ApiResponse:
-        """Hand a request on, with the user's identity in the headers that a front proxy sets."""
+        """Proxy a request, with the user's identity in front-proxy headers."""
         spec = self._service(group, version)
         assert spec is not None, "only called for groups that another server serves"
         service = spec["service"]
@@ -55,70 +56,58 @@ class Aggregation:
 
     def _endpoint(self, spec: JsonObject, service: JsonObject) -> Endpoint:
         ca_pem = base64.b64decode(spec.get("caBundle", "")).decode()
-        found = self._outbound.endpoint_of_service(
-            service["namespace"], service["name"], service.get("port", 443), ca_pem
-        )
-        skips = bool(spec.get("insecureSkipTLSVerify"))
-        return replace(found, skips_verification=skips, shows_certificate=True)
+        port, skips = service.get("port", 443), bool(spec.get("insecureSkipTLSVerify"))
+        endpoint = self._outbound.endpoint_of_service(service["namespace"], service["name"], port, ca_pem)
+        return replace(endpoint, skips_verification=skips, shows_certificate=True)
 
     def _services(self) -> list[JsonObject]:
-        found = [entry.decoded()["spec"] for entry in self._store.shelf(API_SERVICES).range("")]
-        return [spec for spec in found if spec.get("service")]
+        specs = [entry.decoded()["spec"] for entry in self._store.resource(API_SERVICES).all()]
+        return [spec for spec in specs if spec.get("service")]
 
     def groups(self) -> list[JsonObject]:
-        """Return the groups of other servers in the old form."""
+        """Return the APIGroups of other servers."""
         names = dict.fromkeys(spec["group"] for spec in self._services())
-        found = [self.group(name) for name in names if name not in self._registry.groups()]
-        return [group for group in found if group is not None]
+        groups = [self.group(name) for name in names if name not in self._registry.groups()]
+        return [group for group in groups if group is not None]
 
     def group(self, name: str) -> JsonObject | None:
-        """Return one such group."""
-        specs = sorted(
-            (s for s in self._services() if s["group"] == name), key=lambda s: -s.get("versionPriority", 0)
-        )
-        if not specs:
-            return None
-        listed = [{"groupVersion": f"{name}/{spec['version']}", "version": spec["version"]} for spec in specs]
-        return {
-            "kind": "APIGroup",
-            "apiVersion": "v1",
-            "name": name,
-            "versions": listed,
-            "preferredVersion": listed[0],
-        }
+        """Return the APIGroup of a group of another server."""
+        specs = [spec for spec in self._services() if spec["group"] == name]
+        specs.sort(key=lambda spec: -spec.get("versionPriority", 0))
+        return api_group(name, [spec["version"] for spec in specs]) if specs else None
 
     async def discovered(self, request: ApiRequest) -> list[JsonObject]:
-        """Ask the other servers what they serve, for aggregated discovery."""
+        """Return the aggregated discovery of other servers."""
         items: list[JsonObject] = []
         for group in self.groups():
             versions = []
-            for one in group["versions"]:
-                resources = await self._resources(request, group["name"], one["version"])
-                fresh = "Stale" if resources is None else "Current"
-                versions.append({"version": one["version"], "resources": resources or [], "freshness": fresh})
+            for version in [listed["version"] for listed in group["versions"]]:
+                resources = await self._resources(request, group["name"], version)
+                freshness = "Stale" if resources is None else "Current"
+                versions.append({"version": version, "resources": resources or [], "freshness": freshness})
             items.append({"metadata": {"name": group["name"]}, "versions": versions})
         return items
 
     async def _resources(self, request: ApiRequest, group: str, version: str) -> list[JsonObject] | None:
-        """Return a group version's resources, or None when its server does not answer."""
+        """Return a group version's resources, or None when its server fails."""
         path = f"/apis/{group}/{version}"
-        ask = ApiRequest("GET", path, {}, {"accept": "application/json"}, user=request.user)
+        call = ApiRequest("GET", path, {}, {"accept": "application/json"}, user=request.user)
         try:
-            answer = await self.forward(ask, group, version)
-            listed = decode(answer.body)["resources"] if answer.status == 200 else None
+            response = await self.forward(call, group, version)
+            listed = decode(response.body)["resources"] if response.status == 200 else None
         except (StatusError, ValueError, KeyError):
             return None
         if listed is None:
             return None
-        # The custom metrics API lists `pods/http_requests` as resources, not as subresources.
-        main = [one for one in listed if "/" not in one["name"] or group.endswith("metrics.k8s.io")]
         return [
             {
-                "resource": one["name"],
-                "responseKind": {"group": group, "version": version, "kind": one["kind"]},
-                "scope": "Namespaced" if one.get("namespaced") else "Cluster",
-                "singularResource": one.get("singularName", ""),
-                "verbs": one.get("verbs", []),
+                "resource": resource["name"],
+                "responseKind": {"group": group, "version": version, "kind": resource["kind"]},
+                "scope": "Namespaced" if resource.get("namespaced") else "Cluster",
+                "singularResource": resource.get("singularName", ""),
+                "verbs": resource.get("verbs", []),
             }
-            for one in main
+            for resource in listed
+            # The custom metrics API lists `pods/http_requests` as resources, not as subresources.
+            if "/" not in resource["name"] or group.endswith("metrics.k8s.io")
         ]

@@ -1,10 +1,10 @@
-"""Who asks: bearer tokens and what they stand for."""
+"""Authentication: bearer tokens and impersonation."""
 
 import hmac
 
-from trimtab.lab.apiserver.errors import StatusError, unauthorized
+from trimtab.lab.apiserver.errors import bad_request, unauthorized
 from trimtab.lab.apiserver.request import ApiRequest, RequestUser
-from trimtab.lab.storage.bootstrap import Identities
+from trimtab.lab.storage.identities import Identities
 
 ADMIN = RequestUser("admin", ("system:masters", "system:authenticated"))
 
@@ -16,7 +16,7 @@ def service_account_user(namespace: str, name: str, uid: str = "") -> RequestUse
 
 
 class Tokens:
-    """The tokens the server knows; compared in constant time."""
+    """The bearer tokens of a server."""
 
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
@@ -24,21 +24,21 @@ class Tokens:
         self.admin = self.issue(ADMIN)
 
     def issue(self, user: RequestUser) -> str:
-        """Make a token for a user."""
+        """Issue a token for a user."""
         token = self._identities.token()
         self._users[token] = user
         return token
 
     def user_of(self, token: str) -> RequestUser | None:
-        """Return whom a token stands for."""
-        found = None
-        for known, user in self._users.items():
-            if hmac.compare_digest(known.encode(), token.encode(errors="replace")):
-                found = user
-        return found
+        """Return the user of a token, compared in constant time."""
+        user = None
+        for issued, owner in self._users.items():
+            if hmac.compare_digest(issued.encode(), token.encode(errors="replace")):
+                user = owner
+        return user
 
     def authenticate(self, request: ApiRequest) -> RequestUser:
-        """Return the user of a request, as impersonated if asked, or refuse it."""
+        """Return the user of a request, or raise Unauthorized."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         user = self.user_of(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
@@ -47,17 +47,16 @@ class Tokens:
 
 
 def impersonated(request: ApiRequest) -> RequestUser | None:
-    """Return whom a request wants to act as, from its headers."""
+    """Return the user that a request impersonates, or None."""
     name = request.headers.get("impersonate-user")
     if not name:
         if any(header.startswith("impersonate-") for header in request.headers):
-            message = "requested headers without impersonating a user"
-            raise StatusError(400, "BadRequest", message)
+            raise bad_request("requested headers without impersonating a user")
         return None
     groups = tuple(filter(None, request.headers.get("impersonate-group", "").split(",")))
     if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
         _, _, namespace, account = name.split(":")
         return service_account_user(namespace, account)
-    return RequestUser(
-        name, (*groups, *(() if "system:unauthenticated" in groups else ("system:authenticated",)))
-    )
+    if "system:unauthenticated" not in groups:
+        groups = (*groups, "system:authenticated")
+    return RequestUser(name, groups)

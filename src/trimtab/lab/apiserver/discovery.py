@@ -1,6 +1,7 @@
-"""Discovery: what is served, in the old form (a document per group version) and the aggregated one."""
+"""Discovery: the served resources, as one document per group version or as one aggregated document."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from trimtab.lab.apiserver.request import ApiRequest
 from trimtab.lab.resources.registry import Registry, ServedResource
@@ -18,25 +19,40 @@ VERSION_INFO: JsonObject = {
     "compiler": "",
     "platform": "",
 }
-#: Subresources whose kind is not that of their resource: (group, version, kind) and verbs.
-SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
-    "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
-    "eviction": ("policy", "v1", "Eviction", ("create",)),
-    "binding": ("", "v1", "Binding", ("create",)),
-    "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
-}
-#: Verbs of subresources that show the resource's own kind.
-OWN_KIND: dict[str, tuple[str, ...]] = {
-    "status": ("get", "patch", "update"),
-    "resize": ("get", "patch", "update"),
-    "ephemeralcontainers": ("get", "patch", "update"),
-    "finalize": ("update",),
-    "log": ("get",),
+
+
+@dataclass(frozen=True)
+class Subresource:
+    """A subresource: the verbs in discovery, and its kind if it is not that of its resource."""
+
+    verbs: tuple[str, ...]
+    group_version_kind: tuple[str, str, str] | None = None
+    #: The verbs that the lab handles, where they differ from discovery.
+    handled: tuple[str, ...] | None = None
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Return the verbs that the lab handles."""
+        return self.verbs if self.handled is None else self.handled
+
+
+_CHANGE = ("get", "patch", "update")
+SUBRESOURCES = {
+    "scale": Subresource(_CHANGE, ("autoscaling", "v1", "Scale")),
+    "eviction": Subresource(("create",), ("policy", "v1", "Eviction")),
+    "binding": Subresource(("create",), ("", "v1", "Binding")),
+    "token": Subresource(("create",), ("authentication.k8s.io", "v1", "TokenRequest")),
+    "status": Subresource(_CHANGE),
+    "resize": Subresource(_CHANGE),
+    "finalize": Subresource(("update",), handled=_CHANGE),
+    "log": Subresource(("get",)),
+    # In discovery because the real server has it; the lab runs no containers.
+    "ephemeralcontainers": Subresource(_CHANGE, handled=()),
 }
 
 
 def wants_aggregated(request: ApiRequest) -> str:
-    """Return the version of aggregated discovery that the client accepts, or nothing."""
+    """Return the version of aggregated discovery that the client accepts, or an empty text."""
     for clause in request.accept.split(","):
         options = dict(part.strip().partition("=")[::2] for part in clause.split(";")[1:])
         if options.get("g") == AGGREGATED and options.get("as") == "APIGroupDiscoveryList":
@@ -47,13 +63,13 @@ def wants_aggregated(request: ApiRequest) -> str:
 
 
 class DiscoveryDocuments:
-    """The discovery documents of one registry; aggregated servers add their own groups."""
+    """The discovery documents of a registry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def versions(self, address: str) -> JsonObject:
-        """Answer `/api`."""
+        """Return the document of `/api`."""
         return {
             "kind": "APIVersions",
             "versions": ["v1"],
@@ -61,58 +77,37 @@ class DiscoveryDocuments:
         }
 
     def groups(self, extra: Iterable[JsonObject]) -> JsonObject:
-        """Answer `/apis`."""
-        known = [self.group(name) for name in self._registry.groups() if name]
+        """Return the document of `/apis`, with the groups of aggregated servers."""
+        own = [api_group(name, versions) for name, versions in self._registry.groups().items() if name]
         listed = [
-            {k: v for k, v in group.items() if k not in ("kind", "apiVersion")}
-            for group in (*known, *extra)
-            if group
+            {field: value for field, value in group.items() if field not in ("kind", "apiVersion")}
+            for group in (*own, *extra)
         ]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
     def group(self, name: str) -> JsonObject | None:
-        """Answer `/apis/GROUP`."""
+        """Return the document of `/apis/GROUP`."""
         versions = self._registry.groups().get(name)
-        if not versions:
-            return None
-        listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
-        return {
-            "kind": "APIGroup",
-            "apiVersion": "v1",
-            "name": name,
-            "versions": listed,
-            "preferredVersion": listed[0],
-        }
+        return api_group(name, versions) if versions else None
 
     def resources(self, group: str, version: str) -> JsonObject | None:
-        """Answer `/apis/GROUP/VERSION`."""
-        found = self._registry.in_version(group, version)
-        if not found:
+        """Return the document of `/apis/GROUP/VERSION`."""
+        resources = self._registry.in_version(group, version)
+        if not resources:
             return None
-        listed = [entry for resource in found for entry in _entries(resource, version)]
-        group_version = f"{group}/{version}" if group else version
         return {
             "kind": "APIResourceList",
             "apiVersion": "v1",
-            "groupVersion": group_version,
-            "resources": listed,
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": [entry for resource in resources for entry in _entries(resource, version)],
         }
 
     def aggregated(self, version: str, *, is_core: bool, extra: Iterable[JsonObject] = ()) -> JsonObject:
-        """Answer `/api` or `/apis` with everything in one document."""
+        """Return the aggregated document of `/api` or `/apis`."""
         items = [
             {
                 "metadata": {"name": group} if group else {},
-                "versions": [
-                    {
-                        "version": one,
-                        "resources": [
-                            _aggregated(resource, one) for resource in self._registry.in_version(group, one)
-                        ],
-                        "freshness": "Current",
-                    }
-                    for one in versions
-                ],
+                "versions": [self._aggregated_version(group, version) for version in versions],
             }
             for group, versions in self._registry.groups().items()
             if (not group) is is_core
@@ -120,62 +115,82 @@ class DiscoveryDocuments:
         kind, api_version = "APIGroupDiscoveryList", f"{AGGREGATED}/{version}"
         return {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": [*items, *extra]}
 
+    def _aggregated_version(self, group: str, version: str) -> JsonObject:
+        resources = [_aggregated(resource, version) for resource in self._registry.in_version(group, version)]
+        return {"version": version, "resources": resources, "freshness": "Current"}
 
-def _subresources(resource: ServedResource, version: str) -> list[str]:
-    if resource.is_custom:
-        return [name for name in resource.subresources if name != "scale" or version in resource.scales]
-    return list(resource.subresources)
+
+def _subresources(resource: ServedResource, version: str) -> list[tuple[str, Subresource]]:
+    return [
+        (name, SUBRESOURCES[name])
+        for name in resource.subresources
+        if name != "scale" or not resource.is_custom or version in resource.scales
+    ]
+
+
+def _names(resource: ServedResource) -> JsonObject:
+    names = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {field: values for field, values in names.items() if values}
 
 
 def _entries(resource: ServedResource, version: str) -> list[JsonObject]:
-    """Return the lines of a resource and its subresources in the old form."""
+    """Return the APIResources of a resource and its subresources."""
     main: JsonObject = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.is_namespaced,
         "kind": resource.kind,
         "verbs": list(resource.verbs),
+        **_names(resource),
     }
-    if resource.short_names:
-        main["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        main["categories"] = list(resource.categories)
-    lines = [main]
-    for name in _subresources(resource, version):
-        line: JsonObject = {
+    entries = [main]
+    for name, subresource in _subresources(resource, version):
+        entry: JsonObject = {
             "name": f"{resource.plural}/{name}",
             "singularName": "",
             "namespaced": resource.is_namespaced,
         }
-        if name in SUBRESOURCES:
-            group, sub_version, kind, verbs = SUBRESOURCES[name]
-            line.update(group=group, version=sub_version, kind=kind, verbs=list(verbs))
+        if subresource.group_version_kind is not None:
+            entry |= zip(("group", "version", "kind"), subresource.group_version_kind, strict=True)
         else:
-            line.update(kind=resource.kind, verbs=list(OWN_KIND[name]))
-        lines.append(line)
-    return lines
+            entry["kind"] = resource.kind
+        entries.append({**entry, "verbs": list(subresource.verbs)})
+    return entries
 
 
 def _aggregated(resource: ServedResource, version: str) -> JsonObject:
+    """Return the APIResourceDiscovery of a resource."""
+    own_kind = (resource.group, version, resource.kind)
     entry: JsonObject = {
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": version, "kind": resource.kind},
+        "responseKind": _response_kind(own_kind),
         "scope": "Namespaced" if resource.is_namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
+        **_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
-    parts: list[JsonObject] = []
-    for name in _subresources(resource, version):
-        if name in SUBRESOURCES:
-            group, sub_version, kind, verbs = SUBRESOURCES[name]
-        else:
-            group, sub_version, kind, verbs = resource.group, version, resource.kind, OWN_KIND[name]
-        shown = {"group": group, "version": sub_version, "kind": kind}
-        parts.append({"subresource": name, "responseKind": shown, "verbs": list(verbs)})
-    if parts:
-        entry["subresources"] = parts
-    return entry
+    subresources = [
+        {
+            "subresource": name,
+            "responseKind": _response_kind(subresource.group_version_kind or own_kind),
+            "verbs": list(subresource.verbs),
+        }
+        for name, subresource in _subresources(resource, version)
+    ]
+    return {**entry, "subresources": subresources} if subresources else entry
+
+
+def _response_kind(group_version_kind: tuple[str, str, str]) -> JsonObject:
+    return dict(zip(("group", "version", "kind"), group_version_kind, strict=True))
+
+
+def api_group(name: str, versions: Iterable[str]) -> JsonObject:
+    """Return the APIGroup of a group, preferred version first."""
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": name,
+        "versions": listed,
+        "preferredVersion": listed[0],
+    }

@@ -1,8 +1,7 @@
-"""What the lab's API server answers when it refuses: one exception that becomes a `Status` body.
+"""The errors of the lab's API server: `StatusError`, which becomes a `Status` body.
 
-    ApiError            code, reason, message, details; the only exception a handler raises on purpose
-
-Wrong fields are the model's `FieldError`s. The functions below build the answers whose reason, code and wording are part of the Kubernetes API contract.
+It is the only exception that a handler raises on purpose. Wrong fields are the model's `FieldError`s. Reasons, codes and
+wording are part of the Kubernetes API contract.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +31,7 @@ def forbidden_field(field: str, detail: str) -> FieldError:
 def unsupported_value(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Report a value outside an enumeration."""
     # Unlike the model's sets, what the server lists has an order of its own.
-    listed = ", ".join(field_errors.quote(one) for one in supported)
+    listed = ", ".join(field_errors.quote(word) for word in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, field, value, f"supported values: {listed}")
 
 
@@ -42,7 +41,7 @@ def duplicate_value(field: str, value: Any) -> FieldError:
 
 
 class StatusError(Exception):
-    """A refusal that the client sees as a `Status` object."""
+    """A failure that the client gets as a `Status` object."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class StatusError(Exception):
 
 
 def qualified(resource: str, group: str) -> str:
-    """Name a resource with its group, as messages do: `deployments.apps`."""
+    """Return a resource with its group, as in messages: `deployments.apps`."""
     return f"{resource}.{group}" if group else resource
 
 
@@ -94,30 +93,30 @@ def _details(kind: str, group: str, name: str = "") -> dict[str, Any]:
 
 
 def not_found(resource: str, group: str, name: str) -> StatusError:
-    """Say that a named object does not exist."""
+    """Return the error for an object that does not exist."""
     message = f'{qualified(resource, group)} "{name}" not found'
     return StatusError(404, "NotFound", message, _details(resource, group, name))
 
 
 def no_such_resource() -> StatusError:
-    """Say that nothing is served at this path."""
+    """Return the error for a path at which nothing is served."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(resource: str, group: str, name: str) -> StatusError:
-    """Say that the name is taken."""
+    """Return the error for a name that is taken."""
     message = f'{qualified(resource, group)} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(resource, group, name))
 
 
-def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> StatusError:
-    """Say that the object moved on since the client read it."""
-    message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
+def conflict(resource: str, group: str, name: str, reason: str = MODIFIED) -> StatusError:
+    """Reject a write to an object that changed since the client read it."""
+    message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {reason}'
     return StatusError(409, "Conflict", message, _details(resource, group, name))
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> StatusError:
-    """Say which fields are wrong."""
+    """Return the error for an object with wrong fields."""
     message = f'{qualified(kind, group)} "{name}" is invalid: {field_errors.aggregate(causes)}'
     details = _details(kind, group, name)
     details["causes"] = [{"reason": c.type.value, "message": c.body, "field": c.field} for c in causes]
@@ -125,30 +124,33 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> S
 
 
 def bad_request(message: str) -> StatusError:
-    """Say that the request itself cannot be understood."""
+    """Return the error for a request that cannot be parsed."""
     return StatusError(400, "BadRequest", message)
 
 
-def forbidden(resource: str, group: str, name: str, why: str) -> StatusError:
-    """Say that the request is understood and refused."""
+def forbidden(
+    resource: str, group: str, name: str, reason: str, cause: dict[str, str] | None = None
+) -> StatusError:
+    """Reject a request that is valid and not allowed."""
     quoted = f' "{name}"' if name else ""
-    message = f"{qualified(resource, group)}{quoted} is forbidden: {why}"
-    return StatusError(403, "Forbidden", message, _details(resource, group, name))
+    message = f"{qualified(resource, group)}{quoted} is forbidden: {reason}"
+    details = {**_details(resource, group, name), **({"causes": [cause]} if cause else {})}
+    return StatusError(403, "Forbidden", message, details)
 
 
 def unauthorized() -> StatusError:
-    """Say that the credentials are missing or wrong."""
+    """Return the error for missing or wrong credentials."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def method_not_allowed() -> StatusError:
-    """Say that the resource exists but not this verb."""
+    """Return the error for a verb that the resource does not have."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, {})
 
 
 def unsupported_media_type(known: Iterable[str]) -> StatusError:
-    """Say which content types are understood."""
+    """Return the error for a body of another media type."""
     message = (
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
     )
@@ -156,39 +158,39 @@ def unsupported_media_type(known: Iterable[str]) -> StatusError:
 
 
 def unsupported_patch_type() -> StatusError:
-    """Say that a patch is of no known form; upstream's router answers this, and says no more."""
+    """Return the error for an unknown patch type, in the words of upstream's router."""
     return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def not_acceptable(known: Iterable[str]) -> StatusError:
-    """Say which answers can be given."""
+    """Return the error for an Accept header that cannot be satisfied."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
     return StatusError(406, "NotAcceptable", message, {})
 
 
 def expired(message: str) -> StatusError:
-    """Say that the asked-for version is no longer known."""
+    """Return the error for a version that is no longer cached."""
     return StatusError(410, "Expired", message)
 
 
-def too_large_version(asked: int, current: int) -> StatusError:
-    """Say that the asked-for version lies in the future."""
+def too_large_version(requested: int, current: int) -> StatusError:
+    """Return the error for a version that is not reached yet."""
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
     }
-    message = f"Too large resource version: {asked}, current: {current}"
+    message = f"Too large resource version: {requested}, current: {current}"
     return StatusError(504, "Timeout", message, details, retry_after=1)
 
 
 def too_large_body(message: str) -> StatusError:
-    """Say that the request is bigger than the server accepts."""
+    """Return the error for a request that is too large."""
     return StatusError(413, "RequestEntityTooLarge", message)
 
 
 def too_many_requests(
     message: str, retry_after: int | None = None, cause: tuple[str, str] | None = None
 ) -> StatusError:
-    """Ask the client to come back later."""
+    """Return the error that makes the client retry later."""
     details: dict[str, Any] = {}
     if cause:
         details["causes"] = [{"reason": cause[0], "message": cause[1]}]
@@ -196,6 +198,6 @@ def too_many_requests(
 
 
 def internal(message: str) -> StatusError:
-    """Say that something behind the server failed."""
+    """Return the error for a failure inside or behind the server."""
     details = {"causes": [{"message": message}]}
     return StatusError(500, "InternalError", f"Internal error occurred: {message}", details)

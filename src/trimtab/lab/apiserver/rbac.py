@@ -1,4 +1,4 @@
-"""What a user may do: roles and bindings, read from the stored objects at each request."""
+"""Authorization by the stored roles and bindings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ OPEN_PATHS = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/r
 
 @dataclass(frozen=True)
 class Attributes:
-    """One thing that somebody wants to do."""
+    """What a user wants to do: a verb on a resource or on a path."""
 
     verb: str
     group: str = ""
@@ -38,44 +38,43 @@ class RbacAuthorizer:
         self._store = store
         self._decoded: dict[str, tuple[int, JsonObject]] = {}
 
-    def allows(self, user: RequestUser, question: Attributes) -> bool:
-        """Tell whether the user may."""
+    def allows(self, user: RequestUser, attributes: Attributes) -> bool:
+        """Return whether the user is allowed to do this."""
         if user.is_master:
             return True
-        if question.path:
-            return self._allows_path(user, question)
-        return any(_covers(rule, question) for rule in self.rules(user, question.namespace))
+        if attributes.path:
+            return self._allows_path(user, attributes)
+        return any(_covers(rule, attributes) for rule in self.rules(user, attributes.namespace))
 
-    def check(self, user: RequestUser, question: Attributes) -> None:
-        """Refuse what the user may not do."""
-        if self.allows(user, question):
+    def check(self, user: RequestUser, attributes: Attributes) -> None:
+        """Raise Forbidden if the user is not allowed to do this."""
+        if self.allows(user, attributes):
             return
-        if question.path:
-            message = f'User "{user.name}" cannot {question.verb} path "{question.path}"'
+        if attributes.path:
+            message = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
             raise StatusError(403, "Forbidden", f"forbidden: {message}", {})
-        scope = f'in the namespace "{question.namespace}"' if question.namespace else "at the cluster scope"
-        why = (
-            f'User "{user.name}" cannot {question.verb} resource "{question.full_resource}" in API group '
-            f'"{question.group}" {scope}'
+        scope = (
+            f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
         )
-        raise forbidden(question.resource, question.group, question.name, why)
+        reason = (
+            f'User "{user.name}" cannot {attributes.verb} resource "{attributes.full_resource}" in API group '
+            f'"{attributes.group}" {scope}'
+        )
+        raise forbidden(attributes.resource, attributes.group, attributes.name, reason)
 
-    def _allows_path(self, user: RequestUser, question: Attributes) -> bool:
-        is_known = "system:authenticated" in user.groups
-        if (
-            is_known
-            and question.verb == "get"
-            and any(question.path == one or question.path.startswith(one + "/") for one in OPEN_PATHS)
-        ):
-            return True
-        return any(_covers_path(rule, question) for rule in self.rules(user, ""))
+    def _allows_path(self, user: RequestUser, attributes: Attributes) -> bool:
+        if "system:authenticated" in user.groups and attributes.verb == "get":
+            path = attributes.path
+            if any(path == root or path.startswith(root + "/") for root in OPEN_PATHS):
+                return True
+        return any(_covers_path(rule, attributes) for rule in self.rules(user, ""))
 
     def rules(self, user: RequestUser, namespace: str) -> Iterator[JsonObject]:
         """Yield the rules that apply to a user, cluster-wide and in a namespace."""
-        for entry in self._store.shelf(qualified("clusterrolebindings", GROUP)).range(""):
+        for entry in self._store.resource(qualified("clusterrolebindings", GROUP)).all():
             yield from self._granted(entry, user, "")
         if namespace:
-            for entry in self._store.shelf(qualified("rolebindings", GROUP)).range(namespace):
+            for entry in self._store.resource(qualified("rolebindings", GROUP)).all(namespace):
                 yield from self._granted(entry, user, namespace)
 
     def _granted(self, entry: Entry, user: RequestUser, namespace: str) -> Iterator[JsonObject]:
@@ -88,10 +87,7 @@ class RbacAuthorizer:
         else:
             role = self._store.get(qualified("roles", GROUP), f"{namespace}/{reference['name']}")
         if role is not None:
-            yield from self._role_rules(role)
-
-    def _role_rules(self, entry: Entry) -> Iterator[JsonObject]:
-        yield from self._read(entry).get("rules") or ()
+            yield from self._read(role).get("rules") or ()
 
     def _read(self, entry: Entry) -> JsonObject:
         """Return a role or binding, decoded once per version."""
@@ -111,27 +107,26 @@ def _is_subject(subject: JsonObject, user: RequestUser, namespace: str) -> bool:
     return user.name == f"system:serviceaccount:{place}:{name}"
 
 
-def _covers(rule: JsonObject, question: Attributes) -> bool:
-    resources = [question.full_resource]
-    if question.subresource:
-        resources.append(f"*/{question.subresource}")
+def _covers(rule: JsonObject, attributes: Attributes) -> bool:
+    resources = [attributes.full_resource]
+    if attributes.subresource:
+        resources.append(f"*/{attributes.subresource}")
     names = rule.get("resourceNames") or ()
     return (
-        _allows(rule, "verbs", question.verb)
-        and _allows(rule, "apiGroups", question.group)
+        _allows(rule, "verbs", attributes.verb)
+        and _allows(rule, "apiGroups", attributes.group)
         and _allows(rule, "resources", *resources)
-        and (not names or question.name in names)
+        and (not names or attributes.name in names)
     )
 
 
 def _allows(rule: JsonObject, field: str, *wanted: str) -> bool:
-    """Tell whether a list of a rule has one of these words, or the star that stands for every word."""
     allowed = rule.get(field) or ()
-    return "*" in allowed or any(one in allowed for one in wanted)
+    return "*" in allowed or any(word in allowed for word in wanted)
 
 
-def _covers_path(rule: JsonObject, question: Attributes) -> bool:
-    return _allows(rule, "verbs", question.verb) and any(
-        one in ("*", question.path) or (one.endswith("*") and question.path.startswith(one[:-1]))
-        for one in rule.get("nonResourceURLs") or ()
+def _covers_path(rule: JsonObject, attributes: Attributes) -> bool:
+    return _allows(rule, "verbs", attributes.verb) and any(
+        url in ("*", attributes.path) or (url.endswith("*") and attributes.path.startswith(url[:-1]))
+        for url in rule.get("nonResourceURLs") or ()
     )

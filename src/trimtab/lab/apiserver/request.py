@@ -1,4 +1,4 @@
-"""A request as the lab sees it, whatever carried it: what it asks for, and what the answer is made of."""
+"""A request to the API, whatever carried it, and its response."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -13,20 +13,23 @@ from trimtab.lab.apiserver.errors import (
     invalid_value,
     unsupported_value,
 )
+from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JsonObject, encode
 from trimtab.model.field_errors import FieldError, FieldPath, too_long
 
 #: Bytes of a body, as kube-apiserver's default limit.
 MAX_BODY = 3 * 1024 * 1024
-#: Characters of the name under which a client owns fields.
+#: Characters of a field manager's name.
 MAX_MANAGER = 128
 _MOST_DIGITS = 20
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_OPTIONS_KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
 @dataclass(frozen=True)
 class RequestUser:
-    """Who asks."""
+    """The authenticated user of a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -35,7 +38,7 @@ class RequestUser:
 
     @property
     def is_master(self) -> bool:
-        """Tell whether every check is passed."""
+        """Return whether authorization allows this user everything."""
         return "system:masters" in self.groups
 
 
@@ -43,8 +46,8 @@ ANONYMOUS = RequestUser("system:anonymous", ("system:unauthenticated",))
 
 
 @dataclass(frozen=True)
-class RequestPath:
-    """What a path names: a resource, an object, a part of it, or none of these."""
+class RequestInfo:
+    """What the path of a request names: a resource, an object, a subresource, or none of these."""
 
     group: str = ""
     version: str = ""
@@ -53,12 +56,13 @@ class RequestPath:
     name: str = ""
     subresource: str = ""
     is_resource: bool = False
+    #: The whole path if it names no resource, else what follows the subresource.
     rest: tuple[str, ...] = ()
 
 
 @dataclass
 class ApiRequest:
-    """One call to the API."""
+    """A request to the API."""
 
     method: str
     path: str
@@ -75,7 +79,7 @@ class ApiRequest:
         return values[0] if values else default
 
     def flag(self, name: str) -> bool:
-        """Return a boolean query option, read as Go reads them."""
+        """Return a boolean query option, parsed as Go does."""
         text = self.option(name)
         if text in ("", "0", "f", "F", "false", "False", "FALSE"):
             return False
@@ -96,49 +100,83 @@ class ApiRequest:
         return int(text)
 
     def check_options(self) -> None:
-        """Refuse a write whose options cannot be meant, before its body is looked at."""
+        """Reject a write with invalid options, before its body is decoded."""
         _ = self.is_dry_run
         manager = self.option("fieldManager")
         if len(manager) > MAX_MANAGER:
-            raise self._wrong_option(too_long(FieldPath("fieldManager"), MAX_MANAGER))
+            raise self._invalid_option(too_long(FieldPath("fieldManager"), MAX_MANAGER))
         if not manager.isprintable():
             detail = "should only contain printable characters"
-            raise self._wrong_option(invalid_value("fieldManager", manager, detail))
+            raise self._invalid_option(invalid_value("fieldManager", manager, detail))
         if self.method == "PATCH" and self.option("force") and "apply-patch" not in self.content_type:
-            raise self._wrong_option(forbidden_field("force", "may not be specified for non-apply patch"))
+            raise self._invalid_option(forbidden_field("force", "may not be specified for non-apply patch"))
 
-    def _wrong_option(self, cause: FieldError) -> StatusError:
-        kinds = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
-        return invalid(kinds.get(self.method, "DeleteOptions"), "meta.k8s.io", "", [cause])
+    def _invalid_option(self, cause: FieldError) -> StatusError:
+        return invalid(_OPTIONS_KINDS.get(self.method, "DeleteOptions"), "meta.k8s.io", "", [cause])
 
     @property
     def content_type(self) -> str:
-        """Return the media type of the body."""
+        """Return the Content-Type header."""
         return self.headers.get("content-type", "")
 
     @property
+    def media_type(self) -> str:
+        """Return the media type of the body, without its parameters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+    @property
     def accept(self) -> str:
-        """Return what the client wants to get."""
+        """Return the Accept header."""
         return self.headers.get("accept", "")
 
     @property
     def field_manager(self) -> str:
-        """Return who owns the fields that this request sets."""
+        """Return the manager that owns the fields which this request sets."""
         named = self.option("fieldManager")
         return named or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
 
     @property
     def is_dry_run(self) -> bool:
-        """Tell whether nothing may be stored."""
-        asked = self.query.get("dryRun", [])
-        if any(one != "All" for one in asked):
-            raise self._wrong_option(unsupported_value("dryRun", asked, ("All",)))
-        return bool(asked)
+        """Return whether the request must not be stored."""
+        values = self.query.get("dryRun", [])
+        if any(value != "All" for value in values):
+            raise self._invalid_option(unsupported_value("dryRun", values, ("All",)))
+        return bool(values)
+
+
+@dataclass
+class ResourceRequest(ApiRequest):
+    """A request for a served resource, as handlers and admission plugins get it."""
+
+    resource: ServedResource = field(kw_only=True)
+    info: RequestInfo = field(kw_only=True)
+
+    @property
+    def key(self) -> str:
+        """Return the storage key of the object that the path names."""
+        return f"{self.info.namespace}/{self.info.name}" if self.resource.is_namespaced else self.info.name
+
+    @property
+    def api_version(self) -> str:
+        """Return the `apiVersion` of objects in the request's version."""
+        return self.resource.api_version(self.info.version)
+
+    def to_request_version(self, obj: JsonObject) -> JsonObject:
+        """Convert a stored object to the request's version."""
+        resource, version = self.resource, self.info.version
+        return obj if resource.stores(version) else resource.strategy.convert(obj, resource.group, version)
+
+    def to_storage_version(self, obj: JsonObject) -> JsonObject:
+        """Convert an object of the request to the version that is stored."""
+        resource = self.resource
+        if resource.stores(self.info.version):
+            return obj
+        return resource.strategy.convert(obj, resource.storage_group, resource.storage_version)
 
 
 @dataclass
 class ApiResponse:
-    """One answer: a whole body, or a stream of chunks."""
+    """A response: a whole body, or a stream of chunks."""
 
     status: int = 200
     body: bytes = b""
@@ -149,12 +187,12 @@ class ApiResponse:
 
     @classmethod
     def of(cls, obj: JsonObject | bytes, status: int = 200) -> "ApiResponse":
-        """Answer with one JSON object."""
+        """Return a response with one JSON object."""
         return cls(status, obj if isinstance(obj, bytes) else encode(obj))
 
     @classmethod
     def failure(cls, problem: StatusError) -> "ApiResponse":
-        """Answer with a refusal."""
+        """Return the response of a rejected request."""
         response = cls.of(problem.status(), problem.code)
         if problem.retry_after is not None:
             response.headers["Retry-After"] = str(problem.retry_after)
@@ -162,46 +200,51 @@ class ApiResponse:
 
     @classmethod
     def text(cls, text: str, status: int = 200) -> "ApiResponse":
-        """Answer with plain text."""
+        """Return a response in plain text."""
         return cls(status, text.encode(), "text/plain; charset=utf-8")
+
+
+def page_not_found() -> ApiResponse:
+    """Return the response for a path that names nothing."""
+    return ApiResponse.text("404 page not found\n", 404)
 
 
 def parse_query(text: str) -> dict[str, list[str]]:
     """Parse a query string."""
-    found: dict[str, list[str]] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=200):
-        found.setdefault(name, []).append(value)
-    return found
+    query: dict[str, list[str]] = {}
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=200)
+    except ValueError as problem:
+        raise bad_request(f"the query cannot be read: {problem}") from problem
+    for name, value in pairs:
+        query.setdefault(name, []).append(value)
+    return query
 
 
-def parse_path(path: str) -> RequestPath:
-    """Tell what a path names."""
+def parse_path(path: str) -> RequestInfo:
+    """Parse a path."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
-    if parts[0] == "api" and len(parts) >= 2:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) >= 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
-    else:
-        return RequestPath(rest=tuple(parts))
+    prefix = {"api": 2, "apis": 3}.get(parts[0], 0)
+    if not prefix or len(parts) < prefix:
+        return RequestInfo(rest=tuple(parts))
+    group, version, rest = "" if prefix == 2 else parts[1], parts[prefix - 1], parts[prefix:]
     if not rest:
-        return RequestPath(group, version, rest=tuple(parts))
+        return RequestInfo(group, version, rest=tuple(parts))
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        namespace, rest = rest[1], rest[2:]
-    elif rest[0] == "namespaces" and len(rest) > 1:
-        namespace = rest[1]  # the namespace object itself: authorised inside itself
-    name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 else ""
-    return RequestPath(group, version, namespace, rest[0], name, subresource, True, tuple(rest[3:]))
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]  # a namespace object is authorized inside itself
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    name, subresource = (*rest[1:3], "", "")[:2]
+    return RequestInfo(group, version, namespace, rest[0], name, subresource, True, tuple(rest[3:]))
 
 
-def verb_of(request: ApiRequest, target: RequestPath) -> str:
+def verb_of(request: ApiRequest, info: RequestInfo) -> str:
     """Return the API verb of a request."""
-    method = request.method
-    if method in ("GET", "HEAD"):
-        if target.name:
+    if request.method in ("GET", "HEAD"):
+        if info.name:
             return "get"
         return "watch" if request.flag("watch") else "list"
-    if method == "DELETE":
-        return "delete" if target.name else "deletecollection"
-    return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
+    if request.method == "DELETE":
+        return "delete" if info.name else "deletecollection"
+    return _VERBS.get(request.method, request.method.lower())

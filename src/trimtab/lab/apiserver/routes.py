@@ -1,11 +1,13 @@
-"""From a parsed path and verb to the code that answers."""
+"""From the parsed path and the verb of a request to its handler."""
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
-from trimtab.lab.apiserver.access_reviews import Reviews
+from trimtab.lab.apiserver.access_reviews import GROUPS as REVIEW_GROUPS
+from trimtab.lab.apiserver.access_reviews import ReviewHandler
 from trimtab.lab.apiserver.aggregator import Aggregation
 from trimtab.lab.apiserver.authentication import Tokens, service_account_user
 from trimtab.lab.apiserver.discovery import (
+    SUBRESOURCES,
     VERSION_INFO,
     DiscoveryDocuments,
     wants_aggregated,
@@ -17,146 +19,138 @@ from trimtab.lab.apiserver.errors import (
     not_acceptable,
 )
 from trimtab.lab.apiserver.openapi import OpenApi
-from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
+from trimtab.lab.apiserver.rbac import RbacAuthorizer
+from trimtab.lab.apiserver.request import (
+    ApiRequest,
+    ApiResponse,
+    RequestInfo,
+    ResourceRequest,
+    page_not_found,
+)
+from trimtab.lab.handlers.context import HandlerContext
 from trimtab.lab.handlers.create_update import WriteHandler
 from trimtab.lab.handlers.delete import DeleteHandler
 from trimtab.lab.handlers.get_list import ReadHandler
-from trimtab.lab.handlers.patch import Patching
-from trimtab.lab.handlers.pod_subresources import PodActions
-from trimtab.lab.handlers.scale import Scales
-from trimtab.lab.metrics.apis import GROUP as METRICS
-from trimtab.lab.metrics.apis import MetricsApi
+from trimtab.lab.handlers.patch import PatchHandler
+from trimtab.lab.handlers.pod_subresources import PodHandler
+from trimtab.lab.handlers.scale import ScaleHandler
+from trimtab.lab.handlers.watch import WatchHandler
+from trimtab.lab.metrics.usage import GROUP as METRICS
+from trimtab.lab.metrics.usage import ResourceMetrics, ResourceMetricsHandler
 from trimtab.lab.resources.registry import Registry, ServedResource
-from trimtab.lab.storage.codec import JsonObject, decode_body
+from trimtab.lab.storage.codec import decode_body
 
+Handler = Callable[[ResourceRequest], Awaitable[ApiResponse]]
+
+READS = ("get", "list", "watch")
 WRITES = ("create", "update", "patch")
-PARTS = ("get", "update", "patch")
-SUBRESOURCE_VERBS = {
-    "scale": PARTS,
-    "resize": PARTS,
-    "status": PARTS,
-    "finalize": PARTS,
-    "eviction": ("create",),
-    "binding": ("create",),
-    "token": ("create",),
-    "log": ("get",),
-    "ephemeralcontainers": (),  # told by discovery, as the real server does; nothing runs containers here
-}
-REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
+PATHS = ("/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
-@dataclass(frozen=True)
 class ResourceRoutes:
-    """The verbs of resources and subresources."""
+    """The handlers of resources and subresources."""
 
-    registry: Registry
-    reads: ReadHandler
-    writes: WriteHandler
-    patching: Patching
-    deletion: DeleteHandler
-    scales: Scales
-    pods: PodActions
-    reviews: Reviews
-    metrics: MetricsApi
-    tokens: Tokens
-
-    async def answer(self, request: ApiRequest, target: RequestPath, verb: str) -> ApiResponse:
-        """Answer a request on a resource."""
-        resource = self.registry.find(target.group, target.version, target.resource)
-        if resource is None and not self.registry.in_version(target.group, target.version):
-            return ApiResponse.text("404 page not found\n", 404)
-        if resource is None or target.rest or _is_misplaced(resource, target):
-            raise no_such_resource()
-        if target.subresource:
-            return await self._subresource(request, resource, target, verb)
-        if verb not in resource.verbs or (verb in WRITES and bool(target.name) is (verb == "create")):
-            raise method_not_allowed()
-        if resource.group in REVIEWS:
-            return self.reviews.answer(request, resource, target)
-        if resource.group == METRICS:
-            core = self.registry.get("", resource.plural)
-            assert core is not None, "pods and nodes are always served"
-            return self.metrics.handle(request, resource, target, verb, core)
-        return await self._verb(request, resource, target, verb)
-
-    async def _verb(
-        self, request: ApiRequest, resource: ServedResource, target: RequestPath, verb: str
-    ) -> ApiResponse:
-        if verb == "get":
-            return self.reads.get(request, resource, target)
-        if verb == "list":
-            return self.reads.list_objects(request, resource, target)
-        if verb == "watch":
-            return self.reads.watch(request, resource, target)
-        request.check_options()
-        actions = {
-            "create": self.writes.create,
-            "update": self.writes.update,
-            "patch": self.patching.patch,
-            "delete": self.deletion.delete,
-            "deletecollection": self.deletion.delete_collection,
+    def __init__(
+        self, context: HandlerContext, tokens: Tokens, authorizer: RbacAuthorizer, metrics: ResourceMetrics
+    ) -> None:
+        self._context = context
+        self._tokens = tokens
+        reads, watches, writes = ReadHandler(context), WatchHandler(context), WriteHandler(context)
+        patches, self.deletes = PatchHandler(context, writes), DeleteHandler(context, reads)
+        pods = PodHandler(context, writes, self.deletes)
+        self._reviews = ReviewHandler(tokens, authorizer)
+        self._metrics = ResourceMetricsHandler(context, metrics, reads)
+        self._verbs: dict[str, Handler] = {
+            "get": reads.get,
+            "list": reads.list_objects,
+            "watch": watches.watch,
+            "create": writes.create,
+            "update": writes.update,
+            "patch": patches.patch,
+            "delete": self.deletes.delete,
+            "deletecollection": self.deletes.delete_collection,
         }
-        return await actions[verb](request, resource, target)
+        #: Subresources that are not part of the object, as status and finalize are.
+        self._subresources: dict[str, Handler] = {
+            "scale": ScaleHandler(context, writes).handle,
+            "resize": pods.resize,
+            "eviction": pods.evict,
+            "binding": pods.bind,
+            "token": self._create_token,
+            "log": _read_log,
+        }
 
-    async def _subresource(
-        self, request: ApiRequest, resource: ServedResource, target: RequestPath, verb: str
-    ) -> ApiResponse:
-        name = target.subresource
-        if name not in resource.subresources:
+    async def handle(self, request: ApiRequest, info: RequestInfo, verb: str) -> ApiResponse:
+        """Return the response of a request for a resource."""
+        registry = self._context.registry
+        resource = registry.find(info.group, info.version, info.resource)
+        if resource is None and not registry.in_version(info.group, info.version):
+            return page_not_found()
+        if resource is None or info.rest or _is_misplaced(resource, info):
             raise no_such_resource()
-        if verb not in SUBRESOURCE_VERBS[name]:
-            raise method_not_allowed()
-        match name:
-            case "scale":
-                return await self.scales.handle(request, resource, target, verb)
-            case "resize":
-                return await self.pods.resize(request, resource, target, verb)
-            case "eviction":
-                return await self.pods.evict(request, resource, target)
-            case "binding":
-                return await self.pods.bind(request, resource, target)
-            case "token":
-                return self._token(request, resource, target)
-            case "log":
-                message = (
-                    "the lab runs no containers, so there are no logs; use kubectl describe or get events"
-                )
-                raise StatusError(501, "NotImplemented", message)
-        return await self._verb(
-            request, resource, target, verb
-        )  # status and finalize are parts of the object
+        handler = self._handler(resource, info, verb)
+        return await handler(ResourceRequest(**vars(request), resource=resource, info=info))
 
-    def _token(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
+    def _handler(self, resource: ServedResource, info: RequestInfo, verb: str) -> Handler:
+        name = info.subresource
+        if name:
+            if name not in resource.subresources:
+                raise no_such_resource()
+            if verb not in SUBRESOURCES[name].served:
+                raise method_not_allowed()
+            if name in self._subresources:
+                return self._subresources[name]
+        elif verb not in resource.verbs or (verb in WRITES and bool(info.name) is (verb == "create")):
+            raise method_not_allowed()
+        if resource.group in REVIEW_GROUPS:
+            return self._reviews.create
+        if resource.group == METRICS:
+            return self._metrics.handle
+        return self._verbs[verb] if verb in READS else self._write(verb)
+
+    def _write(self, verb: str) -> Handler:
+        async def check_and_write(request: ResourceRequest) -> ApiResponse:
+            request.check_options()
+            return await self._verbs[verb](request)
+
+        return check_and_write
+
+    async def _create_token(self, request: ResourceRequest) -> ApiResponse:
         """Issue a token for a service account."""
         body = decode_body(request.body, request.content_type) if request.body else {}
-        entry = self.reads.entry(resource, target)
-        user = service_account_user(target.namespace, target.name, entry.uid)
+        entry, namespace, name = self._context.get(request), request.info.namespace, request.info.name
+        user = service_account_user(namespace, name, entry.uid)
         body.update(kind="TokenRequest", apiVersion="authentication.k8s.io/v1")
-        body.setdefault("metadata", {"name": target.name, "namespace": target.namespace})
-        body["status"] = {"token": self.tokens.issue(user), "expirationTimestamp": "2999-12-31T00:00:00Z"}
+        body.setdefault("metadata", {"name": name, "namespace": namespace})
+        body["status"] = {"token": self._tokens.issue(user), "expirationTimestamp": "2999-12-31T00:00:00Z"}
         return ApiResponse.of(body, 201)
 
 
-def _is_misplaced(resource: ServedResource, target: RequestPath) -> bool:
-    """Tell whether a path has a namespace where there is none, or lacks the one of a named object."""
+async def _read_log(_request: ResourceRequest) -> ApiResponse:
+    message = "the lab runs no containers, so there are no logs; use kubectl describe or get events"
+    raise StatusError(501, "NotImplemented", message)
+
+
+def _is_misplaced(resource: ServedResource, info: RequestInfo) -> bool:
+    """Return whether a cluster-scoped path has a namespace, or a namespaced name lacks it."""
     if resource.is_namespaced:
-        return bool(target.name) and not target.namespace
-    return bool(target.namespace) and resource.plural != "namespaces"
+        return bool(info.name) and not info.namespace
+    return bool(info.namespace) and resource.plural != "namespaces"
 
 
 class NonResourceRoutes:
-    """Everything that is not a resource: health, version, discovery, OpenAPI."""
+    """Paths that are not resources: health, version, discovery, OpenAPI."""
 
     def __init__(self, registry: Registry, aggregation: Aggregation) -> None:
         self._discovery = DiscoveryDocuments(registry)
         self._openapi = OpenApi(registry)
         self._aggregation = aggregation
 
-    async def answer(self, request: ApiRequest, target: RequestPath) -> ApiResponse:
-        """Answer a GET on a path that is no resource."""
+    async def handle(self, request: ApiRequest, info: RequestInfo) -> ApiResponse:
+        """Return the response of a GET on a path that is not a resource."""
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
-        parts = target.rest
+        parts = info.rest
         if parts[0] in ("healthz", "livez", "readyz"):
             return ApiResponse.text("ok")
         if parts == ("version",):
@@ -166,48 +160,32 @@ class NonResourceRoutes:
         if parts in (("api",), ("apis",)):
             return await self._roots(request, is_core=parts == ("api",))
         if (parts[0], len(parts)) in (("api", 2), ("apis", 3)):
-            return await self._group_version(request, target)
+            return await self._group_version(request, info)
         if parts[0] == "apis" and len(parts) == 2:
-            found = self._discovery.group(parts[1]) or self._aggregation.group(parts[1])
-            if found is not None:
-                return ApiResponse.of(found)
+            group = self._discovery.group(parts[1]) or self._aggregation.group(parts[1])
+            if group is not None:
+                return ApiResponse.of(group)
         if parts == ("",):
-            return ApiResponse.of(
-                {
-                    "paths": [
-                        "/api",
-                        "/apis",
-                        "/healthz",
-                        "/livez",
-                        "/openapi/v2",
-                        "/openapi/v3",
-                        "/readyz",
-                        "/version",
-                    ]
-                }
-            )
-        return ApiResponse.text("404 page not found\n", 404)
+            return ApiResponse.of({"paths": list(PATHS)})
+        return page_not_found()
 
     async def _roots(self, request: ApiRequest, *, is_core: bool) -> ApiResponse:
         version = wants_aggregated(request)
         if version:
             extra = [] if is_core else await self._aggregation.discovered(request)
-            body = self._discovery.aggregated(version, is_core=is_core, extra=extra)
+            response = ApiResponse.of(self._discovery.aggregated(version, is_core=is_core, extra=extra))
             media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-            response = ApiResponse.of(body)
             response.content_type = media
             return response
         if is_core:
             return ApiResponse.of(self._discovery.versions(request.headers.get("host", "")))
         return ApiResponse.of(self._discovery.groups(self._aggregation.groups()))
 
-    async def _group_version(self, request: ApiRequest, target: RequestPath) -> ApiResponse:
-        if self._aggregation.serves(target.group, target.version):
-            return await self._aggregation.forward(request, target.group, target.version)
-        found: JsonObject | None = self._discovery.resources(target.group, target.version)
-        if found is None:
-            return ApiResponse.text("404 page not found\n", 404)
-        return ApiResponse.of(found)
+    async def _group_version(self, request: ApiRequest, info: RequestInfo) -> ApiResponse:
+        if self._aggregation.serves(info.group, info.version):
+            return await self._aggregation.forward(request, info.group, info.version)
+        resources = self._discovery.resources(info.group, info.version)
+        return ApiResponse.of(resources) if resources is not None else page_not_found()
 
     def _open_api(self, request: ApiRequest, parts: tuple[str, ...]) -> ApiResponse:
         if parts == ("openapi", "v2"):
@@ -216,7 +194,5 @@ class NonResourceRoutes:
             return ApiResponse(200, self._openapi.v2())
         if parts == ("openapi", "v3"):
             return ApiResponse.of(self._openapi.index())
-        found = self._openapi.v3("/".join(parts[2:])) if parts[:2] == ("openapi", "v3") else None
-        if found is None:
-            return ApiResponse.text("404 page not found\n", 404)
-        return ApiResponse(200, found)
+        document = self._openapi.v3("/".join(parts[2:])) if parts[:2] == ("openapi", "v3") else None
+        return ApiResponse(200, document) if document is not None else page_not_found()

@@ -28,7 +28,7 @@ class Budgets:
         store.listen(self._notice)
 
     def _notice(self, resource: str, change: WatchCacheEvent) -> None:
-        if resource in (BUDGETS, "pods") and self._store.shelf(BUDGETS).entries:
+        if resource in (BUDGETS, "pods") and self._store.resource(BUDGETS).entries:
             self._namespaces[change.entry.namespace] = None
             self._wake.set()
 
@@ -46,8 +46,8 @@ class Budgets:
                     LOG.exception("counting the budgets of namespace %s", namespace)
 
     def _count(self, namespace: str) -> None:
-        pods = [entry.decoded() for entry in self._store.shelf("pods").range(namespace)]
-        for entry in self._store.shelf(BUDGETS).range(namespace):
+        pods = [entry.decoded() for entry in self._store.resource("pods").all(namespace)]
+        for entry in self._store.resource(BUDGETS).all(namespace):
             budget = entry.decoded()
             status = budget_status(budget, pods, self._owner_replicas)
             if status != budget.get("status"):

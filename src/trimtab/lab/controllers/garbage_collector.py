@@ -9,9 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from trimtab.lab.apiserver.errors import StatusError
-from trimtab.lab.apiserver.request import ApiRequest, RequestPath, RequestUser
+from trimtab.lab.apiserver.request import RequestInfo, RequestUser, ResourceRequest
 from trimtab.lab.handlers.delete import FOREGROUND, ORPHAN, DeleteHandler, DeletionOptions
-from trimtab.lab.resources.registry import Registry, ServedResource
+from trimtab.lab.resources.registry import Registry
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import Entry, ObjectStore
 from trimtab.lab.storage.watch_cache import WatchCacheEvent
@@ -142,11 +142,13 @@ class GarbageCollector:
         resource = self._registry.by_storage(storage)
         if resource is None:
             return
-        request = ApiRequest("DELETE", "", {}, {"accept": "application/json"}, user=USER)
+        info = RequestInfo(
+            resource.group, resource.storage_version, entry.namespace, resource.plural, entry.name, "", True
+        )
+        headers = {"accept": "application/json"}
+        request = ResourceRequest("DELETE", "", {}, headers, user=USER, resource=resource, info=info)
         try:
-            await self._deletion.delete_object(
-                request, resource, _place(resource, entry), DeletionOptions(propagation=policy, uid=entry.uid)
-            )
+            await self._deletion.delete_object(request, DeletionOptions(propagation=policy, uid=entry.uid))
         except StatusError as problem:
             if problem.code not in (404, 409):
                 # A webhook may refuse or be away; what cannot be deleted now is tried again.
@@ -159,11 +161,11 @@ class GarbageCollector:
         if namespace is None or not namespace.is_deleting:
             return
         left = 0
-        for shelf in self._store.shelves():
-            for entry in shelf.range(name) if shelf.resource != "namespaces" else ():
+        for objects in self._store.resources():
+            for entry in objects.all(name) if objects.resource != "namespaces" else ():
                 if not entry.is_deleting:
-                    await self._delete(shelf.resource, entry, "Background")
-            left += len(shelf.range(name)) if shelf.resource != "namespaces" else 0
+                    await self._delete(objects.resource, entry, "Background")
+            left += len(objects.all(name)) if objects.resource != "namespaces" else 0
         if left:
             return
         obj = namespace.decoded()
@@ -171,18 +173,6 @@ class GarbageCollector:
         current = self._store.get("namespaces", name)
         if current is namespace and not obj["metadata"].get("finalizers"):
             self._store.remove("namespaces", name, obj)
-
-
-def _place(resource: ServedResource, entry: Entry) -> RequestPath:
-    return RequestPath(
-        resource.group,
-        resource.storage_version,
-        entry.namespace,
-        resource.plural,
-        entry.name,
-        "",
-        is_resource=True,
-    )
 
 
 def _blocks(entry: Entry, uid: str) -> bool:

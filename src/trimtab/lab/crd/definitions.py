@@ -1,6 +1,7 @@
 """CustomResourceDefinitions: what is wrong with one, and the resource that a good one makes."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 from trimtab.lab.apiserver.errors import (
@@ -18,7 +19,7 @@ from trimtab.lab.resources.registry import (
     TableColumn,
     version_rank,
 )
-from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.resources.strategy import Strategy
 from trimtab.lab.schemas.shapes import Shape, custom_shape
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import ObjectStore
@@ -53,10 +54,10 @@ class DefinitionStrategy(Strategy):
             names.setdefault("listKind", names["kind"] + "List")
         spec.setdefault("conversion", {}).setdefault("strategy", "None")
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Accept the names and establish at once: nothing else in the lab has to agree."""
         spec = obj["spec"]
-        moment = format_time(scene.now)
+        moment = format_time(now)
         obj["status"] = {
             "conditions": [
                 _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
@@ -68,7 +69,7 @@ class DefinitionStrategy(Strategy):
             "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
         }
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Follow the names; remember each version that ever stored objects."""
         status = obj.setdefault("status", {})
         status["acceptedNames"] = dict(obj["spec"].get("names") or {})
@@ -308,7 +309,7 @@ class DefinitionKeeper:
 
     def _empty(self, storage: str) -> None:
         """Remove the objects of a definition that is gone, and end their watches."""
-        shelf = self._store.shelf(storage)
-        for key in list(shelf.keys):
+        objects = self._store.resource(storage)
+        for key in list(objects.keys):
             self._store.remove(storage, key)
-        shelf.history.cut_all()
+        objects.watch_cache.expire_all()

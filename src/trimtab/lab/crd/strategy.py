@@ -1,9 +1,11 @@
 """The rules of custom objects: defaults, schema and CEL of their definition."""
 
+from datetime import datetime
+
 from trimtab.lab.crd.cel import has_rules, validate_rules
 from trimtab.lab.crd.schema import apply_defaults
 from trimtab.lab.crd.schema import validate as validate_schema
-from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.resources.strategy import Strategy
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import ErrorType, FieldError
 
@@ -39,11 +41,11 @@ class CustomStrategy(Strategy):
         """Fill in the schema's defaults."""
         apply_defaults(obj, self._schema(obj))
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Default again what admission may have changed."""
         self.default(obj)
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Default again what admission may have changed."""
         self.default(obj)
 

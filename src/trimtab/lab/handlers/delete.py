@@ -1,31 +1,24 @@
-"""Delete: preconditions, grace, finalizers and what becomes of dependents."""
+"""Delete: preconditions, grace, finalizers and the propagation to dependents."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
-from trimtab.clock import Clock
-from trimtab.lab.admission import AdmissionAttributes, AdmissionChain
-from trimtab.lab.apiserver.errors import (
-    bad_request,
-    conflict,
-    invalid,
-    not_found,
-    unsupported_value,
-)
-from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
+from trimtab.lab.admission import AdmissionAttributes
+from trimtab.lab.apiserver.errors import bad_request, conflict, invalid, unsupported_value
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, ResourceRequest
 from trimtab.lab.handlers.bodies import decode_any
-from trimtab.lab.handlers.get_list import ReadHandler, key_of
+from trimtab.lab.handlers.context import HandlerContext
+from trimtab.lab.handlers.get_list import ReadHandler
 from trimtab.lab.handlers.views import choose_view
 from trimtab.lab.resources.registry import ServedResource
-from trimtab.lab.schemas.prune import fit
+from trimtab.lab.schemas.prune import prune
 from trimtab.lab.schemas.shapes import META, shape_of_type
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.storage.store import Entry, ObjectStore
+from trimtab.lab.storage.store import Entry
 from trimtab.model.times import format_time
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-#: Seconds of grace beyond which nobody waits; a larger number would leave the calendar.
+#: Longer grace periods are cut to this number of seconds; larger numbers would leave the calendar.
 LONGEST = 100 * 365 * 86_400
 POLICIES = ("Foreground", "Background", "Orphan")
 
@@ -42,32 +35,44 @@ class DeletionOptions:
     @classmethod
     def parse(cls, request: ApiRequest) -> "DeletionOptions":
         """Read the options from the body, or else from the query."""
-        body = _read_body(request)
-        conditions: Any = body.get("preconditions") or {}
-        request.query.setdefault("dryRun", []).extend(body.get("dryRun") or ())
+        body = decode_any(request) if request.body else {}
+        if body.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
+        prune(body, shape_of_type(META + "DeleteOptions"), "DeleteOptions", "v1")
+        body.setdefault("gracePeriodSeconds", request.number("gracePeriodSeconds"))
+        return replace(cls.of(request, body), propagation=_propagation(request, body))
+
+    @classmethod
+    def of(cls, request: ApiRequest, body: JsonObject) -> "DeletionOptions":
+        """Return the options in a `DeleteOptions` body. Its dryRun is added to the query."""
+        conditions = body.get("preconditions") or {}
+        if body.get("dryRun"):
+            request.query.setdefault("dryRun", []).extend(body["dryRun"])
         return cls(
-            read_grace(body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))),
-            _propagation(request, body),
+            _limit_grace(body.get("gracePeriodSeconds")),
+            body.get("propagationPolicy", ""),
             conditions.get("uid", ""),
             conditions.get("resourceVersion", ""),
         )
 
+    def check(self, resource: ServedResource, entry: Entry) -> None:
+        """Reject the deletion if its preconditions do not hold."""
+        for what, wanted, actual, happened in (
+            ("UID", self.uid, entry.uid, "deleted and then recreated"),
+            ("ResourceVersion", self.version, str(entry.version), "modified"),
+        ):
+            if wanted and wanted != actual:
+                reason = (
+                    f"the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). "
+                    f"The object might have been {happened}"
+                )
+                raise conflict(resource.kind, resource.group, entry.name, reason)
 
-def _read_body(request: ApiRequest) -> JsonObject:
-    body = decode_any(request) if request.body else {}
-    if body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise bad_request(f"the body of a delete is DeleteOptions, not {body.get('kind')}")
-    fit(body, shape_of_type(META + "DeleteOptions"), "DeleteOptions", "v1")
-    return body
 
-
-def read_grace(seconds: int | None) -> int | None:
-    """Return a grace period within what can be waited for."""
-    if seconds is None:
-        return None
-    return (
-        min(max(seconds, 1), LONGEST) if seconds else 0
-    )  # upstream reads a negative grace as 1: as short as can be
+def _limit_grace(seconds: int | None) -> int | None:
+    if not seconds:
+        return seconds
+    return min(max(seconds, 1), LONGEST)  # upstream reads a negative grace as the shortest, 1
 
 
 def _propagation(request: ApiRequest, body: JsonObject) -> str:
@@ -84,127 +89,88 @@ def _propagation(request: ApiRequest, body: JsonObject) -> str:
 
 
 class DeleteHandler:
-    """The deleting verbs of every resource."""
+    """The verbs delete and deletecollection."""
 
-    def __init__(
-        self, clock: Clock, store: ObjectStore, admission: AdmissionChain, reads: ReadHandler
-    ) -> None:
-        self._clock = clock
-        self._store = store
-        self._admission = admission
+    def __init__(self, context: HandlerContext, reads: ReadHandler) -> None:
+        self._context = context
+        self._store = context.store
         self._reads = reads
 
-    async def delete(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
-        """Delete one object, or begin to."""
-        options = DeletionOptions.parse(request)
-        entry = await self.delete_object(request, resource, target, options)
-        view = choose_view(request, resource, target.version, self._clock.now)
-        is_gone = self._store.get(resource.storage, entry.key) is None
-        if is_gone and not resource.strategy.returns_deleted:
-            details: JsonObject = {"name": entry.name, "kind": resource.plural, "uid": entry.uid}
-            if resource.group:
-                details["group"] = resource.group
-            return ApiResponse.of(
-                {
-                    "kind": "Status",
-                    "apiVersion": "v1",
-                    "metadata": {},
-                    "status": "Success",
-                    "details": details,
-                }
-            )
-        return ApiResponse(200, view.one(entry))
+    async def delete(self, request: ResourceRequest) -> ApiResponse:
+        """Delete one object, or mark it as deleted."""
+        resource = request.resource
+        entry = await self.delete_object(request, DeletionOptions.parse(request))
+        response = self._context.respond(request, entry)
+        if resource.strategy.returns_deleted or self._store.get(resource.storage, entry.key) is not None:
+            return response
+        details = {"name": entry.name, "kind": resource.plural, "uid": entry.uid}
+        if resource.group:
+            details["group"] = resource.group
+        success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return ApiResponse.of({**success, "details": details})
 
-    async def delete_object(
-        self, request: ApiRequest, resource: ServedResource, target: RequestPath, options: DeletionOptions
-    ) -> Entry:
-        """Delete an object if the preconditions hold; return it as it is now, or was last."""
-        key = key_of(resource, target)
-        found = self._store.get(resource.storage, key)
-        if found is None:
-            raise not_found(resource.plural, resource.group, target.name)
-        self._check(resource, found, options)
-        await self._admission.validate(
-            AdmissionAttributes("DELETE", resource, target, None, found.decoded(), request)
-        )
-        found = self._store.get(resource.storage, key)
-        if found is None:
-            raise not_found(resource.plural, resource.group, target.name)
-        self._check(resource, found, options)
-        return self._begin(request, resource, found, options)
+    async def delete_object(self, request: ResourceRequest, options: DeletionOptions) -> Entry:
+        """Delete an object if the preconditions hold, and return its last state."""
+        entry = self._context.get(request)
+        options.check(request.resource, entry)
+        await self._context.admission.validate(AdmissionAttributes("DELETE", request, None, entry.decoded()))
+        entry = self._context.get(request)
+        options.check(request.resource, entry)
+        return self._begin(request, entry, options)
 
-    @staticmethod
-    def _check(resource: ServedResource, entry: Entry, options: DeletionOptions) -> None:
-        for what, wanted, seen in (
-            ("UID", options.uid, entry.uid),
-            ("ResourceVersion", options.version, str(entry.version)),
-        ):
-            if wanted and wanted != seen:
-                happened = "deleted and then recreated" if what == "UID" else "modified"
-                why = (
-                    f"the {what} in the precondition ({wanted}) does not match the {what} in record ({seen}). "
-                    f"The object might have been {happened}"
-                )
-                raise conflict(resource.kind, resource.group, entry.name, why)
-
-    def _begin(
-        self, request: ApiRequest, resource: ServedResource, entry: Entry, options: DeletionOptions
-    ) -> Entry:
+    def _begin(self, request: ResourceRequest, entry: Entry, options: DeletionOptions) -> Entry:
+        storage, strategy = request.resource.storage, request.resource.strategy
         obj = entry.decoded()
         meta = obj["metadata"]
-        _set_propagation(
-            meta, options.propagation or resource.strategy.default_propagation, options.propagation
-        )
-        grace = resource.strategy.grace_seconds(obj, options.grace_seconds)
+        _set_propagation(meta, options.propagation or strategy.default_propagation, options.propagation)
+        grace = strategy.grace_seconds(obj, options.grace_seconds)
         if entry.is_deleting:
             before = meta.get("deletionGracePeriodSeconds", 0)
             grace = min(grace, before)
             if grace < before:
-                moment = self._clock.now() + timedelta(seconds=grace)
-                meta.update(deletionTimestamp=format_time(moment), deletionGracePeriodSeconds=grace)
-        is_held = bool(meta.get("finalizers")) or resource.strategy.is_held(obj)
+                self._set_deadline(meta, grace)
+        is_held = bool(meta.get("finalizers")) or strategy.is_held(obj)
         if request.is_dry_run:
             return entry
         if not grace and not is_held:
-            if resource.strategy.is_graceful:
-                meta.update(deletionTimestamp=format_time(self._clock.now()), deletionGracePeriodSeconds=0)
+            if strategy.is_graceful:
+                self._set_deadline(meta, 0)
                 meta["generation"] = meta.get("generation", 0) + (not entry.is_deleting)
-            return self._store.remove(resource.storage, entry.key, obj)
+            return self._store.remove(storage, entry.key, obj)
         if not entry.is_deleting:
-            moment = self._clock.now() + timedelta(seconds=grace)
-            meta.update(deletionTimestamp=format_time(moment), deletionGracePeriodSeconds=grace)
+            self._set_deadline(meta, grace)
             if "generation" in meta:
                 meta["generation"] += 1
-            resource.strategy.mark_deleted(obj)
+            strategy.mark_deleted(obj)
         if obj == entry.decoded():
             return entry
-        return self._store.commit(resource.storage, obj, resource.strategy.fields(obj))
+        return self._store.commit(storage, obj, strategy.fields(obj))
 
-    async def delete_collection(
-        self, request: ApiRequest, resource: ServedResource, target: RequestPath
-    ) -> ApiResponse:
+    def _set_deadline(self, meta: JsonObject, grace: int) -> None:
+        deadline = self._context.clock.now() + timedelta(seconds=grace)
+        meta.update(deletionTimestamp=format_time(deadline), deletionGracePeriodSeconds=grace)
+
+    async def delete_collection(self, request: ResourceRequest) -> ApiResponse:
         """Delete every object that matches."""
         options = DeletionOptions.parse(request)
-        page = self._reads.page(request, resource, target)
+        page = self._reads.page(request)
         deleted: list[Entry] = []
         for entry in page.entries:
-            place = RequestPath(
-                target.group, target.version, entry.namespace, target.resource, entry.name, "", True
-            )
-            if self._store.get(resource.storage, entry.key) is not None:
-                deleted.append(await self.delete_object(request, resource, place, options))
-        view = choose_view(request, resource, target.version, self._clock.now)
-        return ApiResponse(200, view.many(deleted, page.meta))
+            if self._store.get(request.resource.storage, entry.key) is not None:
+                info = replace(request.info, namespace=entry.namespace, name=entry.name)
+                deleted.append(await self.delete_object(replace(request, info=info), options))
+        view = choose_view(request, self._context.clock.now)
+        return ApiResponse(200, view.render_list(deleted, page.meta))
 
 
-def _set_propagation(meta: JsonObject, policy: str, asked: str) -> None:
-    """Set the finalizer that makes the collector honour a policy."""
+def _set_propagation(meta: JsonObject, policy: str, requested: str) -> None:
+    """Set the finalizer that makes the garbage collector follow a policy."""
     finalizers: list[str] = list(meta.get("finalizers") or ())
-    if not asked and (FOREGROUND in finalizers or ORPHAN in finalizers):
+    if not requested and (FOREGROUND in finalizers or ORPHAN in finalizers):
         return  # a finalizer set earlier decides when the request does not
-    kept = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)]
-    extra = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
-    if kept + extra:
-        meta["finalizers"] = kept + extra
+    finalizers = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)]
+    finalizers += {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
+    if finalizers:
+        meta["finalizers"] = finalizers
     else:
         meta.pop("finalizers", None)

@@ -1,16 +1,12 @@
-"""The server's part in object metadata: what it sets, what it keeps, and the model's rules for the rest."""
+"""The server's part in object metadata: what it sets, what it keeps, and the validation of the rest."""
 
 import re
+from datetime import datetime
 
 from trimtab.lab.apiserver.errors import invalid_value
 from trimtab.lab.resources.registry import ServedResource
-from trimtab.lab.resources.strategy import WriteContext
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.model.core.metadata_validation import (
-    WholeMeta,
-    validate_metadata,
-    validate_metadata_update,
-)
+from trimtab.model.core.metadata_validation import WholeMeta, validate_metadata, validate_metadata_update
 from trimtab.model.field_errors import FieldError
 from trimtab.model.json.wire import convert
 from trimtab.model.labels import names
@@ -23,50 +19,42 @@ SERVICE_RULE = (
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 RBAC = "rbac.authorization.k8s.io"
-SERVER_SET = (
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generateName",
-)
+DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+#: What a client cannot set on create.
+RESET = ("selfLink", *DELETION, "generation", "resourceVersion")
+#: What a client cannot change on update.
+KEPT = ("uid", "creationTimestamp", "generation", *DELETION, "generateName")
+#: Collections that a typed server omits when they are empty.
+OMITTED = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
 
 
-def fill_on_create(obj: JsonObject, resource: ServedResource, scene: WriteContext) -> None:
+def fill_on_create(obj: JsonObject, resource: ServedResource, uid: str, now: datetime) -> None:
     """Set what the server sets on a new object."""
     meta = obj["metadata"]
-    for name in (
-        "selfLink",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-    ):
+    for name in RESET:
         meta.pop(name, None)
-    meta["uid"] = scene.new_uid()
-    meta["creationTimestamp"] = format_time(scene.now)
+    meta["uid"] = uid
+    meta["creationTimestamp"] = format_time(now)
     if resource.has_generation:
         meta["generation"] = 1
-    drop_empty(meta)
+    _drop_empty(meta)
 
 
 def keep_on_update(obj: JsonObject, old: JsonObject) -> None:
-    """Carry over what an update leaves out and a client cannot change."""
+    """Carry over what an update omits and a client cannot change."""
     meta, before = obj["metadata"], old["metadata"]
-    for name in SERVER_SET:
+    for name in KEPT:
         if name in before and (name not in meta or name in ("generation", "creationTimestamp")):
             meta[name] = before[name]
         elif name not in before:
             meta.pop(name, None)
     meta["resourceVersion"] = before["resourceVersion"]
     meta.pop("selfLink", None)
-    drop_empty(meta)
+    _drop_empty(meta)
 
 
-def drop_empty(meta: JsonObject) -> None:
-    """Leave out empty collections, which a typed server never writes."""
-    for name in ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName"):
+def _drop_empty(meta: JsonObject) -> None:
+    for name in OMITTED:
         if name in meta and not meta[name]:
             del meta[name]
 

@@ -1,8 +1,7 @@
-"""The patch verb: which kind of patch, applied to which version of the object."""
+"""Patch: JSON patch, merge patch, strategic merge patch and server-side apply."""
 
 from collections.abc import Callable
 
-from trimtab.clock import Clock
 from trimtab.lab.apiserver.errors import (
     bad_request,
     invalid,
@@ -10,22 +9,14 @@ from trimtab.lab.apiserver.errors import (
     unsupported_media_type,
     unsupported_patch_type,
 )
-from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestPath
-from trimtab.lab.handlers.bodies import (
-    accept_object,
-    check_place,
-    check_type,
-    report_fields,
-)
+from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, ResourceRequest
+from trimtab.lab.handlers.bodies import accept_object, check_name, check_type, prune_object
+from trimtab.lab.handlers.context import HandlerContext
 from trimtab.lab.handlers.create_update import WriteHandler
-from trimtab.lab.handlers.get_list import key_of
 from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
 from trimtab.lab.patches.managed_fields import Manager
-from trimtab.lab.resources.registry import ServedResource
-from trimtab.lab.schemas.prune import fit
 from trimtab.lab.schemas.shapes import Shape
 from trimtab.lab.storage.codec import JSON, YAML, JsonObject, decode_body, decode_json
-from trimtab.lab.storage.store import ObjectStore
 from trimtab.model.json.shape import describe
 
 JSON_PATCH = "application/json-patch+json"
@@ -38,8 +29,8 @@ Edit = Callable[[JsonObject], JsonObject]
 
 
 def read_edit(request: ApiRequest, shape: Shape, *, is_custom: bool) -> Edit:
-    """Return the function that a patch body describes, for every form but apply."""
-    media = request.content_type.partition(";")[0].strip().lower()
+    """Return the function that a patch body describes. Server-side apply is not among them."""
+    media = request.media_type
     if media == JSON_PATCH:
         operations = json_patch.parse(request.body)
 
@@ -51,123 +42,105 @@ def read_edit(request: ApiRequest, shape: Shape, *, is_custom: bool) -> Edit:
 
         return edit
     if media == MERGE_PATCH:
-        patch = _read_object(request)
+        patch = _read_patch(request)
         return lambda obj: dict(merge.merge(obj, patch))
     if media == STRATEGIC_PATCH and not is_custom:
-        patch = _read_object(request)
+        patch = _read_patch(request)
         return lambda obj: strategic.merge(obj, patch, shape)
     if media == STRATEGIC_PATCH:
         raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
     raise unsupported_patch_type()
 
 
-def _read_object(request: ApiRequest) -> JsonObject:
+def replace_by(obj: JsonObject) -> Edit:
+    """Return the edit of an update, which replaces the whole object."""
+    return lambda _old: obj
+
+
+def _read_patch(request: ApiRequest) -> JsonObject:
     patch = decode_json(request.body)
     if not isinstance(patch, dict):
         raise bad_request(f"error decoding patch: the patch must be an object, not {describe(patch)}")
     return patch
 
 
-class Patching:
-    """The patch verb of every resource."""
+class PatchHandler:
+    """The verb patch."""
 
-    def __init__(self, clock: Clock, store: ObjectStore, writes: WriteHandler) -> None:
-        self._clock = clock
-        self._store = store
+    def __init__(self, context: HandlerContext, writes: WriteHandler) -> None:
+        self._context = context
         self._writes = writes
 
-    async def patch(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
+    async def patch(self, request: ResourceRequest) -> ApiResponse:
         """Change part of an object."""
-        media = request.content_type.partition(";")[0].strip().lower()
-        if media in (APPLY_PATCH, APPLY_JSON):
-            return await self._apply(request, resource, target)
-        shape = resource.shape(target.version)
-        edit = read_edit(request, shape, is_custom=resource.is_custom)
+        if request.media_type in (APPLY_PATCH, APPLY_JSON):
+            return await self._apply(request)
+        resource = request.resource
+        edit = read_edit(request, resource.shape(request.info.version), is_custom=resource.is_custom)
+        type_meta = {"kind": resource.kind, "apiVersion": request.api_version}
 
         def change(old: JsonObject) -> JsonObject:
             version = old["metadata"]["resourceVersion"]
-            obj = self._in_version(resource, target, old)
-            changed = edit(obj)
-            named = {"kind": resource.kind, "apiVersion": resource.api_version(target.version)}
-            if media == STRATEGIC_PATCH and all(isinstance(changed.get(one), str) for one in named):
-                # It is read into the type that the path names, whatever type it says it is.
-                changed |= named
-            if not all(changed.get(one) for one in named):
+            changed = edit(request.to_request_version(old))
+            is_strategic = request.media_type == STRATEGIC_PATCH
+            if is_strategic and all(isinstance(changed.get(name), str) for name in type_meta):
+                # A strategic patch is decoded into the type that the path names.
+                changed |= type_meta
+            if not all(changed.get(name) for name in type_meta):
                 raise bad_request("the patch leaves an object without apiVersion or kind")
             if not isinstance(changed.get("metadata"), dict):
                 raise bad_request("the patch leaves no metadata")
             # The version just read is not the client's precondition; one that the patch writes is.
             if changed["metadata"].get("resourceVersion") == version:
                 del changed["metadata"]["resourceVersion"]
-            return accept_object(changed, request, resource, target, [])
+            return accept_object(changed, request, [])
 
-        entry = await self._writes.modify(request, resource, target, change)
-        return self._writes.answer(request, resource, target, entry)
+        entry = await self._writes.modify(request, change)
+        return self._context.respond(request, entry)
 
-    @staticmethod
-    def _in_version(resource: ServedResource, target: RequestPath, obj: JsonObject) -> JsonObject:
-        if (resource.group, target.version) == (resource.storage_group, resource.storage_version):
-            return obj
-        return resource.strategy.convert(obj, resource.group, target.version)
-
-    async def _apply(self, request: ApiRequest, resource: ServedResource, target: RequestPath) -> ApiResponse:
-        """Server-side apply: create the object or take ownership of what the manager lists."""
-        manager_name = request.option("fieldManager")
-        if not manager_name:
-            cause = required("fieldManager", "is required for apply patch")
-            raise invalid("PatchOptions", "meta.k8s.io", "", [cause])
-        config = decode_body(request.body, YAML, (JSON, YAML))
-        if not config.get("apiVersion") or not config.get("kind"):
-            raise bad_request("an applied configuration must name its apiVersion and kind")
-        check_type(config, resource.kind, resource.api_version(target.version))
-        if not isinstance(config.setdefault("metadata", {}), dict):
-            raise bad_request("metadata must be an object")
-        if config["metadata"].get("managedFields"):
-            raise bad_request("metadata.managedFields must be nil")
-        config = _without_defaults(config, request, resource, target)
-        manager = Manager(manager_name, "Apply", resource.api_version(target.version), target.subresource)
+    async def _apply(self, request: ResourceRequest) -> ApiResponse:
+        """Apply a configuration: create the object, or merge and own the fields that it lists."""
+        resource = request.resource
+        config = _read_configuration(request)
+        manager = Manager(request.field_manager, "Apply", request.api_version, request.info.subresource)
         shape = resource.shape(resource.storage_version)
         is_forced = request.flag("force")
 
         def change(old: JsonObject) -> JsonObject:
-            merged = managed_fields.apply(old, config, shape, manager, self._clock.now(), force=is_forced)
+            now = self._context.clock.now()
+            merged = managed_fields.apply(old, config, shape, manager, now, force=is_forced)
             if not config["metadata"].get("resourceVersion"):
                 merged["metadata"].pop("resourceVersion", None)
             resource.strategy.default(merged)
             return merged
 
-        if self._store.get(resource.storage, key_of(resource, target)) is None and not target.subresource:
-            fresh: JsonObject = {
+        if self._context.find(request) is None and not request.info.subresource:
+            empty: JsonObject = {
                 "kind": config["kind"],
-                "apiVersion": resource_api_version(resource),
+                "apiVersion": resource.storage_api_version,
                 "metadata": dict(config["metadata"]),
             }
-            made = change(fresh)
-            entry = await self._writes.create_object(request, resource, target, made, manager)
-            return self._writes.answer(request, resource, target, entry, 201)
-        entry = await self._writes.modify(request, resource, target, change, owns=False)
-        return self._writes.answer(request, resource, target, entry)
+            entry = await self._writes.create_object(request, change(empty), owns=False)
+            return self._context.respond(request, entry, 201)
+        entry = await self._writes.modify(request, change, owns=False)
+        return self._context.respond(request, entry)
 
 
-def resource_api_version(resource: ServedResource) -> str:
-    """Return the `apiVersion` of stored objects."""
-    return (
-        f"{resource.storage_group}/{resource.storage_version}"
-        if resource.storage_group
-        else resource.storage_version
-    )
+def _read_configuration(request: ResourceRequest) -> JsonObject:
+    """Decode and check an applied configuration.
 
-
-def _without_defaults(
-    config: JsonObject, request: ApiRequest, resource: ServedResource, target: RequestPath
-) -> JsonObject:
-    """Check an applied configuration without adding defaults, which the manager did not ask to own."""
-    config.setdefault("metadata", {})
-    unknown = fit(
-        config, resource.shape(target.version), resource.kind, target.version, is_custom=resource.is_custom
-    )
-    report_fields(request, resource.kind, target.version, unknown, [])
-    check_place(config, resource, target)
-    if (resource.group, target.version) != (resource.storage_group, resource.storage_version):
-        config = resource.strategy.convert(config, resource.storage_group, resource.storage_version)
-    return config
+    It gets no defaults, because the manager would own them.
+    """
+    if not request.option("fieldManager"):
+        cause = required("fieldManager", "is required for apply patch")
+        raise invalid("PatchOptions", "meta.k8s.io", "", [cause])
+    config = decode_body(request.body, YAML, (JSON, YAML))
+    if not config.get("apiVersion") or not config.get("kind"):
+        raise bad_request("an applied configuration must name its apiVersion and kind")
+    check_type(config, request.resource.kind, request.api_version)
+    meta = config.setdefault("metadata", {})
+    if isinstance(meta, dict) and meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    prune_object(config, request, [])
+    check_name(config, request)
+    return request.to_storage_version(config)

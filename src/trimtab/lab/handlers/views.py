@@ -1,6 +1,6 @@
-"""How objects leave the server: as they are stored, in another version, as rows of a table, or as metadata alone.
+"""The forms of an object in a response: JSON in some version, a table row, or metadata alone.
 
-The client's Accept header picks the view; a list and each watch event go through the same one.
+The Accept header picks the view. Lists and watch events use the same views.
 """
 
 from collections.abc import Callable, Iterable
@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from trimtab.lab.apiserver.errors import bad_request, not_acceptable
-from trimtab.lab.apiserver.request import ApiRequest
-from trimtab.lab.handlers.bodies import ordered
-from trimtab.lab.resources.registry import ServedResource
+from trimtab.lab.apiserver.request import ResourceRequest
+from trimtab.lab.handlers.bodies import order_fields
 from trimtab.lab.storage.codec import JSON, YAML, JsonObject, encode
 from trimtab.lab.storage.store import Entry
 from trimtab.lab.tables.tables import table, table_columns
@@ -19,18 +18,18 @@ META_GROUP = "meta.k8s.io"
 
 
 class View(Protocol):
-    """One way to show the objects of a resource."""
+    """A form of the objects of a resource."""
 
     @property
     def form(self) -> str | None:
-        """Distinguish cached encodings of the same change; None when they may not be shared."""
+        """Return the cache key of encoded events, or None if they may not be shared."""
         ...
 
-    def one(self, entry: Entry) -> bytes:
+    def render(self, entry: Entry) -> bytes:
         """Return one object."""
         ...
 
-    def many(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
+    def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
         """Return a list."""
         ...
 
@@ -40,40 +39,36 @@ class View(Protocol):
 
 
 class PlainView:
-    """Objects as JSON in the asked-for version."""
+    """Objects as JSON in the request's version."""
 
-    def __init__(self, resource: ServedResource, group: str, version: str) -> None:
-        self._resource = resource
-        self._group, self._version = group, version
-        self._is_stored_form = (group, version) == (resource.storage_group, resource.storage_version)
-        self.form = "" if self._is_stored_form else f"{group}/{version}"
+    def __init__(self, request: ResourceRequest) -> None:
+        self._request = request
+        self._resource = request.resource
+        self._is_stored_version = self._resource.stores(request.info.version)
+        self.form = "" if self._is_stored_version else f"{self._resource.group}/{request.info.version}"
 
-    def one(self, entry: Entry) -> bytes:
+    def render(self, entry: Entry) -> bytes:
         """Return one object."""
-        if self._is_stored_form:
+        if self._is_stored_version:
             return entry.raw
-        return encode(ordered(self._resource.strategy.convert(entry.decoded(), self._group, self._version)))
+        return encode(order_fields(self._request.to_request_version(entry.decoded())))
 
-    def many(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
-        """Return a list; items of built-in kinds leave out their type, as a typed server's do."""
-        api_version = f"{self._group}/{self._version}" if self._group else self._version
-        head = b'{"kind":"%s","apiVersion":"%s",' % (self._resource.list_kind.encode(), api_version.encode())
-        raws = [self.one(entry) for entry in entries]
+    def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
+        """Return a list. Items of built-in kinds omit their type, as a typed server's do."""
+        api_version = self._request.api_version.encode()
+        head = b'{"kind":"%s","apiVersion":"%s",' % (self._resource.list_kind.encode(), api_version)
+        raws = [self.render(entry) for entry in entries]
         if self._resource.is_custom:
             meta = {"continue": "", **meta}  # lists of custom objects always carry the field
         else:
-            type_text = b'{"kind":"%s","apiVersion":"%s",' % (
-                self._resource.kind.encode(),
-                api_version.encode(),
-            )
-            skip = len(type_text)
-            raws = [b"{" + raw[skip:] if raw.startswith(type_text) else raw for raw in raws]
+            item_type = b'{"kind":"%s","apiVersion":"%s",' % (self._resource.kind.encode(), api_version)
+            skip = len(item_type)
+            raws = [b"{" + raw[skip:] if raw.startswith(item_type) else raw for raw in raws]
         return b"".join((head, b'"metadata":', encode(meta), b',"items":[', b",".join(raws), b"]}\n"))
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
         """Return the object of a bookmark event."""
-        api_version = f"{self._group}/{self._version}" if self._group else self._version
-        return {"kind": self._resource.kind, "apiVersion": api_version, "metadata": meta}
+        return {"kind": self._resource.kind, "apiVersion": self._request.api_version, "metadata": meta}
 
 
 class MetadataView:
@@ -83,22 +78,18 @@ class MetadataView:
         self._api_version = f"{META_GROUP}/{version}"
         self.form = f"metadata/{version}"
 
-    def _partial(self, entry: Entry) -> JsonObject:
-        meta = entry.decoded()["metadata"]
-        return {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": meta}
+    def render(self, entry: Entry) -> bytes:
+        """Return the metadata of one object."""
+        return encode(self.bookmark(entry.decoded()["metadata"]))
 
-    def one(self, entry: Entry) -> bytes:
-        """Return one object."""
-        return encode(self._partial(entry))
-
-    def many(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
-        """Return a list."""
-        items = [self._partial(entry) for entry in entries]
+    def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
+        """Return a list of metadata."""
+        items = [self.bookmark(entry.decoded()["metadata"]) for entry in entries]
         kind = "PartialObjectMetadataList"
         return encode({"kind": kind, "apiVersion": self._api_version, "metadata": meta, "items": items})
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
-        """Return the object of a bookmark event."""
+        """Return an object that has only metadata."""
         return {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": meta}
 
 
@@ -108,53 +99,45 @@ class TableView:
     #: In a stream only the first table carries the columns, so encodings are not shared.
     form = None
 
-    def __init__(
-        self, resource: ServedResource, group: str, version: str, now: Callable[[], datetime], include: str
-    ) -> None:
-        self._resource, self._group, self._version = resource, group, version
+    def __init__(self, request: ResourceRequest, now: Callable[[], datetime], include: str) -> None:
+        self._request = request
         self._now = now
         self._include = include
         self._has_sent_columns = False
 
-    def _objects(self, entries: Iterable[Entry]) -> list[JsonObject]:
-        convert = self._resource.strategy.convert
-        if (self._group, self._version) == (self._resource.storage_group, self._resource.storage_version):
-            return [entry.decoded() for entry in entries]
-        return [convert(entry.decoded(), self._group, self._version) for entry in entries]
-
-    def one(self, entry: Entry) -> bytes:
-        """Return a table of one row; in a stream only the first carries the columns."""
-        meta = {"resourceVersion": str(entry.version)}
-        body = table(self._resource, self._version, self._objects([entry]), self._now(), self._include)
+    def _table(self, entries: Iterable[Entry], meta: JsonObject) -> JsonObject:
+        objects = [self._request.to_request_version(entry.decoded()) for entry in entries]
+        body = table(self._request.resource, self._request.info.version, objects, self._now(), self._include)
         body["metadata"] = meta
+        return body
+
+    def render(self, entry: Entry) -> bytes:
+        """Return a table of one row. In a stream only the first table has columns."""
+        body = self._table([entry], {"resourceVersion": str(entry.version)})
         if self._has_sent_columns:
             body["columnDefinitions"] = None
         self._has_sent_columns = True
         return encode(body)
 
-    def many(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
+    def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
         """Return one table for the list."""
-        body = table(self._resource, self._version, self._objects(entries), self._now(), self._include)
-        body["metadata"] = meta
-        return encode(body)
+        return encode(self._table(entries, meta))
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
-        """Return the object of a bookmark event: a table with one row that holds only the metadata."""
+        """Return a table with one row that holds only the metadata."""
         partial = {"kind": "PartialObjectMetadata", "apiVersion": f"{META_GROUP}/v1", "metadata": meta}
-        cells = [None for _ in table_columns(self._resource, self._version)]
+        columns = table_columns(self._request.resource, self._request.info.version)
         return {
             "kind": "Table",
             "apiVersion": f"{META_GROUP}/v1",
             "metadata": {"resourceVersion": meta["resourceVersion"]},
             "columnDefinitions": None,
-            "rows": [{"cells": cells, "object": partial}],
+            "rows": [{"cells": [None] * len(columns), "object": partial}],
         }
 
 
-def choose_view(
-    request: ApiRequest, resource: ServedResource, version: str, now: Callable[[], datetime]
-) -> View:
-    """Return the first view of the Accept header that the server can give."""
+def choose_view(request: ResourceRequest, now: Callable[[], datetime]) -> View:
+    """Return the first view of the Accept header that the server supports."""
     for clause in request.accept.split(",") or [""]:
         media, *pairs = (part.strip() for part in clause.split(";"))
         options = dict(pair.partition("=")[::2] for pair in pairs)
@@ -162,14 +145,14 @@ def choose_view(
             continue
         wanted = options.get("as", "")
         if not wanted:
-            return PlainView(resource, resource.group, version)
+            return PlainView(request)
         if options.get("g") != META_GROUP or options.get("v") not in ("v1", "v1beta1"):
             continue
         if wanted == "Table":
             include = request.option("includeObject", "Metadata")
             if include not in ("None", "Metadata", "Object"):
                 raise bad_request(f'unrecognized includeObject value: "{include}"')
-            return TableView(resource, resource.group, version, now, include)
+            return TableView(request, now, include)
         if wanted in ("PartialObjectMetadata", "PartialObjectMetadataList"):
             return MetadataView(options["v"])
     raise not_acceptable((JSON, YAML))

@@ -1,8 +1,8 @@
-"""The metrics APIs of a lab behind an API server: in its process, or on a socket behind its aggregator.
+"""The metrics APIs in the process of a lab's API server, or on a socket behind another server's aggregator.
 
-`MetricsApp` is plain ASGI. Besides the APIs it has `/values`, through which other programs read and set custom and
-external values: GET returns `{"values": [...]}`, PUT of the same form sets each of them. It is a tool for tests: it
-asks nobody who they are, so it belongs on loopback.
+`MetricsApp` is plain ASGI. Besides the APIs it serves `/values`, through which other programs read and set custom and
+external values: GET returns `{"values": [...]}`, PUT of the same form sets them. It authenticates no clients, so it listens on
+loopback only.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -14,18 +14,11 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.apiserver.errors import StatusError, bad_request, too_large_body
 from trimtab.lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.data_plane import DataPlane
-from trimtab.lab.metrics.apis import (
-    CUSTOM,
-    EXTERNAL,
-    RESOURCE,
-    VERSIONS,
-    Answer,
-    MetricsAnswers,
-    failure,
-)
+from trimtab.lab.metrics.apis import CUSTOM, EXTERNAL, RESOURCE, VERSIONS, MetricsApis
 from trimtab.lab.metrics.values import MetricValues, SeriesValue
 from trimtab.lab.serve import LOOPBACK, tls_context
 from trimtab.model.json import wire
@@ -46,8 +39,8 @@ class _Values(wire.Wire, frozen=True):
 class MetricsApp:
     """The ASGI application."""
 
-    def __init__(self, answers: MetricsAnswers, values: MetricValues) -> None:
-        self._answers = answers
+    def __init__(self, apis: MetricsApis, values: MetricValues) -> None:
+        self._apis = apis
         self._values = values
 
     async def __call__(
@@ -56,86 +49,88 @@ class MetricsApp:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Answer one request."""
+        """Serve one request."""
         if scope["type"] != "http":
             return
-        body = await _read(receive)
-        path = scope["path"]
-        query = scope["query_string"].decode("latin-1")
-        status, answer = self._answer(scope["method"], path, query, body)
+        try:
+            response = self._respond(scope, await _read_body(receive))
+        except StatusError as problem:
+            response = ApiResponse.failure(problem)
         headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": wire.encode(answer)})
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
 
-    def _answer(self, method: str, path: str, query: str, body: bytes | None) -> Answer:
-        if body is None:
-            return failure(413, "RequestEntityTooLarge", f"the body is larger than {MAX_BODY} bytes")
+    def _respond(self, scope: Message, body: bytes) -> ApiResponse:
+        method, path = scope["method"], scope["path"]
         if path in ("/healthz", "/readyz", "/livez"):
-            return 200, {"status": "ok"}
+            return ApiResponse.of({"status": "ok"})
         if path == "/values":
-            return self._exchange(method, body)
+            return self._exchange_values(method, body)
         if method not in ("GET", "HEAD"):
-            return failure(405, "MethodNotAllowed", "metrics can only be read")
-        return self._answers.answer(f"{path}?{query}")
+            raise StatusError(405, "MethodNotAllowed", "metrics can only be read")
+        return self._apis.get(path, scope["query_string"].decode("latin-1"))
 
-    def _exchange(self, method: str, body: bytes) -> Answer:
+    def _exchange_values(self, method: str, body: bytes) -> ApiResponse:
         if method == "PUT":
             try:
-                given = wire.decode(body, _Values)
+                values = wire.decode(body, _Values).values
             except wire.WireError as problem:
-                return failure(400, "BadRequest", f"values: {problem}")
-            for sample in given.values:
-                self._values.put(sample)
+                raise bad_request(f"values: {problem}") from problem
+            for value in values:
+                self._values.put(value)
         elif method != "GET":
-            return failure(405, "MethodNotAllowed", "values are read with GET and set with PUT")
-        return 200, {"values": [wire.to_builtins(one) for one in self._values.all()]}
+            raise StatusError(405, "MethodNotAllowed", "values are read with GET and set with PUT")
+        return ApiResponse.of({"values": [wire.to_builtins(value) for value in self._values.all()]})
 
 
-async def _read(receive: Callable[[], Awaitable[Message]]) -> bytes | None:
-    """Return the body, or None when it is too large."""
+async def _read_body(receive: Callable[[], Awaitable[Message]]) -> bytes:
     body = b""
     while True:
         message = await receive()
         body += bytes(message.get("body", b""))
         if len(body) > MAX_BODY:
-            return None
+            raise too_large_body(f"the body is larger than {MAX_BODY} bytes")
         if not message.get("more_body", False):
             return body
 
 
 async def serve_in_process(server: Server, client: Client, values: MetricValues) -> None:
-    """Serve custom and external metrics of `values` on a lab's API server, which asks no further than this process."""
-    answers = MetricsAnswers(server.clock.now, values)
+    """Serve custom and external metrics through the aggregator of a lab's API server."""
+    apis = MetricsApis(server.clock.now, values)
 
-    async def backend(_method: str, path: str, _headers: Mapping[str, str], _body: bytes) -> ApiResponse:
-        status, body = answers.answer(path)
-        return ApiResponse.of(wire.encode(body), status)
+    async def backend(_method: str, target: str, _headers: Mapping[str, str], _body: bytes) -> ApiResponse:
+        path, _, query = target.partition("?")
+        return apis.get(path, query)
 
     server.outbound.register(NAMESPACE, SERVICE, backend)
     for group in (CUSTOM, EXTERNAL):
-        for version in VERSIONS[group]:
-            await _register(client, api_service(group, version, port=443))
+        await _register(client, group, 443)
 
 
 class MetricsServer:
-    """What a workload side measures, on HTTPS on loopback; use it as an async context manager.
+    """The metrics APIs of a data plane, on HTTPS on loopback. Use it as an async context manager.
 
-    `register` points an API server's aggregator at it.
+    `register` makes an API server's aggregator proxy the APIs to it.
     """
 
-    def __init__(self, side: DataPlane, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)) -> None:
-        clock, mirrors = side.client.clock, side.mirrors
-        answers = MetricsAnswers(
-            clock.now, side.values, usage=side.agent.samples, pods=mirrors.pods, nodes=mirrors.nodes
+    def __init__(
+        self, data_plane: DataPlane, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)
+    ) -> None:
+        self._client, mirrors, values = data_plane.client, data_plane.mirrors, data_plane.values
+        apis = MetricsApis(
+            self._client.clock.now,
+            values,
+            source=data_plane.agent.samples,
+            pods=mirrors.pods,
+            nodes=mirrors.nodes,
         )
-        self.app = MetricsApp(answers, side.values)
-        self._client = side.client
+        self.app = MetricsApp(apis, values)
         self._groups = groups
         self._http: HttpServer | None = None
 
     @property
     def port(self) -> int:
-        """Return the port that it listens on."""
+        """Return the port of the socket."""
         assert self._http is not None, "the metrics server is not started"
         return self._http.port
 
@@ -152,7 +147,7 @@ class MetricsServer:
             await self._http.stop()
 
     async def register(self) -> None:
-        """Make the aggregator ask here for the metrics APIs."""
+        """Register the metrics APIs with the aggregator."""
         service = {
             "apiVersion": "v1",
             "kind": "Service",
@@ -161,11 +156,10 @@ class MetricsServer:
         }
         await self._client.patch(SERVICES, SERVICE, NAMESPACE, service, how=PatchType.APPLY)
         for group in self._groups:
-            for version in VERSIONS[group]:
-                await _register(self._client, api_service(group, version, port=self.port))
+            await _register(self._client, group, self.port)
 
     async def unregister(self) -> None:
-        """Take the metrics APIs away again."""
+        """Remove the metrics APIs from the aggregator."""
         for group in self._groups:
             for version in VERSIONS[group]:
                 with suppress(errors.NotFound):
@@ -174,12 +168,14 @@ class MetricsServer:
             await self._client.delete(SERVICES, SERVICE, NAMESPACE)
 
 
-async def _register(client: Client, body: Json) -> None:
-    await client.patch(API_SERVICES, body["metadata"]["name"], None, body, how=PatchType.APPLY)
+async def _register(client: Client, group: str, port: int) -> None:
+    for version in VERSIONS[group]:
+        body = api_service(group, version, port=port)
+        await client.patch(API_SERVICES, body["metadata"]["name"], None, body, how=PatchType.APPLY)
 
 
 def api_service(group: str, version: str, *, port: int) -> Json:
-    """Return the registration of a group version."""
+    """Return the APIService of a group version."""
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
@@ -190,7 +186,7 @@ def api_service(group: str, version: str, *, port: int) -> Json:
             "groupPriorityMinimum": 100,
             "versionPriority": 100 if version == VERSIONS[group][0] else 50,
             "service": {"namespace": NAMESPACE, "name": SERVICE, "port": port},
-            # The certificate is made for one run and seen by nobody else; the way to it is loopback.
+            # The certificate is made for one run, and the connection stays on loopback.
             "insecureSkipTLSVerify": True,
         },
     }

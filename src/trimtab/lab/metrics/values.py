@@ -1,4 +1,4 @@
-"""Custom and external metric values of a lab: series with labels, set by load models, by people or over HTTP."""
+"""The custom and external metric values of a lab: labelled series, set by loads, by tests or over HTTP."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ class SeriesName(Protocol):
 
     @property
     def namespace(self) -> str:
-        """Return where it can be asked for; empty means everywhere."""
+        """Return the namespace in which it is visible; empty means all."""
         ...
 
     @property
@@ -33,12 +33,12 @@ class SeriesName(Protocol):
 
     @property
     def object(self) -> DescribedObject | None:
-        """Return the object that it describes; None for an external metric."""
+        """Return the object that it describes, or None for an external metric."""
         ...
 
 
 class SeriesValue(Wire, frozen=True):
-    """One series with its latest value; `object` is set for custom metrics only."""
+    """A series with its latest value. Only custom metrics have an `object`."""
 
     name: str
     value: str
@@ -52,7 +52,7 @@ class MetricValues:
     """The latest value of each series."""
 
     def __init__(self) -> None:
-        self._samples: dict[tuple[Any, ...], SeriesValue] = {}
+        self._values: dict[tuple[Any, ...], SeriesValue] = {}
 
     def set_external(
         self,
@@ -63,16 +63,9 @@ class MetricValues:
         labels: Mapping[str, str] | None = None,
         namespace: str = "",
     ) -> None:
-        """Set one series of an external metric."""
-        self.put(
-            SeriesValue(
-                name=name,
-                value=as_quantity(value),
-                timestamp=now,
-                namespace=namespace,
-                labels=dict(labels or {}),
-            )
-        )
+        """Set a series of an external metric."""
+        quantity, labels = as_quantity(value), dict(labels or {})
+        self.put(SeriesValue(name=name, value=quantity, timestamp=now, namespace=namespace, labels=labels))
 
     def set_custom(
         self,
@@ -83,7 +76,7 @@ class MetricValues:
         described: DescribedObject,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Set the value of a metric of one object, such as a pod or an ingress."""
+        """Set a metric of an object, such as a pod or an ingress."""
         self.put(
             SeriesValue(
                 name=name,
@@ -102,31 +95,31 @@ class MetricValues:
         else:
             self.set_external(series.name, value, now, labels=series.labels, namespace=series.namespace)
 
-    def put(self, sample: SeriesValue) -> None:
-        """Keep a sample in place of the last one of its series."""
-        self._samples[_identity(sample)] = sample
+    def put(self, value: SeriesValue) -> None:
+        """Replace the value of a series."""
+        self._values[_identity(value)] = value
 
     def remove(self, name: str, labels: Mapping[str, str] | None = None) -> None:
-        """Forget the series of a metric, or only the one with these labels."""
-        self._samples = {
-            key: one
-            for key, one in self._samples.items()
-            if one.name != name or (labels is not None and one.labels != dict(labels))
+        """Remove all series of a metric, or only the series with these labels."""
+        self._values = {
+            key: value
+            for key, value in self._values.items()
+            if value.name != name or (labels is not None and value.labels != dict(labels))
         }
 
     def all(self) -> list[SeriesValue]:
-        """Return every sample, in a fixed order."""
-        return [self._samples[key] for key in sorted(self._samples)]
+        """Return the values of all series, in a fixed order."""
+        return [self._values[key] for key in sorted(self._values)]
 
     def external(self, namespace: str, name: str, selector: Selector = EVERYTHING) -> list[SeriesValue]:
-        """Return the series of an external metric that a namespace can see."""
+        """Return the series of an external metric that are visible in a namespace."""
         return [
-            one
-            for one in self.all()
-            if one.object is None
-            and one.name == name
-            and one.namespace in ("", namespace)
-            and selector.matches(one.labels)
+            value
+            for value in self.all()
+            if value.object is None
+            and value.name == name
+            and value.namespace in ("", namespace)
+            and selector.matches(value.labels)
         ]
 
     def custom(
@@ -134,24 +127,24 @@ class MetricValues:
     ) -> list[SeriesValue]:
         """Return the values of a custom metric for all objects of a kind."""
         return [
-            one
-            for one in self.all()
-            if one.object is not None
-            and one.object.kind.lower() == kind.lower()
-            and one.name == name
-            and one.namespace == namespace
-            and selector.matches(one.labels)
+            value
+            for value in self.all()
+            if value.object is not None
+            and value.object.kind.lower() == kind.lower()
+            and value.name == name
+            and value.namespace == namespace
+            and selector.matches(value.labels)
         ]
 
 
 def as_quantity(value: Number) -> str:
-    """Return a number as a quantity; fractions are kept to the thousandth."""
+    """Return a number as a quantity, rounded to 1/1000."""
     if isinstance(value, str):
         return str(Quantity.parse(value))
     return str(Quantity.from_milli(round(value * _MILLIS)))
 
 
-def _identity(one: SeriesValue) -> tuple[Any, ...]:
-    described = one.object or DescribedObject()
+def _identity(value: SeriesValue) -> tuple[Any, ...]:
+    described = value.object or DescribedObject()
     where = (described.api_version, described.kind, described.namespace, described.name)
-    return (one.name, one.namespace, where, tuple(sorted(one.labels.items())))
+    return (value.name, value.namespace, where, tuple(sorted(value.labels.items())))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from trimtab.lab.controllers.base.kinds import RunPod
 from trimtab.lab.load.pods import Member, RunningContainer
 from trimtab.lab.load.usage import PodUse, Use
-from trimtab.lab.metrics.apis import UsageSample
+from trimtab.lab.metrics.usage import UsageSample
 from trimtab.model.quantity import Quantity
 
 

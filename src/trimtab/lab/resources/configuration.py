@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from datetime import datetime
 
 from trimtab.lab.apiserver.errors import (
     forbidden_field,
@@ -9,7 +10,7 @@ from trimtab.lab.apiserver.errors import (
     required,
     unsupported_value,
 )
-from trimtab.lab.resources.strategy import Strategy, WriteContext, text_at
+from trimtab.lab.resources.strategy import Strategy, text_at
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
@@ -207,13 +208,13 @@ class ApiServiceStrategy(Strategy):
         if service:
             service.setdefault("port", 443)
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Report the service as reachable; the lab asks it only when a request comes."""
         obj.setdefault("spec", {})
         condition = {
             "type": "Available",
             "status": "True",
-            "lastTransitionTime": format_time(scene.now),
+            "lastTransitionTime": format_time(now),
             "reason": "Passed" if obj["spec"].get("service") else "Local",
             "message": "all checks passed"
             if obj["spec"].get("service")

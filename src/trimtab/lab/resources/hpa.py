@@ -1,7 +1,9 @@
 """HorizontalPodAutoscalers: the model knows the rules, this only hands objects over."""
 
+from datetime import datetime
+
 from trimtab.lab.apiserver.errors import invalid
-from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.resources.strategy import Strategy
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model import hpa
 from trimtab.model.feature_gates import FeatureGates
@@ -32,12 +34,12 @@ class HpaStrategy(Strategy):
         except hpa.InvalidObjectError as problem:
             raise invalid(KIND, GROUP, obj["metadata"].get("name", ""), problem.errors) from problem
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Drop what the gates switch off; start with nothing observed."""
         _become(obj, strategy.create(obj, self._gates).stored)
         obj["status"] = dict(ZEROS)
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Drop what the gates switch off and the stored object does not use."""
         _become(obj, strategy.update(obj, old, self._gates).stored)
         obj["status"] = {**ZEROS, **(obj.get("status") or {})}

@@ -1,8 +1,9 @@
 """The rules of namespaces and nodes."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
-from trimtab.lab.resources.strategy import Strategy, WriteContext, keep_from, text_at
+from trimtab.lab.resources.strategy import Strategy, keep_from, text_at
 from trimtab.lab.storage.codec import JsonObject
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -19,13 +20,13 @@ class NamespaceStrategy(Strategy):
         if name:
             obj["metadata"].setdefault("labels", {})[NAME_LABEL] = name
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start as Active, held until emptied."""
         self.default(obj)
         obj["spec"] = {"finalizers": ["kubernetes"]}
         obj["status"] = {"phase": "Active"}
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Leave finalizers to the finalize subresource."""
         keep_from(obj, old, "spec")
         keep_from(obj, old, "status")
@@ -48,7 +49,7 @@ class NodeStrategy(Strategy):
 
     keeps_status_on_create = True
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Have a spec and a status."""
         obj.setdefault("spec", {})
         obj.setdefault("status", {})

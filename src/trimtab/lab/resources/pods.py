@@ -1,6 +1,7 @@
 """The rules of pods."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from trimtab.lab.apiserver.errors import forbidden_field, invalid_value
 from trimtab.lab.resources.pod_spec import (
@@ -13,7 +14,7 @@ from trimtab.lab.resources.pod_spec import (
     validate_pod_spec,
     validate_resources,
 )
-from trimtab.lab.resources.strategy import Strategy, WriteContext, text_at
+from trimtab.lab.resources.strategy import Strategy, text_at
 from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
@@ -43,7 +44,7 @@ class PodStrategy(Strategy):
         default_requests(spec)
         default_pod_level_requests(spec)
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start as Pending, with what the default admission plugins add."""
         spec = obj["spec"]
         spec.setdefault("priority", 0)
@@ -70,7 +71,7 @@ class PodStrategy(Strategy):
                     "status": "False",
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
-                    "lastTransitionTime": format_time(scene.now),
+                    "lastTransitionTime": format_time(now),
                 }
             ]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trimtab.lab.apiserver.errors import qualified
+from trimtab.lab.apiserver.errors import MODIFIED, StatusError, conflict, not_found, qualified
 from trimtab.lab.resources.strategy import Strategy
 from trimtab.lab.schemas.shapes import ANY, Shape, shape_of_kind
 
@@ -17,7 +17,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True)
 class TableColumn:
-    """One printer column: its header, type, format, and where its value is (a JSON path or a function's name)."""
+    """A printer column: header, JSON path of the value, type and format."""
 
     name: str
     path: str
@@ -29,7 +29,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class ScalePaths:
-    """Where a custom resource keeps what the scale subresource shows."""
+    """The JSON paths of a custom resource's scale."""
 
     spec_replicas: str
     status_replicas: str
@@ -38,7 +38,7 @@ class ScalePaths:
 
 @dataclass(frozen=True, eq=False)
 class ServedResource:
-    """One resource: its names, its versions and its rules."""
+    """A resource: its names, its versions and its rules."""
 
     group: str
     plural: str
@@ -70,17 +70,17 @@ class ServedResource:
 
     @property
     def list_kind(self) -> str:
-        """Return the kind of a list of these."""
+        """Return the kind of a list."""
         return self.list_kind_name or self.kind + "List"
 
     @property
     def storage(self) -> str:
-        """Return the name of the shelf that holds the objects."""
+        """Return the name under which the objects are stored."""
         return self.storage_name or qualified(self.plural, self.group)
 
     @property
     def storage_group(self) -> str:
-        """Return the group in whose form objects are stored; events of both groups share one."""
+        """Return the group in whose form objects are stored. Events of both groups share one."""
         return self.group if self.storage_group_name is None else self.storage_group_name
 
     @property
@@ -89,13 +89,30 @@ class ServedResource:
         return self.storage_version_name or self.versions[0]
 
     @property
+    def storage_api_version(self) -> str:
+        """Return the `apiVersion` of stored objects."""
+        return f"{self.storage_group}/{self.storage_version}" if self.storage_group else self.storage_version
+
+    def stores(self, version: str) -> bool:
+        """Return whether objects are stored in this version of the resource's own group."""
+        return (self.group, version) == (self.storage_group, self.storage_version)
+
+    @property
     def has_status(self) -> bool:
-        """Tell whether status is written through a subresource of its own."""
+        """Return whether status is written through a subresource."""
         return "status" in self.subresources
 
     def api_version(self, version: str) -> str:
         """Return the `apiVersion` of an object in this version."""
         return f"{self.group}/{version}" if self.group else version
+
+    def not_found(self, name: str) -> StatusError:
+        """Return the error for an object that does not exist."""
+        return not_found(self.plural, self.group, name)
+
+    def conflict(self, name: str, reason: str = MODIFIED) -> StatusError:
+        """Return the error for an object that changed since the client read it."""
+        return conflict(self.plural, self.group, name, reason)
 
     def shape(self, version: str) -> Shape:
         """Return the shape of objects in this version."""
@@ -141,7 +158,7 @@ class Registry:
             self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """Return the resource served at this place."""
+        """Return the resource served in this group and version."""
         return self._served.get((group, version, plural))
 
     def get(self, group: str, plural: str) -> ServedResource | None:
@@ -149,30 +166,27 @@ class Registry:
         return self._resources.get((group, plural))
 
     def by_storage(self, storage: str) -> ServedResource | None:
-        """Return the resource that owns a shelf."""
-        for resource in self._resources.values():
-            if resource.storage == storage:
-                return resource
-        return None
+        """Return the resource whose objects are stored under a name."""
+        return next((resource for resource in self if resource.storage == storage), None)
 
     def by_kind(self, group: str, kind: str) -> ServedResource | None:
         """Return the resource of a kind."""
-        for resource in self._resources.values():
-            if resource.group == group and resource.kind == kind and "list" in resource.verbs:
-                return resource
-        return None
+        listed = (resource for resource in self if "list" in resource.verbs)
+        return next(
+            (resource for resource in listed if (resource.group, resource.kind) == (group, kind)), None
+        )
 
     def __iter__(self) -> Iterator[ServedResource]:
         yield from list(self._resources.values())
 
     def groups(self) -> dict[str, list[str]]:
         """Return the versions of each group, preferred first."""
-        found: dict[str, set[str]] = {}
+        groups: dict[str, set[str]] = {}
         for group, version, _ in self._served:
-            found.setdefault(group, set()).add(version)
-        return {group: sorted(versions, key=version_rank) for group, versions in found.items()}
+            groups.setdefault(group, set()).add(version)
+        return {group: sorted(versions, key=version_rank) for group, versions in groups.items()}
 
     def in_version(self, group: str, version: str) -> list[ServedResource]:
         """Return the resources of a group version, by name."""
-        found = [r for (g, v, _), r in self._served.items() if g == group and v == version]
-        return sorted(found, key=lambda resource: resource.plural)
+        served = [resource for (g, v, _), resource in self._served.items() if (g, v) == (group, version)]
+        return sorted(served, key=lambda resource: resource.plural)

@@ -1,7 +1,9 @@
 """The rules of services: addresses and ports are given out in order, so that a run repeats itself."""
 
+from datetime import datetime
+
 from trimtab.lab.apiserver.errors import invalid_value, required
-from trimtab.lab.resources.strategy import Strategy, WriteContext
+from trimtab.lab.resources.strategy import Strategy
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import FieldError
 
@@ -29,7 +31,7 @@ class ServiceStrategy(Strategy):
         if spec["type"] != "ExternalName":
             spec.setdefault("internalTrafficPolicy", "Cluster")
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Give the service an address."""
         spec = obj["spec"]
         obj["status"] = {"loadBalancer": {}}
@@ -46,7 +48,7 @@ class ServiceStrategy(Strategy):
                     self._ports += 1
                     port["nodePort"] = FIRST_NODE_PORT + self._ports
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Keep the address."""
         for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if name in old["spec"] and obj["spec"]["type"] != "ExternalName":

@@ -3,22 +3,12 @@
 A strategy sees storage-version objects as plain JSON. The base class is right for kinds without rules of their own.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import FieldError
-
-
-@dataclass(frozen=True)
-class WriteContext:
-    """What a strategy may know about the moment of a write."""
-
-    now: datetime
-    new_uid: Callable[[], str]
-    user: str = ""
 
 
 class Strategy:
@@ -40,10 +30,10 @@ class Strategy:
     def default(self, obj: JsonObject) -> None:
         """Fill in defaults; called on every decoded object, so it must be idempotent."""
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Reset what a client may not choose on create."""
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Carry over what a client may not change."""
 
     def prepare_for_status(self, obj: JsonObject, old: JsonObject) -> None:
@@ -106,6 +96,14 @@ def text_at(obj: JsonObject, *path: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
+
+
+def is_condition_true(obj: JsonObject, kind: str) -> bool:
+    """Return whether the status has a condition of this type that is true."""
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return any(
+        condition.get("type") == kind and condition.get("status") == "True" for condition in conditions
+    )
 
 
 def keep_from(obj: JsonObject, old: JsonObject, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from trimtab.lab.apiserver.errors import (
@@ -11,7 +12,7 @@ from trimtab.lab.apiserver.errors import (
     unsupported_value,
 )
 from trimtab.lab.resources.pod_spec import default_pod_spec, validate_labels, validate_pod_spec
-from trimtab.lab.resources.strategy import Strategy, WriteContext, keep_from, text_at
+from trimtab.lab.resources.strategy import Strategy, keep_from, text_at
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import FieldError
 from trimtab.model.json.wire import WireError, convert
@@ -61,7 +62,7 @@ class WorkloadStrategy(Strategy):
     def default_spec(self, spec: JsonObject) -> None:
         """Fill in what is particular to the kind."""
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start with an empty status."""
         obj["status"] = dict(self.status_zeros)
 
@@ -246,12 +247,12 @@ class DaemonSetStrategy(WorkloadStrategy):
             rolling.setdefault("maxSurge", 0)
         spec.setdefault("revisionHistoryLimit", 10)
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start counting templates, in the annotation that replaced an old field."""
-        super().prepare_for_create(obj, scene)
+        super().prepare_for_create(obj, now)
         obj["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = "1"
 
-    def prepare_for_update(self, obj: JsonObject, old: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Count each new template."""
         number = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0"))
         number += obj["spec"].get("template") != old["spec"].get("template")
@@ -276,9 +277,9 @@ class JobStrategy(WorkloadStrategy):
         spec.setdefault("manualSelector", False)
         spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Select the job's own pods by its uid."""
-        super().prepare_for_create(obj, scene)
+        super().prepare_for_create(obj, now)
         spec, meta = obj["spec"], obj["metadata"]
         if spec.get("manualSelector"):
             return
@@ -325,7 +326,7 @@ class CronJobStrategy(Strategy):
         template.setdefault("metadata", {})
         default_pod_spec(template.setdefault("spec", {}))
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start with an empty status."""
         obj["status"] = {}
 
@@ -354,7 +355,7 @@ class BudgetStrategy(Strategy):
 
     ZEROS = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
-    def prepare_for_create(self, obj: JsonObject, scene: WriteContext) -> None:
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start with nothing observed."""
         obj["status"] = dict(self.ZEROS)
 

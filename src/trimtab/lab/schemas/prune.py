@@ -44,16 +44,16 @@ JSON_FORMS = {
 }
 
 
-def fit(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bool = False) -> list[str]:
+def prune(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bool = False) -> list[str]:
     """Prune `obj` in place to `shape`; return the paths of unknown fields; refuse wrong types.
 
     The types of a custom object's own fields are left to its schema, which reports them all at once.
     """
     what = f'{kind} in version "{version}" cannot be handled as a {kind}'
-    return _Fitting(what, is_custom=is_custom).run(obj, shape, kind)
+    return _Pruning(what, is_custom=is_custom).run(obj, shape, kind)
 
 
-class _Fitting:
+class _Pruning:
     """One pass over one object."""
 
     def __init__(self, what: str, *, is_custom: bool) -> None:

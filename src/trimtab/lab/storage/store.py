@@ -1,22 +1,27 @@
-"""The lab's storage: encoded objects in memory, one version counter, and an index of who owns whom.
+"""Encoded objects in memory, with one version counter and an index of owners.
 
-An object is kept as the bytes that a read sends; decoding gives each caller a copy of its own, so nothing in here can
-be changed by accident. All writes pass `commit` and `remove`, which number them, record them for watches and tell the
-listeners (garbage collection, custom definitions, namespaces).
+An object is stored as the bytes that a read sends. Decoding gives each caller its own copy, so a stored object cannot be
+changed by accident. All writes pass `commit` and `remove`, which number them, add them to the watch cache and call the
+listeners (garbage collection, disruption budgets, custom resource definitions).
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from trimtab.lab.storage.codec import JsonObject, decode, encode
 from trimtab.lab.storage.watch_cache import HISTORY, Action, WatchCache, WatchCacheEvent
 
-FieldsOf = Callable[[JsonObject], Mapping[str, str]]
+Listener = Callable[[str, WatchCacheEvent], None]
+
+
+def key_of(obj: JsonObject) -> str:
+    """Return the storage key of an object."""
+    meta = obj["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
 
 
 class Entry:
-    """One version of one object: its bytes and what selectors and the collector ask about it."""
+    """One version of an object: its bytes, and what selectors and the garbage collector read of it."""
 
     __slots__ = (
         "fields",
@@ -51,28 +56,27 @@ class Entry:
 
 
 class ResourceStore:
-    """All objects of one resource, in key order."""
+    """All objects of a resource, in key order."""
 
     def __init__(self, resource: str, keep: int) -> None:
         self.resource = resource
         self.entries: dict[str, Entry] = {}
         self.keys: list[str] = []
-        self.history = WatchCache(keep)
+        self.watch_cache = WatchCache(keep)
 
-    def range(self, namespace: str) -> list[Entry]:
+    def all(self, namespace: str = "") -> list[Entry]:
         """Return the objects of a namespace, or all, in key order."""
         if not namespace:
             return [self.entries[key] for key in self.keys]
-        prefix = namespace + "/"
-        low = bisect_left(self.keys, prefix)
+        low = bisect_left(self.keys, namespace + "/")
         high = bisect_left(self.keys, namespace + "0")  # "0" follows "/" in ASCII
         return [self.entries[key] for key in self.keys[low:high]]
 
-    def at(self, version: int, namespace: str) -> list[Entry]:
-        """Return the objects as they were at `version`, by undoing what came later."""
-        later = self.history.since(version)
+    def list_at(self, version: int, namespace: str) -> list[Entry]:
+        """Return the objects as they were at `version`, by undoing later changes."""
+        later = self.watch_cache.since(version)
         if not later:
-            return self.range(namespace)
+            return self.all(namespace)
         past = dict(self.entries)
         for change in reversed(later):
             if change.previous is None:
@@ -83,30 +87,30 @@ class ResourceStore:
 
 
 class ObjectStore:
-    """Every resource's objects under one version counter."""
+    """The objects of all resources under one version counter."""
 
     def __init__(self, keep: int = HISTORY) -> None:
         self.version = 1
         self._keep = keep
-        self._shelves: dict[str, ResourceStore] = {}
-        self._listeners: list[Callable[[str, WatchCacheEvent], None]] = []
+        self._resources: dict[str, ResourceStore] = {}
+        self._listeners: list[Listener] = []
         self._by_uid: dict[str, tuple[str, str]] = {}
         self._dependents: dict[str, set[tuple[str, str]]] = {}
 
-    def shelf(self, resource: str) -> ResourceStore:
-        """Return the objects of a resource (`deployments.apps`), starting an empty shelf when new."""
-        found = self._shelves.get(resource)
-        if found is None:
-            found = self._shelves[resource] = ResourceStore(resource, self._keep)
-        return found
+    def resource(self, name: str) -> ResourceStore:
+        """Return the objects of a resource (`deployments.apps`)."""
+        objects = self._resources.get(name)
+        if objects is None:
+            objects = self._resources[name] = ResourceStore(name, self._keep)
+        return objects
 
-    def shelves(self) -> Iterator[ResourceStore]:
-        """Yield every shelf."""
-        yield from list(self._shelves.values())
+    def resources(self) -> list[ResourceStore]:
+        """Return the objects of every resource."""
+        return list(self._resources.values())
 
     def get(self, resource: str, key: str) -> Entry | None:
         """Return the current version of an object."""
-        return self.shelf(resource).entries.get(key)
+        return self.resource(resource).entries.get(key)
 
     def by_uid(self, uid: str) -> tuple[str, Entry] | None:
         """Return the resource and the object with this uid."""
@@ -118,49 +122,49 @@ class ObjectStore:
 
     def dependents(self, uid: str) -> list[tuple[str, Entry]]:
         """Return the objects that name `uid` as an owner, in a stable order."""
-        found = [
-            (resource, self.get(resource, key)) for resource, key in sorted(self._dependents.get(uid, ()))
+        places = sorted(self._dependents.get(uid, ()))
+        return [
+            (resource, entry) for resource, key in places if (entry := self.get(resource, key)) is not None
         ]
-        return [(resource, entry) for resource, entry in found if entry is not None]
 
-    def listen(self, listener: Callable[[str, WatchCacheEvent], None]) -> None:
+    def listen(self, listener: Listener) -> None:
         """Call `listener(resource, change)` after each write."""
         self._listeners.append(listener)
 
     def commit(self, resource: str, obj: JsonObject, fields: Mapping[str, str]) -> Entry:
-        """Write an object, giving it the next version."""
-        shelf = self.shelf(resource)
+        """Write an object with the next version."""
+        objects = self.resource(resource)
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         entry = Entry(obj, fields, self.version)
-        previous = shelf.entries.get(entry.key)
-        shelf.entries[entry.key] = entry
+        previous = objects.entries.get(entry.key)
+        objects.entries[entry.key] = entry
         if previous is None:
-            insort(shelf.keys, entry.key)
+            insort(objects.keys, entry.key)
             self._by_uid[entry.uid] = (resource, entry.key)
         self._index_owners(resource, entry, previous)
-        self._record(shelf, "ADDED" if previous is None else "MODIFIED", entry, previous)
+        self._record(objects, "ADDED" if previous is None else "MODIFIED", entry, previous)
         return entry
 
     def remove(self, resource: str, key: str, last: JsonObject | None = None) -> Entry:
-        """Remove an object; its last event carries the version of the removal, as upstream's does."""
-        shelf = self.shelf(resource)
-        previous = shelf.entries.pop(key)
-        shelf.keys.pop(bisect_left(shelf.keys, key))
+        """Remove an object. Its last event carries the version of the removal, as upstream's does."""
+        objects = self.resource(resource)
+        previous = objects.entries.pop(key)
+        objects.keys.pop(bisect_left(objects.keys, key))
         self._by_uid.pop(previous.uid, None)
         self.version += 1
         obj = last if last is not None else previous.decoded()
         obj["metadata"]["resourceVersion"] = str(self.version)
         entry = Entry(obj, previous.fields, self.version)
         self._index_owners(resource, None, previous)
-        self._record(shelf, "DELETED", entry, previous)
+        self._record(objects, "DELETED", entry, previous)
         return entry
 
-    def _record(self, shelf: ResourceStore, action: Action, entry: Entry, previous: Entry | None) -> None:
+    def _record(self, objects: ResourceStore, action: Action, entry: Entry, previous: Entry | None) -> None:
         change = WatchCacheEvent(action, entry, previous, self.version)
-        shelf.history.record(change)
+        objects.watch_cache.add(change)
         for listener in self._listeners:
-            listener(shelf.resource, change)
+            listener(objects.resource, change)
 
     def _index_owners(self, resource: str, entry: Entry | None, previous: Entry | None) -> None:
         before = previous.owners if previous is not None else ()
@@ -176,7 +180,3 @@ class ObjectStore:
                     del self._dependents[uid]
         for uid in after:
             self._dependents.setdefault(uid, set()).add((resource, key))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return everything stored, for tests that compare whole clusters."""
-        return {shelf.resource: [entry.decoded() for entry in shelf.range("")] for shelf in self.shelves()}

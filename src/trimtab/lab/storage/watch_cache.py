@@ -1,8 +1,7 @@
-"""What happened to one resource: a bounded ring of events, and the streams that follow it.
+"""The recent changes of a resource, and the streams that follow them.
 
-A stream gets its own bounded queue; one that does not keep up is cut with 410 and must list again, exactly like a
-client of a real server whose watch cache moved on. Each event is encoded once per representation, however many
-streams carry it.
+A stream has a bounded queue. A stream that does not keep up ends with 410, like a client of a real server whose watch
+cache moved on. Each event is encoded once per form, however many streams carry it.
 """
 
 import asyncio
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
 Action = Literal["ADDED", "MODIFIED", "DELETED"]
 #: Events kept per resource for watches that resume and for lists at an older version.
 HISTORY = 8192
-#: Events a stream may lag behind before it is cut.
+#: Events a stream may lag behind before it expires.
 BACKLOG = 16384
 
 
 class WatchCacheEvent:
-    """One committed write: what it was, the object after it (or last seen, when deleted) and before it."""
+    """A stored write: the object after it (or last, when deleted) and before it."""
 
     __slots__ = ("_lines", "action", "entry", "previous", "version")
 
@@ -33,90 +32,89 @@ class WatchCacheEvent:
         self._lines: dict[str, bytes] = {}
 
     def line(self, action: str, form: str | None, render: Callable[["Entry"], bytes]) -> bytes:
-        """Return this change as one line of a watch stream, encoding it only once per form."""
+        """Return this change as a line of a watch stream, encoded once per form."""
         if form is None:
             return event_line(action, render(self.entry))
         key = action + form
-        found = self._lines.get(key)
-        if found is None:
-            found = self._lines[key] = event_line(action, render(self.entry))
-        return found
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = event_line(action, render(self.entry))
+        return line
 
 
 def event_line(action: str, raw: bytes) -> bytes:
-    """Frame an encoded object as one line of a watch stream."""
+    """Return an encoded object as a line of a watch stream."""
     return b'{"type":"' + action.encode() + b'","object":' + raw + b"}\n"
 
 
 class WatchStream:
-    """One follower of a resource, limited to a namespace or to all of them."""
+    """A queue of changes in one namespace, or in all."""
 
     def __init__(self, namespace: str, backlog: int) -> None:
         self.namespace = namespace
-        self.is_cut = False
+        self.is_expired = False
         self._backlog = backlog
         self._queue: deque[WatchCacheEvent] = deque()
         self._waiter: asyncio.Future[None] | None = None
 
     def push(self, change: WatchCacheEvent) -> None:
-        """Queue a change, or cut the stream when it lags too far behind."""
-        if self.is_cut:
+        """Queue a change, or expire the stream when it lags too far behind."""
+        if self.is_expired:
             return
         if len(self._queue) >= self._backlog:
             self._queue.clear()
-            self.is_cut = True
+            self.is_expired = True
         else:
             self._queue.append(change)
-        self.wake()
+        self._wake()
 
-    def cut(self) -> None:
-        """End the stream after what is already queued."""
-        self.is_cut = True
-        self.wake()
+    def expire(self) -> None:
+        """End the stream after the changes that are already queued."""
+        self.is_expired = True
+        self._wake()
 
-    def wake(self) -> None:
-        """Let the waiting reader look again."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def _wake(self) -> None:
+        if self._waiter is not None:
+            _finish(self._waiter)
 
     def drain(self) -> Iterator[WatchCacheEvent]:
-        """Yield what has been queued so far."""
+        """Yield the queued changes."""
         while self._queue:
             yield self._queue.popleft()
 
     async def wait(self, seconds: float | None) -> bool:
-        """Wait until there may be something to read; return False when the time is up first."""
-        if self._queue or self.is_cut:
+        """Wait for changes, and return False if the time is up first."""
+        if self._queue or self.is_expired:
             return True
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        timer = loop.call_later(seconds, self._expire, self._waiter) if seconds is not None else None
+        timer = loop.call_later(seconds, _finish, self._waiter) if seconds is not None else None
         try:
             await self._waiter
         finally:
             if timer is not None:
                 timer.cancel()
             self._waiter = None
-        return bool(self._queue) or self.is_cut
+        return bool(self._queue) or self.is_expired
 
-    @staticmethod
-    def _expire(waiter: asyncio.Future[None]) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
+
+def _finish(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class WatchCache:
-    """The recent changes of one resource and their followers."""
+    """The recent changes of a resource and its open streams."""
 
     def __init__(self, keep: int = HISTORY) -> None:
         self._changes: deque[WatchCacheEvent] = deque(maxlen=keep)
-        #: Everything after this version is still in the ring.
+        #: All changes after this version are cached.
         self.oldest = 0
-        #: In the order of their arrival, which a set would not keep: who hears first decides what happens next.
+        #: In the order of their start, which a set would not keep: the first stream to wake decides what happens next.
         self._streams: dict[str, dict[WatchStream, None]] = {}
 
-    def record(self, change: WatchCacheEvent) -> None:
-        """Remember a change and hand it to its followers."""
+    def add(self, change: WatchCacheEvent) -> None:
+        """Cache a change and push it to the streams."""
         if len(self._changes) == self._changes.maxlen:
             self.oldest = self._changes[0].version
         self._changes.append(change)
@@ -126,42 +124,36 @@ class WatchCache:
                 stream.push(change)
 
     def since(self, version: int) -> list[WatchCacheEvent]:
-        """Return the changes after `version`; the caller has checked `oldest`."""
-        found: list[WatchCacheEvent] = []
+        """Return the changes after `version`. The caller has compared it with `oldest`."""
+        changes: list[WatchCacheEvent] = []
         for change in reversed(self._changes):
             if change.version <= version:
                 break
-            found.append(change)
-        found.reverse()
-        return found
+            changes.append(change)
+        changes.reverse()
+        return changes
 
-    def follow(self, namespace: str, backlog: int = BACKLOG) -> WatchStream:
+    def watch(self, namespace: str, backlog: int = BACKLOG) -> WatchStream:
         """Start a stream of the changes from now on."""
         stream = WatchStream(namespace, backlog)
         self._streams.setdefault(namespace, {})[stream] = None
         return stream
 
-    def unfollow(self, stream: WatchStream) -> None:
-        """End a stream."""
-        followers = self._streams.get(stream.namespace)
-        if followers is not None:
-            followers.pop(stream, None)
-            if not followers:
+    def stop(self, stream: WatchStream) -> None:
+        """Remove a stream."""
+        streams = self._streams.get(stream.namespace)
+        if streams is not None:
+            streams.pop(stream, None)
+            if not streams:
                 del self._streams[stream.namespace]
 
-    def cut_all(self) -> None:
+    def expire_all(self) -> None:
         """End every stream, as when the resource is no longer served."""
-        for followers in self._streams.values():
-            for stream in followers:
-                stream.cut()
+        for streams in self._streams.values():
+            for stream in streams:
+                stream.expire()
 
     @property
-    def streams(self) -> int:
-        """Count the open streams."""
-        return sum(len(followers) for followers in self._streams.values())
-
-    def forget(self, version: int) -> None:
-        """Drop the past up to `version`, as etcd's compaction does; used to show clients a 410."""
-        while self._changes and self._changes[0].version <= version:
-            self._changes.popleft()
-        self.oldest = max(self.oldest, version)
+    def stream_count(self) -> int:
+        """Return the number of open streams."""
+        return sum(len(streams) for streams in self._streams.values())

@@ -36,7 +36,7 @@ from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.pods.vpa_pods import shared_pods
+from trimtab.operator.pods.whole_pods import whole_pods
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
 from trimtab.operator.vertical.targets import Controllers, Unsupported
@@ -93,7 +93,7 @@ class ClusterView:
         self.gates = gates or FeatureGates()
         self.compat = compat
         self.discovery = discovery
-        self.pods: NamespacedInformer[Pod] = caches.want(shared_pods())
+        self.pods: NamespacedInformer[Pod] = caches.want(whole_pods())
         self.vpas = caches.want(VPAS)
         self.nodes = caches.want(NODES)
         self.controllers = Controllers(client, self.discovery, caches)

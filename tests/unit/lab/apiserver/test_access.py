@@ -8,7 +8,7 @@ from tests.unit.lab.api import CONFIG_MAPS, PODS, Api, RefusedError, config_map,
 from trimtab.clock import VirtualClock
 from trimtab.lab.apiserver.authentication import service_account_user
 from trimtab.lab.apiserver.request import ApiResponse, RequestUser
-from trimtab.lab.metrics.apis import UsageSample
+from trimtab.lab.metrics.usage import UsageSample
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 

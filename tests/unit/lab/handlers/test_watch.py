@@ -111,15 +111,15 @@ async def test_a_list_of_the_future_asks_to_retry():
         assert refused.value.body["details"]["retryAfterSeconds"] == 1
 
 
-async def test_a_stream_that_does_not_read_is_cut_instead_of_growing():
+async def test_a_stream_that_does_not_read_expires_instead_of_growing():
     async with running() as api:
-        history = api.server.store.shelf("configmaps").history
-        stream = history.follow("default", backlog=3)
+        watch_cache = api.server.store.resource("configmaps").watch_cache
+        stream = watch_cache.watch("default", backlog=3)
         for name in "abcde":
             await api.create(CONFIG_MAPS, config_map(name))
-        assert stream.is_cut
+        assert stream.is_expired
         assert not list(stream.drain())
-        history.unfollow(stream)
+        watch_cache.stop(stream)
 
 
 async def test_a_closed_watch_leaves_nothing_behind():
@@ -130,4 +130,4 @@ async def test_a_closed_watch_leaves_nothing_behind():
         await api.create(CONFIG_MAPS, config_map("a"))
         assert await watch.names(1) == [("ADDED", "a")]
         await watch.close()
-        assert api.server.store.shelf("configmaps").history.streams == 0
+        assert api.server.store.resource("configmaps").watch_cache.stream_count == 0

@@ -10,11 +10,11 @@ from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import record_oom
-from trimtab.decide.vertical.recommend.recommender import recommend_all
+from trimtab.decide.vertical.recommend.recommender import recommend_vpas
 from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
 from trimtab.operator.settings.settings import Settings, with_values
-from trimtab.operator.vertical.estimation import aggregation_config, post_processing, recommender_settings
+from trimtab.operator.vertical.estimation import aggregation_config, recommender_settings, post_processing
 
 GIB = 2**30
 CPU = ("lower cpu", "target cpu", "upper cpu")
@@ -38,8 +38,12 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
         recommender.scrape({"db-0": Load(200 + 7 * step, GIB + step * 2**24)}, minutes=15)
     kill = OOM("shop", "db-0", "app", recommender.now_ns, 6 * GIB)
     assert record_oom(recommender.state, kill, recommender.now_ns) is None
-    (found,) = recommend_all(
-        recommender.state, recommender_settings(settings), post_processing(settings), recommender.now_ns
+    (found,) = recommend_vpas(
+        recommender.state,
+        recommender.state.vpas.values(),
+        recommender_settings(settings),
+        post_processing(settings),
+        recommender.now_ns,
     )
     assert found.status.recommendation is not None
     (container,) = found.status.recommendation.container_recommendations

@@ -31,11 +31,11 @@ class StatusExplanation(Wire):
         return "\n".join([*lines, f"next: {self.next_step}"])
 
 
-def forbidden_metric(seen: Observation) -> str:
+def forbidden_metric(observation: Observation) -> str:
     """Return why whoever looked may not read a metric; empty if they may read all of them."""
-    for reading in seen.readings:
+    for reading in observation.readings:
         if isinstance(reading, FetchFailure) and reading.is_forbidden:
-            return plain_names(reading.message, seen.hpa.spec.metrics)
+            return plain_names(reading.message, observation.hpa.spec.metrics)
     return ""
 
 

@@ -1,7 +1,7 @@
-"""Whose usage was it then: the control function asked about pods as they were, also of pods that are gone.
+"""Finds which VPA controlled a pod at a past time, deleted pods included.
 
-Of a pod that lives, owner and node are known; only its labels change. Of a pod that is gone, the labels are all that
-is left: it belonged to the one target whose selector they match. Where that leaves a doubt, nobody learns from it.
+The owner and the node of a live pod are known, only its labels change. Of a deleted pod only the labels are known: it
+belonged to the single target whose selector matches them. In case of doubt its samples are skipped.
 """
 
 from collections.abc import Mapping
@@ -22,48 +22,53 @@ from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.pod import Pod
 
 Labels = Mapping[str, str]
-Belonging = tuple[Labels, Attribution]
+AttributedLabels = tuple[Labels, Attribution]
+"""The labels of a pod at a past time and the VPAs that its samples belong to."""
 
 
 @dataclass(frozen=True)
 class HistoricalPods:
-    """The pods of one namespace, now and before."""
+    """The pods of a namespace, live and deleted."""
 
     namespace: str
     index: VPAIndex
     owners: ControllerIndex
     nodes: NodeLabels
     live: Mapping[str, Pod]
-    told: frozenset[str]
-    """Label keys that the history tells about; of others the present value is taken."""
+    recorded_labels: frozenset[str]
+    """Label keys that the history records. Of other labels the present value counts."""
 
-    def attribute(self, name: str, labels: Labels | None) -> Belonging | None:
-        """Return the labels a pod had and who learnt from it; None if that cannot be told."""
+    def attribute(self, name: str, labels: Labels | None) -> AttributedLabels | None:
+        """Return the labels a pod had and its VPAs, or None if the VPAs are in doubt.
+
+        `labels` are the recorded labels, None if none were recorded.
+        """
         pod = self.live.get(name)
         if pod is None:
-            return None if labels is None else self._gone(name, labels)
+            return None if labels is None else self._attribute_deleted(name, labels)
         if labels is None and self._depends_on_labels(pod):
             return None
-        then = self._overlay(pod.metadata.labels, labels)
-        return then, self._ask(_relabelled(pod, then))
+        past_labels = self._overlay(pod.metadata.labels, labels)
+        return past_labels, self._attribute(_with_labels(pod, past_labels))
 
-    def _overlay(self, present: Labels, then: Labels | None) -> Labels:
-        if then is None:
+    def _overlay(self, present: Labels, recorded: Labels | None) -> Labels:
+        if recorded is None:
             return present
-        return {**{key: value for key, value in present.items() if key not in self.told}, **then}
+        kept = {key: value for key, value in present.items() if key not in self.recorded_labels}
+        return {**kept, **recorded}
 
     def _depends_on_labels(self, pod: Pod) -> bool:
         target = topmost_controller(pod, self.owners)
         claims = self.index.claims_on(target) if target else ()
         return any(isinstance(claim.scope, Scope) and claim.scope.pods is not None for claim in claims)
 
-    def _gone(self, name: str, labels: Labels) -> Belonging | None:
-        targets = [target for target, claims in self._targets.items() if _may_select(claims, labels)]
-        if len(targets) != 1 or any(_asks_for_node(claim) for claim in self._targets[targets[0]]):
+    def _attribute_deleted(self, name: str, labels: Labels) -> AttributedLabels | None:
+        targets = [target for target, claims in self._targets.items() if _any_selects(claims, labels)]
+        if len(targets) != 1 or any(_has_node_scope(claim) for claim in self._targets[targets[0]]):
             return None
         owner = OwnerReference(kind=targets[0].kind, name=targets[0].name, controller=True)
         meta = ObjectMeta(name=name, namespace=self.namespace, labels=dict(labels), owner_references=(owner,))
-        return labels, self._ask(Pod(metadata=meta))
+        return labels, self._attribute(Pod(metadata=meta))
 
     @cached_property
     def _targets(self) -> dict[ControllerKey, tuple[VpaClaim, ...]]:
@@ -73,19 +78,19 @@ class HistoricalPods:
             if target.namespace == self.namespace
         }
 
-    def _ask(self, pod: Pod) -> Attribution:
+    def _attribute(self, pod: Pod) -> Attribution:
         return attribute(pod, self.index, self.owners, self.nodes)
 
 
-def _may_select(claims: tuple[VpaClaim, ...], labels: Labels) -> bool:
+def _any_selects(claims: tuple[VpaClaim, ...], labels: Labels) -> bool:
     return any(claim.selector is not None and claim.selector.matches(labels) for claim in claims)
 
 
-def _asks_for_node(claim: VpaClaim) -> bool:
+def _has_node_scope(claim: VpaClaim) -> bool:
     return isinstance(claim.scope, Scope) and claim.scope.nodes is not None
 
 
-def _relabelled(pod: Pod, labels: Labels) -> Pod:
+def _with_labels(pod: Pod, labels: Labels) -> Pod:
     if pod.metadata.labels == labels:
         return pod
     metadata = msgspec.structs.replace(pod.metadata, labels=dict(labels))

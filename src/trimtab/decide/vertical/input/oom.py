@@ -1,4 +1,4 @@
-"""Out-of-memory kills, seen in what changed about a pod or in the kubelet's eviction events."""
+"""Finds OOM kills in changed pods and in the kubelet's eviction events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _OOM_KILLED = "OOMKilled"
 
 @dataclass(frozen=True)
 class OOM:
-    """A container ran out of memory; `memory_bytes` is what it had, or used, then."""
+    """An OOM kill. `memory_bytes` is the request of the container, or its usage, at that time."""
 
     namespace: str
     pod: str
@@ -29,7 +29,7 @@ class OOM:
 
 
 def ooms_of_update(old: Pod, new: Pod, compat: VpaCompat = DEFAULT) -> tuple[OOM, ...]:
-    """Return the kills between two versions of a pod, each once however often the pod is updated afterwards."""
+    """Return the kills between two versions of a pod. Later updates do not repeat them."""
     return tuple(
         oom
         for status in new.status.container_statuses
@@ -38,29 +38,29 @@ def ooms_of_update(old: Pod, new: Pod, compat: VpaCompat = DEFAULT) -> tuple[OOM
 
 
 def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: VpaCompat) -> Iterator[OOM]:
-    before = status_of(old, status.name)
-    if before is None:
+    previous = status_of(old, status.name)
+    if previous is None:
         return
-    has_restarted = status.restart_count > before.restart_count
-    dead = status.state.terminated
-    if _is_oom(dead) and (before.state.terminated is None or has_restarted):
-        yield _oom(new, status.name, dead)
+    has_restarted = status.restart_count > previous.restart_count
+    terminated = status.state.terminated
+    if _is_oom(terminated) and (previous.state.terminated is None or has_restarted):
+        yield _oom(new, status.name, terminated)
         return
-    # The dead state may never be seen: then the running container's previous life tells of it, and what it
-    # had then is in the old version of the pod.
-    died = status.last_state.terminated
-    runs_on = before.state.running is not None and status.state.running is not None
-    is_unseen = compat.unseen_kills_count and _is_unseen(died, before)
-    if _is_oom(died) and ((has_restarted and runs_on) or is_unseen):
-        yield _oom(old, status.name, died)
+    # No version of the pod may show the terminated state. Then the last state of the running container shows the kill,
+    # and the old version of the pod has the request.
+    last = status.last_state.terminated
+    is_running_again = previous.state.running is not None and status.state.running is not None
+    is_new = compat.unseen_kills_count and _is_new(last, previous)
+    if _is_oom(last) and ((has_restarted and is_running_again) or is_new):
+        yield _oom(old, status.name, last)
 
 
-def _is_unseen(died: ContainerStateTerminated | None, before: ContainerStatus) -> bool:
-    """Return whether the earlier version of a container did not tell of a death, by the time it happened."""
-    if died is None or died.finished_at is None:
+def _is_new(last: ContainerStateTerminated | None, previous: ContainerStatus) -> bool:
+    """Return whether the previous status of a container does not have this termination."""
+    if last is None or last.finished_at is None:
         return False
-    told = (before.state.terminated, before.last_state.terminated)
-    return all(state is None or state.finished_at != died.finished_at for state in told)
+    earlier = (previous.state.terminated, previous.last_state.terminated)
+    return all(state is None or state.finished_at != last.finished_at for state in earlier)
 
 
 def _is_oom(state: ContainerStateTerminated | None) -> bool:
@@ -81,21 +81,21 @@ def _oom(pod: Pod, container: str, state: ContainerStateTerminated | None) -> OO
 
 
 def ooms_of_event(event: Event) -> tuple[OOM, ...]:
-    """Return the containers that a pod was evicted for when its node ran short of memory."""
+    """Return the containers for which the kubelet evicted a pod under memory pressure."""
     if event.reason != "Evicted" or event.involved_object.kind != "Pod":
         return ()
-    notes = event.metadata.annotations
+    annotations = event.metadata.annotations
     names, usages, resources = (
-        notes.get(key, "").split(",") if notes.get(key) else []
+        annotations.get(key, "").split(",") if annotations.get(key) else []
         for key in ("offending_containers", "offending_containers_usage", "starved_resource")
     )
     if not len(names) == len(usages) == len(resources):
         return ()
     created = event.metadata.creation_timestamp
     moment = ZERO_TIME_NS if created is None else times.to_ns(created)
-    found = event.involved_object
+    pod = event.involved_object
     return tuple(
-        OOM(found.namespace, found.name, name, moment, amount)
+        OOM(pod.namespace, pod.name, name, moment, amount)
         for name, usage, resource in zip(names, usages, resources, strict=True)
         if resource == MEMORY and (amount := _bytes(usage)) is not None
     )

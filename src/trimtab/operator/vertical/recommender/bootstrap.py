@@ -16,10 +16,10 @@ from trimtab.decide.vertical.cluster_state.garbage import expire_loaded_history
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.histogram.int64_times import from_wire_time
-from trimtab.decide.vertical.input.checkpoints import knows_history, load_checkpoint
+from trimtab.decide.vertical.input.checkpoints import has_history, load_checkpoint
 from trimtab.decide.vertical.input.history import (
     HistoryContext,
-    Replayed,
+    ReplayReport,
     add_history,
     covers,
     first_samples,
@@ -156,7 +156,7 @@ class HistoryBootstrap:
                 first = from_wire_time(checkpoint.status.first_sample_start)
                 if owner in replayed and covers(replayed[owner][1], replayed[owner][0], first):
                     continue
-                if knows_history(state, key, checkpoint):
+                if has_history(state, key, checkpoint):
                     continue
                 if refusal := load_checkpoint(state, checkpoint, now_ns):
                     log.warning("%s", refusal)
@@ -207,7 +207,7 @@ class HistoryBootstrap:
             control.owners,
             control.nodes,
             live={pod.metadata.name: pod for pod in self._pods_of(namespace)},
-            told=history.label_keys,
+            recorded_labels=history.label_keys,
         )
         context = HistoryContext(pods.attribute, lambda pod: capacities.of(PodId(namespace, pod)))
         return _Replay(history, context, first_samples(history, context))
@@ -221,7 +221,7 @@ class HistoryBootstrap:
             known = [saved[vpa, container] for vpa in receivers if (vpa, container) in saved]
             return max(known, default=_BEGINNING)
 
-        context = dataclasses.replace(replay.context, since=since)
+        context = dataclasses.replace(replay.context, checkpointed_until=since)
         for state in self._states_lacking(namespace):
             self._replayed[state].add(namespace)
             replayed = add_history(state, replay.history, context, now_ns)
@@ -250,17 +250,17 @@ def _selector_keys(claim: VpaClaim) -> set[str]:
     }
 
 
-def _log_replay(namespace: str, replayed: Replayed) -> None:
+def _log_replay(namespace: str, replayed: ReplayReport) -> None:
     log.info(
         "history of namespace %s: %d samples of %d containers",
         namespace,
         replayed.samples,
         replayed.containers,
     )
-    if replayed.left_out:
+    if replayed.skipped_pods:
         log.info(
             "history of namespace %s: skipped %d pods that cannot be assigned to one VPA: %s",
             namespace,
-            len(replayed.left_out),
-            ", ".join(replayed.left_out[:5]),
+            len(replayed.skipped_pods),
+            ", ".join(replayed.skipped_pods[:5]),
         )

@@ -69,8 +69,8 @@ class SampleFeeder:
         for state in self._states:
             for resource, intake in add_usage(state, answers, capacities, now, waiting=waiting).items():
                 self._count_refused(resource, intake)
-                if intake.taken is not None:
-                    self._metrics.quality.judge(state, expected[state], resource, intake.taken)
+                if intake.usage is not None:
+                    self._metrics.quality.judge(state, expected[state], resource, intake.usage)
                 accepted += intake.accepted
         return accepted
 

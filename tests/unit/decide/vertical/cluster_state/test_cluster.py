@@ -16,7 +16,6 @@ from trimtab.decide.vertical.cluster_state.cluster import ClusterState, Containe
 from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector, collect_garbage
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.checkpoints import (
-    find_collisions,
     load_checkpoint,
     load_history,
     save_checkpoints,
@@ -215,11 +214,6 @@ def test_f60_a_checkpoint_that_cannot_be_trusted_is_refused_and_the_last_good_on
     before = restarted.targets()
     assert why in (load_checkpoint(restarted.state, broken, recommender.now_ns) or "")
     assert restarted.targets() == before
-
-
-def test_f60_two_containers_that_share_a_checkpoint_name_are_found():
-    ours = [checkpoint("a-b-c", "a", "b-c"), checkpoint("a-b-c", "a-b", "c"), checkpoint("d-e", "d", "e")]
-    assert list(find_collisions(ours)) == ["shop/a-b-c"]
 
 
 def test_a_running_windows_peak_is_not_in_the_checkpoint():

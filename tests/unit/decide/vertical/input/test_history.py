@@ -82,7 +82,7 @@ def take(model: Recommender, past: UsageHistory, present):
         seen.owners(),
         seen.nodes,
         live={pod.name: pod for pod in present},
-        told=past.label_keys,
+        recorded_labels=past.label_keys,
     )
     return add_history(model.state, past, HistoryContext(pods.attribute, lambda _: NODE), model.now_ns)
 
@@ -94,7 +94,7 @@ def target(model: Recommender, name: str) -> int:
 def test_history_taken_in_at_once_equals_history_lived_through():
     model, other = recommender(), lived()
     done = take(model, history(), pods_at(HOURS - 1))
-    assert (done.samples, done.left_out) == (2 * 3 * HOURS, [])
+    assert (done.samples, done.skipped_pods) == (2 * 3 * HOURS, [])
     for name in ("base", "leader"):
         assert model.buckets(name) == other.buckets(name)
     assert model.targets() == other.targets()
@@ -111,7 +111,7 @@ def test_what_a_pod_did_as_leader_does_not_follow_it_into_its_present_role():
 def test_a_pod_that_is_gone_taught_the_target_whose_selector_its_labels_match():
     model = recommender()
     done = take(model, history(), [member("db-9", "follower")])
-    assert done.left_out == []
+    assert done.skipped_pods == []
     assert target(model, "leader") > 8 * 10**9
     assert [str(pod) for pod in model.state.pods] == ["{shop db-9}"]
 
@@ -119,14 +119,14 @@ def test_a_pod_that_is_gone_taught_the_target_whose_selector_its_labels_match():
 def test_without_labels_of_the_time_nobody_learns_where_roles_depend_on_them():
     model = recommender()
     done = take(model, history(labels={}), pods_at(HOURS - 1))
-    assert done.left_out == list(NAMES)
+    assert done.skipped_pods == list(NAMES)
     assert model.targets() == {"base": None, "leader": None}
 
 
 def test_without_labels_of_the_time_the_present_ones_do_where_no_role_depends_on_them():
     model = Recommender([vpa("base")])
     done = take(model, history(labels={}), [member(name) for name in NAMES])
-    assert done.left_out == []
+    assert done.skipped_pods == []
     assert target(model, "base") > 8 * 10**9
 
 
@@ -162,4 +162,4 @@ def test_a_step_in_which_the_role_changed_teaches_nobody():
         UsageHistory("shop", past.times_ns, past.cpu, past.memory, {**past.labels, "db-0": turns}),
         pods_at(2),
     )
-    assert (done.samples, done.left_out) == (2 * 3 * 3 - 2, [])
+    assert (done.samples, done.skipped_pods) == (2 * 3 * 3 - 2, [])

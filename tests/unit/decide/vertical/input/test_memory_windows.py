@@ -10,7 +10,7 @@ from tests.unit.decide.vertical.usage_builders import HOUR_NS, Load, Recommender
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.decide.vertical.input.memory_windows import (
-    MOST_WINDOWS,
+    MAX_WINDOWS,
     WINDOWS_ANNOTATION,
     Window,
     decode_windows,
@@ -152,7 +152,7 @@ def test_windows_that_are_none_are_refused_and_the_history_is_loaded_all_the_sam
 
 
 def test_of_very_many_windows_the_highest_are_kept():
-    pods = tuple(f"db-{number}" for number in range(MOST_WINDOWS + 5))
+    pods = tuple(f"db-{number}" for number in range(MAX_WINDOWS + 5))
     recommender = Recommender([vpa("base")])
     recommender.observe([member(name) for name in pods])
     recommender.scrape({name: Load(100, GIB + number) for number, name in enumerate(pods)})

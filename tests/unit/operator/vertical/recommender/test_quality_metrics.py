@@ -46,8 +46,8 @@ class Judge:
         expected = expectations_of(self.model.state)
         cpu, memory = self.model.scrape({"db-0": load, "db-1": load})
         for resource, intake in (("cpu", cpu), ("memory", memory)):
-            assert intake.taken is not None
-            self.metrics.judge(self.model.state, expected, resource, intake.taken)
+            assert intake.usage is not None
+            self.metrics.judge(self.model.state, expected, resource, intake.usage)
 
     def recommend(self) -> None:
         before = expectations_of(self.model.state)

@@ -10,8 +10,10 @@ from trimtab.cluster.cache.codec import decode_page
 from trimtab.decide.horizontal import snapshot_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.operator.pods.hpa_pods import CachedPod, PodDecoder, PodWire
+from trimtab.operator.pods.decoder import CachedPod, PodDecoder, PodReducer
 from trimtab.operator.pods.interning import InternTable
+from trimtab.operator.pods.whole_pods import WholePodDecoder
+from trimtab.operator.pods.wire import PodWire, WholePodWire
 
 MOST_BYTES_PER_POD = 560
 """A whole pod takes 4,000; there were 430 of facts beside it."""
@@ -89,6 +91,25 @@ def test_the_facts_are_those_of_the_whole_pod(pod, gate):
         assert wire.encode(found.facts) == wire.encode(snapshot_pod(whole, pod_level_resources=gate))
         assert (found.key, found.uid) == (f"{whole.metadata.namespace}/{whole.name}", whole.metadata.uid)
         assert found.metadata.resource_version == whole.metadata.resource_version
+
+
+@pytest.mark.parametrize("gate", [True, False])
+@pytest.mark.parametrize("pod", PODS)
+def test_the_facts_of_a_whole_pod_in_the_cache_are_the_same(pod, gate):
+    decode, reduce = WholePodDecoder(), PodReducer(pod_level_resources=gate)
+    small = kept(PodDecoder(pod_level_resources=gate), pod)
+    for _ in ("read", "remembered"):
+        assert reduce(decode(wire.decode(wire.encode(pod), WholePodWire))) == small
+
+
+def test_snapshots_of_whole_pods_share_what_is_equal():
+    decode, reduce = WholePodDecoder(), PodReducer(pod_level_resources=True)
+    first, second = (
+        reduce(decode(wire.decode(wire.encode(pod_json(number)), WholePodWire))) for number in (1, 2)
+    )
+    assert first.facts.labels is second.facts.labels
+    assert first.facts.owners is second.facts.owners
+    assert first.facts.containers is second.facts.containers
 
 
 def test_pods_of_a_workload_share_what_is_equal():

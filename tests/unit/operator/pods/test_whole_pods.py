@@ -6,7 +6,8 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import raw_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.operator.pods.vpa_pods import RawPod, VpaPodDecoder
+from trimtab.operator.pods.whole_pods import WholePodDecoder
+from trimtab.operator.pods.wire import WholePodWire
 
 RUNNING = {"name": "app", "ready": True, "restartCount": 2, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
            "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
@@ -24,7 +25,7 @@ DAEMON = {
 
 
 def kept(raw, sharer=None) -> Pod:
-    return (sharer or VpaPodDecoder())(wire.decode(msgspec.json.encode(raw), RawPod))
+    return (sharer or WholePodDecoder())(wire.decode(msgspec.json.encode(raw), WholePodWire))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_kept_pod_equals_one_that_was_read_whole(raw):
 
 
 def test_pods_of_one_workload_share_their_labels_owners_and_containers():
-    sharer = VpaPodDecoder()
+    sharer = WholePodDecoder()
     one, other = (kept(raw_pod(name), sharer) for name in ("db-0", "db-1"))
     assert one.metadata.labels is other.metadata.labels
     assert one.metadata.owner_references is other.metadata.owner_references
