@@ -14,7 +14,7 @@ from trimtab.decide.vertical.recommend.recommender import recommend_vpas
 from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
 from trimtab.operator.settings.settings import Settings, with_values
-from trimtab.operator.vertical.estimation import aggregation_config, recommender_settings, post_processing
+from trimtab.operator.vertical.estimation import aggregation_config, post_processing, recommender_settings
 
 GIB = 2**30
 CPU = ("lower cpu", "target cpu", "upper cpu")
