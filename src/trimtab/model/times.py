@@ -10,6 +10,7 @@ ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 ZERO_TIME_NS = -62_135_596_800_000_000_000
 SECOND_NS = 1_000_000_000
 
+_LARGEST_INT32 = 2**31 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(?:[Zz]|([+-])(\d\d):(\d\d))\Z",
@@ -55,6 +56,11 @@ def to_ns(moment: datetime) -> int:
 def from_ns(moment_ns: int) -> datetime:
     """Return the datetime of nanoseconds since 1970; below microseconds is cut."""
     return _EPOCH + timedelta(microseconds=moment_ns // 1000)
+
+
+def int32_seconds(count: int) -> timedelta:
+    """Return the duration of an int32 API field. A larger number, which the API refuses, is cut."""
+    return timedelta(seconds=max(min(count, _LARGEST_INT32), -_LARGEST_INT32))
 
 
 def _split(text: str) -> tuple[datetime, int]:

@@ -126,7 +126,12 @@ class OperatorVertical:
     def _pod(self, pod: Pod, standings: ControlSnapshot) -> PodExplanation:
         verdict = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
         return explain_pod(
-            pod, standings.index, standings.owners, standings.nodes, verdict=verdict, compat=self.view.compat
+            pod,
+            standings.index,
+            standings.owners,
+            standings.nodes,
+            last_update=verdict,
+            compat=self.view.compat,
         )
 
     def _cuts(

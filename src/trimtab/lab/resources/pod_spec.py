@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from trimtab.decide.vertical.resources import pod_rules
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES
 from trimtab.decide.vertical.resources.pod_rules import (
-    NO_LIMIT_RANGES,
     SIZED,
     PodRule,
     container_totals,

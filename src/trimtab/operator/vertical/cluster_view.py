@@ -24,7 +24,7 @@ from trimtab.decide.vertical.control.controllers import (
 )
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.input.usage import Capacity
-from trimtab.decide.vertical.update.in_place.withdraw import is_left_behind
+from trimtab.decide.vertical.update.in_place.reverts import has_leftovers
 from trimtab.decide.vertical.update.observation import (
     ObservedController,
     ObservedVPA,
@@ -249,7 +249,7 @@ class ClusterView:
         """
         if not self.compat.disruptions_last_until_ready:
             return set()
-        return {pod.metadata.namespace for pod in self.pods if is_left_behind(pod)}
+        return {pod.metadata.namespace for pod in self.pods if has_leftovers(pod)}
 
     def _observed_controllers(self, pods: Iterable[Pod]) -> dict[str, ObservedController]:
         observed: dict[str, ObservedController] = {}

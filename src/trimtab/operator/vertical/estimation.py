@@ -13,7 +13,7 @@ from trimtab.decide.vertical.recommend.estimators import (
 from trimtab.decide.vertical.recommend.quantities import RecommendationRounding
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing
-from trimtab.decide.vertical.update.node_fit import rooms_of
+from trimtab.decide.vertical.resources.node_fit import node_rooms
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab.operator.settings.vertical import VerticalSettings
@@ -41,7 +41,7 @@ class Estimation:
 
     def post_processing_for(self, view: ClusterView) -> PostProcessing:
         """Return the post-processing with the room of the nodes there are now."""
-        rooms = tuple(rooms_of(view.nodes)) if view.compat.sizes_are_admissible else ()
+        rooms = tuple(node_rooms(view.nodes)) if view.compat.sizes_are_admissible else ()
         return replace(self.post_processing, rooms=rooms)
 
 

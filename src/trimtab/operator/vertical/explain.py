@@ -34,7 +34,7 @@ from trimtab.decide.vertical.update.actions import (
 )
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
-from trimtab.decide.vertical.update.observation import NamespaceRanges
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.model import times
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
@@ -281,7 +281,7 @@ async def _preview(
                 )
     except StopIteration as end:
         result: UpdateResult = end.value
-        return {verdict.pod: verdict for verdict in result.verdicts} | unreplaceable
+        return {verdict.pod: verdict for verdict in result.pod_results} | unreplaceable
 
 
 async def _obstacle(check: ReplacementCheck | None, action: Action) -> Obstacle | None:

@@ -24,7 +24,7 @@ from trimtab.decide.vertical.resources.capping import (
     total_target,
 )
 from trimtab.decide.vertical.resources.container_resources import is_off, policy_for
-from trimtab.decide.vertical.update.node_fit import NodeRoom, no_room
+from trimtab.decide.vertical.resources.node_fit import NodeRoom, no_room
 from trimtab.model.core.pod import ResourceList
 from trimtab.model.vpa.types import (
     RecommendedPodResources,

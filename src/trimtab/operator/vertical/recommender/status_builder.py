@@ -9,7 +9,7 @@ from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.recommend.minor_changes import is_minor_change
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
-from trimtab.decide.vertical.update.replacement_refusals import refusals_by_vpa
+from trimtab.decide.vertical.update.refused_replacements import refusals_by_vpa
 from trimtab.model import times
 from trimtab.model.labels.selector import NOTHING
 from trimtab.model.vpa.types import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.decide.vertical.update.node_fit import PlacedSpec, no_node_fits, rooms_of
+from trimtab.decide.vertical.resources.node_fit import PlacedSpec, no_node_fits, node_rooms
 from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
 
@@ -103,11 +103,11 @@ SIDECAR = [{"name": "side", "restartPolicy": "Always", "resources": {"requests":
     ],
 )
 def test_some_node_could_hold_it(pod, nodes, fits):
-    assert (no_node_fits(pod, rooms_of(nodes)) is None) is fits
+    assert (no_node_fits(pod, node_rooms(nodes)) is None) is fits
 
 
 def test_the_largest_size_that_would_fit_is_named():
-    found = no_node_fits(spec("5", "2Gi"), rooms_of([node("small", "1"), node("big", "4", "8Gi")]))
+    found = no_node_fits(spec("5", "2Gi"), node_rooms([node("small", "1"), node("big", "4", "8Gi")]))
     assert found is not None
     assert found.message == (
         "no node has room for cpu 5, memory 2Gi; the largest size that would fit is cpu 4, memory 2Gi, on node big"
@@ -116,5 +116,5 @@ def test_the_largest_size_that_would_fit_is_named():
 
 def test_what_is_taken_already_is_not_free():
     taken = {"n1": {"cpu": 3_500, "memory": 0}}
-    assert no_node_fits(spec("1"), rooms_of([node()], taken)) is not None
-    assert no_node_fits(spec("500m"), rooms_of([node()], taken)) is None
+    assert no_node_fits(spec("1"), node_rooms([node()], taken)) is not None
+    assert no_node_fits(spec("500m"), node_rooms([node()], taken)) is None

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import index, pod, vpa, world
-from trimtab.decide.vertical.update.replacement_refusals import (
-    REFUSAL_ANNOTATION,
-    refusal_notes,
+from trimtab.decide.vertical.update.refused_replacements import (
+    REFUSED_ANNOTATION,
+    changed_annotations,
     refusals_by_vpa,
 )
 
@@ -14,7 +14,7 @@ FIRST, SECOND = "shop/db-0", "shop/db-1"
 
 
 def noted(name, note=REFUSED, **more):
-    return pod(name, annotations={REFUSAL_ANNOTATION: note}, **more)
+    return pod(name, annotations={REFUSED_ANNOTATION: note}, **more)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def noted(name, note=REFUSED, **more):
     ],
 )
 def test_refusal_notes(pods, asked, to_evict, want):
-    assert {one.name: note for one, note in refusal_notes(pods, asked, to_evict)} == want
+    assert {one.name: note for one, note in changed_annotations(pods, asked, to_evict)} == want
 
 
 def told(pods, vpas):

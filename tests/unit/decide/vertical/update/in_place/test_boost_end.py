@@ -70,7 +70,7 @@ def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
         values = {one["path"].rpartition("/")[2]: one["value"] for one in action.operations}
         assert values["cpu"] == want
         assert values.get("memory", "1Gi") == "1Gi"
-        assert action.plan.annotations["vpaCpuStartupBoost/app"] is None
+        assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
 
 
 @pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
@@ -86,7 +86,7 @@ def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
 def test_a_boosted_pod_is_left_alone_until_then(mode, waiting, compat):
     api, result = played(mode, boosted("db-0", **waiting), boosted("db-1", **waiting), compat=compat)
     assert api.actions == []
-    assert {verdict.action for verdict in result.verdicts} == {"none"}
+    assert {verdict.action for verdict in result.pod_results} == {"none"}
 
 
 @pytest.mark.parametrize("outcome", [ActionResult.FAILED, ActionResult.INVALID, ActionResult.INFEASIBLE])
@@ -145,12 +145,12 @@ def test_a_note_that_could_not_be_taken_away_is_taken_away_later():
     (action,) = api.actions
     assert isinstance(action, Resize)
     assert action.operations == ()
-    assert action.plan.annotations["vpaCpuStartupBoost/app"] is None
+    assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
 
 
 def test_a_loop_is_due_when_the_next_boost_ends():
     _, result = played("Recreate", boosted("db-0", ready_for=5), boosted("db-1", ready_for=12))
-    assert result.again_at == NOW + timedelta(seconds=15 - 12 + 1)
+    assert result.requeue_at == NOW + timedelta(seconds=15 - 12 + 1)
 
 
 OTHERS = vpa("base", recommended("1Gi", cpu="200m"), policies=POLICIES, target="StatefulSet/other")
@@ -175,8 +175,8 @@ def test_a_boost_that_no_vpa_gives_any_more_is_taken_back(vpas):
         assert isinstance(action, Resize)
         values = {one["path"].rpartition("/resources/")[2]: one["value"] for one in action.operations}
         assert values == {"requests/cpu": "100m"}, "what it had before, and nothing else"
-        assert action.plan.annotations["vpaCpuStartupBoost/app"] is None
-    assert {verdict.vpa for verdict in result.verdicts} == {None}
+        assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
+    assert {verdict.vpa for verdict in result.pod_results} == {None}
     assert run(seen, gates=GATES_AND_SCOPES, compat=VPA_1_8)[0] == [], "upstream leaves it"
 
 
@@ -254,7 +254,7 @@ def test_the_end_of_a_boost_that_waits_is_not_taken_back(mode):
     given = before.spec.containers[0].resources
     after = pod(
         cpu="100m",
-        annotations=dict(action.plan.originals),
+        annotations=dict(action.plan.annotations_before),
         conditions=[resize_condition()],
         statuses=[{"name": "app", "resources": wire.to_builtins(given)}],
     )

@@ -7,18 +7,18 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import NOW, Recorder, pod, recommended, run, vpa, world
 from trimtab.decide.vertical.update.actions import ActionResult
-from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
-from trimtab.decide.vertical.update.in_place.lost_answers import (
-    FIRST_READ,
-    LAST_APPLIED,
-    judge_lost,
-    mark_lost,
-    next_read,
-)
+from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
+from trimtab.decide.vertical.update.lost_responses import (
+    FIRST_CHECK,
+    LAST_CHECK,
+    mark_lost,
+    next_check,
+    resolve_lost,
+)
 
-ONE_AT_A_TIME = UpdaterSettings(eviction_tolerance=0.0, brake=NO_BRAKES)
-LATE = NOW + LAST_APPLIED
+ONE_AT_A_TIME = UpdaterSettings(eviction_tolerance=0.0, eviction_limits=NO_EVICTION_LIMITS)
+LATE = NOW + LAST_CHECK
 EARLY = LATE - timedelta(seconds=1)
 PODS = [pod("db-0"), pod("db-1")]
 
@@ -48,7 +48,7 @@ def test_a_request_that_was_not_carried_out_gives_its_place_back(mode):
     seen, state = lost(mode)
     asked, _ = run(seen, state, now=LATE, settings=ONE_AT_A_TIME)
     assert asked == [], "it may have been carried out"
-    after = judge_lost(state, {"uid-db-0": PODS[0]}, LATE)
+    after = resolve_lost(state, {"uid-db-0": PODS[0]}, LATE)
     asked, _ = run(seen, after, now=LATE, settings=ONE_AT_A_TIME)
     assert [name for _, name in asked] == ["db-0"]
 
@@ -56,8 +56,8 @@ def test_a_request_that_was_not_carried_out_gives_its_place_back(mode):
 @pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])
 def test_a_request_that_may_still_be_carried_out_keeps_its_place(mode):
     seen, state = lost(mode)
-    after = judge_lost(state, {"uid-db-0": PODS[0]}, EARLY)
-    assert set(after.requested) == {"uid-db-0"}
+    after = resolve_lost(state, {"uid-db-0": PODS[0]}, EARLY)
+    assert set(after.disruptions) == {"uid-db-0"}
     assert run(seen, after, now=EARLY, settings=ONE_AT_A_TIME)[0] == []
 
 
@@ -73,25 +73,25 @@ def test_a_request_that_may_still_be_carried_out_keeps_its_place(mode):
 @pytest.mark.parametrize("read_at", [EARLY, LATE], ids=["early", "late"])
 def test_a_request_that_was_carried_out_keeps_its_place_until_the_cache_shows_it(mode, found, read_at):
     seen, state = lost(mode)
-    after = judge_lost(state, {"uid-db-0": found}, read_at)
-    assert set(after.requested) == {"uid-db-0"}
-    assert next_read(after) is None, "there is nothing left to find out"
+    after = resolve_lost(state, {"uid-db-0": found}, read_at)
+    assert set(after.disruptions) == {"uid-db-0"}
+    assert next_check(after) is None, "there is nothing left to find out"
     assert run(seen, after, now=LATE, settings=ONE_AT_A_TIME)[0] == []
 
 
 def test_a_pod_that_could_not_be_read_keeps_its_place():
     _, state = lost("Recreate")
-    assert judge_lost(state, {}, LATE) == state
+    assert resolve_lost(state, {}, LATE) == state
 
 
 def test_the_pod_is_read_soon_and_once_more_when_nothing_can_come_any_more():
     _, state = lost("Recreate")
-    assert next_read(state) == NOW + FIRST_READ
-    read = judge_lost(state, {"uid-db-0": PODS[0]}, NOW + FIRST_READ)
-    assert next_read(read) == LATE
+    assert next_check(state) == NOW + FIRST_CHECK
+    read = resolve_lost(state, {"uid-db-0": PODS[0]}, NOW + FIRST_CHECK)
+    assert next_check(read) == LATE
 
 
 def test_what_was_answered_is_not_read():
     seen = world([vpa("base", recommended("4Gi"), min_replicas=1)], PODS)
     _, result = run(seen, settings=ONE_AT_A_TIME)
-    assert next_read(mark_lost(result.state, {})) is None
+    assert next_check(mark_lost(result.state, {})) is None

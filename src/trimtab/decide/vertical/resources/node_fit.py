@@ -7,7 +7,7 @@ tolerations, and requests against what is allocatable. Affinity between pods, sp
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trimtab.decide.vertical.resources.pod_rules import SIZED, reserved
+from trimtab.decide.vertical.resources.pod_rules import SIZED, scheduler_requests
 from trimtab.decide.vertical.resources.proportional import units_of
 from trimtab.model.core.objects import Node, Taint
 from trimtab.model.core.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec, ResourceList
@@ -74,12 +74,12 @@ def no_node_fits(spec: PlacedSpec, rooms: Sequence[NodeRoom]) -> NoNodeFits | No
     """Return why no node could hold the pod; None if one could, or if no node is known at all."""
     if not rooms:
         return None
-    fitting = [room for room in rooms if takes(room.node, spec)]
+    fitting = [room for room in rooms if can_schedule(room.node, spec)]
     if not fitting:
         return NoNodeFits(
             f"none of {len(rooms)} nodes takes the pod: see its node selector and tolerations", {}
         )
-    return no_room(reserved(spec), fitting)
+    return no_room(scheduler_requests(spec), fitting)
 
 
 def no_room(size: ResourceList, rooms: Sequence[NodeRoom]) -> NoNodeFits | None:
@@ -108,7 +108,7 @@ def _text(amounts: ResourceList) -> str:
     return ", ".join(f"{name} {amounts[name]}" for name in SIZED if name in amounts)
 
 
-def takes(node: Node, spec: PlacedSpec) -> bool:
+def can_schedule(node: Node, spec: PlacedSpec) -> bool:
     """Return whether the scheduler would consider the node for the pod at all."""
     if node.spec.unschedulable:
         return False
@@ -161,7 +161,7 @@ def _compares(requirement: NodeSelectorRequirement, found: str) -> bool:
     return number > bound if requirement.operator == "Gt" else number < bound
 
 
-def rooms_of(nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]] | None = None) -> list[NodeRoom]:
+def node_rooms(nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]] | None = None) -> list[NodeRoom]:
     """Return the nodes that say what they offer, with what is taken on each; nothing unless said otherwise."""
     return [
         NodeRoom(node, (used or {}).get(node.metadata.name, {})) for node in nodes if node.status.allocatable
