@@ -26,6 +26,7 @@ from trimtab.decide.vertical.explain import (
 )
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.decide.vertical.update.actions import (
     Action,
     ActionResult,
@@ -34,7 +35,6 @@ from trimtab.decide.vertical.update.actions import (
 )
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
-from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.model import times
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
