@@ -19,7 +19,7 @@ from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
-    new_conflicts,
+    unreported_conflicts,
 )
 from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
@@ -225,7 +225,7 @@ class Recommender(ControlLoop):
                 self._warn(vpa, UNAVAILABLE_REASON, message)
 
     def _warn_of_conflicts(self, conflicts: tuple[ScopeConflict, ...]) -> None:
-        fresh, self._conflicts = new_conflicts(conflicts, self._conflicts)
+        fresh, self._conflicts = unreported_conflicts(conflicts, self._conflicts)
         for conflict in fresh:
             for vpa in map(NamespacedName.parse, (conflict.winner, conflict.loser)):
                 if self._states.holds(vpa):
