@@ -17,7 +17,6 @@ from trimtab.model.hpa.manifest import InvalidObjectError, decode_errors, read, 
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.versions.canonical import canonical
 from trimtab.model.hpa.warnings import (
-    HPAWarning,
     ignored_annotations,
     metric_fields_of_native,
     strategy_of_native,
@@ -27,7 +26,6 @@ from trimtab.model.hpa.warnings import (
 from trimtab.model.json import wire
 
 __all__ = [
-    "HPAWarning",
     "InvalidObjectError",
     "canonical",
     "decode_errors",
