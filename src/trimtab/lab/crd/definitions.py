@@ -19,13 +19,12 @@ from trimtab.lab.resources.registry import (
     TableColumn,
     version_rank,
 )
-from trimtab.lab.resources.strategy import Strategy
+from trimtab.lab.resources.strategy import Strategy, condition
 from trimtab.lab.schemas.shapes import Shape, custom_shape
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import ObjectStore
 from trimtab.lab.storage.watch_cache import WatchCacheEvent
 from trimtab.model.field_errors import FieldError
-from trimtab.model.times import format_time
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 #: Keywords that a structural schema must not use, because pruning and defaulting could not follow them.
@@ -57,13 +56,11 @@ class DefinitionStrategy(Strategy):
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Accept the names and establish at once: nothing else in the lab has to agree."""
         spec = obj["spec"]
-        moment = format_time(now)
+        established = "the initial names have been accepted"
         obj["status"] = {
             "conditions": [
-                _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
-                _condition(
-                    "Established", "InitialNamesAccepted", "the initial names have been accepted", moment
-                ),
+                condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+                condition("Established", "InitialNamesAccepted", established, now),
             ],
             "acceptedNames": dict(spec.get("names") or {}),
             "storedVersions": [one["name"] for one in spec.get("versions") or () if one.get("storage")],
@@ -112,16 +109,6 @@ class DefinitionStrategy(Strategy):
         return [
             invalid_value(path, new, "field is immutable") for path, (was, new) in pairs.items() if was != new
         ]
-
-
-def _condition(kind: str, reason: str, message: str, moment: str) -> JsonObject:
-    return {
-        "type": kind,
-        "status": "True",
-        "lastTransitionTime": moment,
-        "reason": reason,
-        "message": message,
-    }
 
 
 def _validate_names(name: str, spec: JsonObject) -> list[FieldError]:
