@@ -3,12 +3,7 @@
 import base64
 from datetime import datetime
 
-from trimtab.lab.apiserver.errors import (
-    forbidden_field,
-    invalid_value,
-    required,
-    unsupported_value,
-)
+from trimtab.lab.apiserver.errors import forbidden_field, invalid_value, required, unsupported_value
 from trimtab.lab.resources.pod_spec import NOT_NEGATIVE
 from trimtab.lab.resources.strategy import Strategy, condition, set_defaults
 from trimtab.lab.storage.codec import JsonObject
