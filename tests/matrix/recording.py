@@ -99,7 +99,7 @@ def reads(program: str, directory: Path, **settings: Any) -> frozenset[str]:
                 clock,
                 client,
                 chosen,
-                beside={"dashboard": lambda p: Dashboard(p, _ignore), "adapter": _adapter},
+                beside={"dashboard": lambda p: Dashboard(p, ignore), "adapter": make_adapter},
             )
             running = asyncio.ensure_future(operator.run())
             await clock.sleep(SECONDS)
@@ -111,11 +111,11 @@ def reads(program: str, directory: Path, **settings: Any) -> frozenset[str]:
     return frozenset(Recorded.seen)
 
 
-def _ignore(_address: str) -> None:
+def ignore(_address: str) -> None:
     """Take the address of a page that nobody opens."""
 
 
-def _adapter(parts: Parts) -> AdapterComponent:
+def make_adapter(parts: Parts) -> AdapterComponent:
     settings = parts.settings
     return AdapterComponent(
         parts.clock, parts.client, settings.adapter_config, namespaces=settings.watch_namespaces

@@ -551,7 +551,7 @@ GATES_ROWS: tuple[Row, ...] = (
         "",
         "files and metrics have no running pods; sizes always obey what a pod's own resources say, gate or not",
         {
-            "horizontal": "tests/unit/operator/pods/test_hpa_pods.py::test_the_facts_are_those_of_the_whole_pod",
+            "horizontal": "tests/unit/operator/pods/test_decoder.py::test_the_facts_are_those_of_the_whole_pod",
         },
     ),
     Row(

@@ -32,6 +32,10 @@ class InformerFactory:
             self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
         return informer
 
+    def has(self, resource: Resource[Any]) -> bool:
+        """Return whether the informer of a resource, decoded into this type, runs."""
+        return resource in self._informers
+
     async def close(self) -> None:
         """Stop watching."""
         for task in self._tasks:
@@ -54,6 +58,10 @@ class SharedInformers:
         if key not in self._informers:
             self._informers[key] = self._factory.informer(what)
         return self._informers[key]
+
+    def has(self, resource: Resource[Any]) -> bool:
+        """Return whether any component uses the informer of a resource, decoded into this type."""
+        return self._factory.has(resource)
 
     def running(self, group: str, kind: str) -> NamespacedInformer[Any] | None:
         """Return the informer of a kind if this component uses it and its first list is complete."""

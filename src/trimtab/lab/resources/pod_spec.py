@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from trimtab.decide.vertical.resources import pod_rules
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES
 from trimtab.decide.vertical.resources.pod_rules import (
-    NO_LIMIT_RANGES,
     SIZED,
     PodRule,
     container_totals,
@@ -150,7 +150,8 @@ def _validate_container(container: JsonObject, path: str, seen: set[str]) -> lis
     if not name:
         errors.append(required(f"{path}.name"))
     else:
-        errors += [invalid_value(f"{path}.name", name, complaint) for complaint in names.dns1123_label(name)]
+        problems = names.dns1123_label_problems(name)
+        errors += [invalid_value(f"{path}.name", name, problem) for problem in problems]
         if name in seen:
             errors.append(duplicate_value(f"{path}.name", name))
         seen.add(name)
@@ -204,6 +205,6 @@ def validate_labels(labels: JsonObject | None, path: str) -> list[FieldError]:
     """Return what is wrong with a label map."""
     errors: list[FieldError] = []
     for key, value in (labels or {}).items():
-        errors += [invalid_value(path, key, complaint) for complaint in names.label_key(key)]
-        errors += [invalid_value(path, value, complaint) for complaint in names.label_value(str(value))]
+        errors += [invalid_value(path, key, problem) for problem in names.label_key_problems(key)]
+        errors += [invalid_value(path, value, problem) for problem in names.label_value_problems(str(value))]
     return errors

@@ -10,11 +10,11 @@ import msgspec
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.cluster.leases.shards import Shards
-from trimtab.cluster.resource import PODS, Resource
+from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal import HpaSettings as Numbers
 from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal.config import NAMED
-from trimtab.decide.horizontal.decision import as_dry_run
+from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import gc_tuning
@@ -39,7 +39,7 @@ from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.snapshot import DecisionConfig, SnapshotBuilder
 from trimtab.operator.horizontal.writer import Writer, WriteSlots
 from trimtab.operator.ownership import Ownership, ShardedOwner
-from trimtab.operator.pods.hpa_pods import PodDecoder, PodWire
+from trimtab.operator.pods.follow import follow_pods
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import KUBERNETES, upstreams
 from trimtab.operator.settings.settings import Settings
@@ -130,9 +130,8 @@ class HpaController:
 
     async def start(self) -> None:
         """Begin to watch, and return once everything is known that a first round needs."""
-        reader = PodDecoder(pod_level_resources=self._rules.gates.enabled("PodLevelResources"))
-        pods = self._caches.want(PODS.into(PodWire).kept_as(reader))
-        pods.subscribe(self._pods.take)
+        gate = self._rules.gates.enabled("PodLevelResources")
+        pods = follow_pods(self._caches, self._pods.take, pod_level_resources=gate)
         if self._settings.own_hpas:
             self._wanted["own"] = OWN_HPAS
         if self._settings.native_hpas:
@@ -255,7 +254,9 @@ class HpaController:
                 self._missing[name] = problem
                 continue
             self._missing.pop(name, None)
-            self._caches.want(resource.kept_as(to_cache_entry)).subscribe(self.autoscalers.follow(resource))
+            self._caches.want(resource.with_transform(to_cache_entry)).subscribe(
+                self.autoscalers.follow(resource)
+            )
         await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])

@@ -1,7 +1,8 @@
-"""JSON of which equal parts are read once, and what they say is kept once.
+"""Interns repeated JSON fragments: equal bytes are decoded once.
 
-Pods of one workload have the same labels, owners and resources, to the byte. A type that leaves such parts as `Text` is
-decoded quickly; `Shared` then finds what the same text said before (docs/decisions/0150-what-is-kept-of-a-pod.md).
+Pods of one workload have the same labels, owners and resources, to the byte. A type leaves such parts as `RawJson`,
+and an `InternTable` returns the value that equal text was decoded into before
+(docs/decisions/cache-only-needed-pod-fields-and-stream-lists.md).
 """
 
 from collections.abc import Callable, Hashable
@@ -17,29 +18,26 @@ S = TypeVar("S")
 V = TypeVar("V")
 
 RawJson = msgspec.Raw
-"""JSON that is not read yet."""
+"""JSON text that is not decoded yet."""
 
 NOTHING = RawJson()
 _ABSENT = frozenset({b"", b"null"})
 
-MOST_SHARED = 8192
-"""Distinct values of one kind that are remembered; beyond twice as many, the ones seen longest ago are let go."""
+MAX_VALUES = 8192
+"""Distinct values that a table remembers for sure; beyond twice as many it drops the least recently used ones."""
 
 
 class InternTable(Generic[S, V]):
-    """Values by what they are read from, each read and kept once.
+    """Decoded values by the text they come from. It may drop a value at any time."""
 
-    It saves memory and work, and nothing depends on it: it may forget at any time.
-    """
-
-    def __init__(self, read: Callable[[S], V], most: int = MOST_SHARED) -> None:
+    def __init__(self, read: Callable[[S], V], most: int = MAX_VALUES) -> None:
         self._read = read
         self._most = most
         self._recent: dict[Hashable, V] = {}
         self._older: dict[Hashable, V] = {}
 
     def of(self, key: Hashable, source: S) -> V:
-        """Return what `source` says; equal keys stand for equal sources."""
+        """Return the value of `source`; equal keys stand for equal sources."""
         try:
             return self._recent[key]
         except KeyError:
@@ -53,16 +51,16 @@ class InternTable(Generic[S, V]):
         return value
 
 
-def labels_in(text: RawJson) -> dict[str, str]:
-    """Read labels or annotations."""
-    return read(text, dict[str, str], {})
+def decode_labels(text: RawJson) -> dict[str, str]:
+    """Decode labels or annotations."""
+    return decode(text, dict[str, str], {})
 
 
-def owners_in(text: RawJson) -> tuple[OwnerReference, ...]:
-    """Read owner references."""
-    return read(text, tuple[OwnerReference, ...], ())
+def decode_owners(text: RawJson) -> tuple[OwnerReference, ...]:
+    """Decode owner references."""
+    return decode(text, tuple[OwnerReference, ...], ())
 
 
-def read(text: RawJson, kind: type[V], absent: D) -> V | D:
-    """Read JSON; what is not there, or is null, is absent."""
-    return absent if bytes(text) in _ABSENT else wire.decode(bytes(text), kind)
+def decode(text: RawJson, kind: type[V], default: D) -> V | D:
+    """Decode JSON text; return `default` for text that is empty or null."""
+    return default if bytes(text) in _ABSENT else wire.decode(bytes(text), kind)

@@ -6,7 +6,7 @@ from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.decide.horizontal import PodSnapshot
 from trimtab.model.labels.index import SelectorIndex
 from trimtab.model.labels.selector import Selector, SelectorError
-from trimtab.operator.pods.hpa_pods import CachedPod
+from trimtab.operator.pods.decoder import CachedPod
 
 
 class PodIndex:

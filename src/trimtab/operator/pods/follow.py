@@ -1,0 +1,36 @@
+"""Feeds the horizontal controller with pods, from the one pod watch of the process."""
+
+from collections.abc import Callable
+from typing import Any
+
+from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.model.core.pod import Pod
+from trimtab.operator.pods.decoder import CachedPod, PodDecoder, PodReducer
+from trimtab.operator.pods.wire import SLIM_PODS, WHOLE_PODS
+
+
+def follow_pods(
+    informers: SharedInformers, subscriber: Callable[[Delta[CachedPod]], None], *, pod_level_resources: bool
+) -> NamespacedInformer[Any]:
+    """Subscribe to the snapshots of all pods; return their informer.
+
+    Where a vertical component watches whole pods, snapshots are made from those. So create the vertical components
+    before this is called.
+    """
+    if not informers.has(WHOLE_PODS):
+        pods = informers.want(SLIM_PODS.with_transform(PodDecoder(pod_level_resources=pod_level_resources)))
+        pods.subscribe(subscriber)
+        return pods
+    whole: NamespacedInformer[Any] = informers.want(WHOLE_PODS)
+    reduce = PodReducer(pod_level_resources=pod_level_resources)
+
+    def pass_on(delta: Delta[Pod]) -> None:
+        if delta.new is not None:
+            subscriber(Delta(delta.change, new=reduce(delta.new)))
+        else:
+            subscriber(Delta(delta.change, old=None if delta.old is None else reduce(delta.old)))
+
+    whole.subscribe(pass_on)
+    return whole
