@@ -22,6 +22,10 @@ EXCEPTIONS: dict[str, str] = {}
 """A sentence that keeps a banned word, and why."""
 
 CLEAN: tuple[str, ...] = (
+    "cluster/http",
+    "cluster/config",
+    "cluster/leases",
+    "cluster/transport",
     "clock",
     "tasks",
     "metrics",
@@ -34,6 +38,7 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/recommend",
     "decide/vertical/control",
     "decide/vertical/compat",
+    "model",
 )
 """The packages that are held to it."""
 
