@@ -254,7 +254,9 @@ class HpaController:
                 self._missing[name] = problem
                 continue
             self._missing.pop(name, None)
-            self._caches.want(resource.kept_as(to_cache_entry)).subscribe(self.autoscalers.follow(resource))
+            self._caches.want(resource.with_transform(to_cache_entry)).subscribe(
+                self.autoscalers.follow(resource)
+            )
         await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])
