@@ -38,6 +38,7 @@ CLEAN: tuple[str, ...] = (
     "cli",
     "install",
     "simulate",
+    "model",
 )
 """The packages that are held to it."""
 
