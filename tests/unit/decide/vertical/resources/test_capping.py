@@ -263,7 +263,7 @@ def test_a_capped_recommendation_lies_within_its_caps(target, allowed, bounds, r
     ]
     entry = recommended(cpu=str(target), lower={"cpu": str(bounds[0])}, upper={"cpu": str(bounds[1])})
     member = one_pod(limits={"cpu": "50"})
-    capped = cap_for_pod(vpa(recommendation=entry, policies=policies), one)
+    capped = cap_for_pod(vpa(recommendation=entry, policies=policies), member)
     found = entries_of(capped)[0]
     for amounts in (found.target, found.lower_bound, found.upper_bound):
         ceiling = min(high, Q("50")) if requests_only else high
