@@ -24,7 +24,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.validation.limits import validate_limits
 from trimtab.model.hpa.versions.conversion import V1
 from trimtab.model.hpa.versions.v1 import V1HorizontalPodAutoscaler as HPAv1
-from trimtab.model.hpa.versions.v2beta import V2beta1HorizontalPodAutoscaler as HPAv2beta1
+from trimtab.model.hpa.versions.v1 import V2beta1HorizontalPodAutoscaler as HPAv2beta1
 from trimtab.model.json import shape, wire
 from trimtab.model.json.wire import without_nulls
 from trimtab.model.vpa.defaults import options_for

@@ -25,7 +25,7 @@ from trimtab.decide.horizontal.explain.from_status import (
 )
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
-from trimtab.model.hpa.metric_fields.naming import plain_names
+from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 

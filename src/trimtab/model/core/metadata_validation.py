@@ -47,13 +47,13 @@ def validate_metadata(meta: WholeMeta, path: FieldPath = _METADATA) -> list[Fiel
     """Check the metadata of a new namespaced object whose name is a DNS subdomain."""
     errors = []
     if meta.generate_name:
-        errors += _complain(path.child("generateName"), meta.generate_name, names.generated_subdomain)
+        errors += _complain(path.child("generateName"), meta.generate_name, names.generate_name_problems)
     if meta.name:
-        errors += _complain(path.child("name"), meta.name, names.dns1123_subdomain)
+        errors += _complain(path.child("name"), meta.name, names.dns1123_subdomain_problems)
     else:
         errors.append(required(path.child("name"), "name or generateName is required"))
     if meta.namespace:
-        errors += _complain(path.child("namespace"), meta.namespace, names.dns1123_label)
+        errors += _complain(path.child("namespace"), meta.namespace, names.dns1123_label_problems)
     else:
         errors.append(required(path.child("namespace")))
     if meta.generation < 0:
@@ -91,8 +91,8 @@ def _always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
     """Check what is checked alike on creation and on update."""
     errors = []
     for key, value in meta.labels.items():
-        errors += _complain(path.child("labels"), key, names.label_key)
-        errors += _complain(path.child("labels"), value, names.label_value)
+        errors += _complain(path.child("labels"), key, names.label_key_problems)
+        errors += _complain(path.child("labels"), value, names.label_value_problems)
     errors += _annotations(meta.annotations, path.child("annotations"))
     errors += _owners(meta.owner_references, path.child("ownerReferences"))
     for position, entry in enumerate(meta.managed_fields):
@@ -105,7 +105,7 @@ def _always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
 
 
 def _finalizer_names(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
-    errors = [error for name in meta.finalizers for error in _complain(path, name, names.label_key)]
+    errors = [error for name in meta.finalizers for error in _complain(path, name, names.label_key_problems)]
     if {_ORPHAN, _FOREGROUND} <= set(meta.finalizers):
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
         errors.append(invalid(path, list(meta.finalizers), detail))
@@ -114,9 +114,11 @@ def _finalizer_names(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
 
 def _annotations(annotations: dict[str, str], path: FieldPath) -> list[FieldError]:
     errors = [
-        invalid(path, key, complaint) for key in annotations for complaint in names.label_key(key.lower())
+        invalid(path, key, complaint)
+        for key in annotations
+        for complaint in names.label_key_problems(key.lower())
     ]
-    size = sum(len(text.encode(errors="replace")) for item in annotations.items() for text in item)
+    size = sum(names.byte_length(text) for item in annotations.items() for text in item)
     if size > ANNOTATIONS_LIMIT_BYTES:
         errors.append(too_long(path, ANNOTATIONS_LIMIT_BYTES))
     return errors
@@ -149,9 +151,9 @@ def _managed(entry: ManagedFieldsEntry, path: FieldPath) -> list[FieldError]:
         errors.append(invalid(path.child("operation"), entry.operation, "must be `Apply` or `Update`"))
     if entry.fields_type not in {"", "FieldsV1"}:
         errors.append(invalid(path.child("fieldsType"), entry.fields_type, "must be `FieldsV1`"))
-    if len(entry.manager.encode(errors="replace")) > MANAGER_LIMIT_BYTES:
+    if names.byte_length(entry.manager) > MANAGER_LIMIT_BYTES:
         errors.append(too_long(path.child("manager"), MANAGER_LIMIT_BYTES))
-    if len(entry.subresource.encode(errors="replace")) > SUBRESOURCE_LIMIT_BYTES:
+    if names.byte_length(entry.subresource) > SUBRESOURCE_LIMIT_BYTES:
         errors.append(too_long(path.child("subresource"), SUBRESOURCE_LIMIT_BYTES))
     return errors
 

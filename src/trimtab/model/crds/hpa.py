@@ -20,12 +20,12 @@ from trimtab.model.crds.definition import (
     described,
 )
 from trimtab.model.crds.schema import Notes, Schema, rule, rules
-from trimtab.model.hpa.metric_fields.on_loss import (
-    DEFAULT_MAX_AGE_SECONDS,
-    MOST_MAX_AGE_SECONDS,
+from trimtab.model.hpa.dry_run import MODE_ANNOTATION
+from trimtab.model.hpa.metric_fields import (
+    DEFAULT_LAST_GOOD_SECONDS,
+    MAX_LAST_GOOD_SECONDS,
+    MAX_SAMPLE_AGE_SECONDS,
 )
-from trimtab.model.hpa.metric_fields.sample_age import MOST_SECONDS
-from trimtab.model.hpa.mode import MODE_ANNOTATION
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ExternalMetricSource,
@@ -49,11 +49,8 @@ from trimtab.model.hpa.types import (
     ScalingPolicyType,
     SelectionStrategy,
 )
-from trimtab.model.hpa.validation.behavior import (
-    MAX_PERIOD_SECONDS,
-    MAX_STABILIZATION_WINDOW_SECONDS,
-)
-from trimtab.model.hpa.validation.limits import MOST_METRICS
+from trimtab.model.hpa.validation.limits import MAX_METRICS
+from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
 
 GROUP = "autoscaling.trimtab.dev"
 
@@ -90,7 +87,7 @@ _SPEC: dict[str, Schema] = {
     "maxReplicas": described("Upper limit of replicas.", {"minimum": 1}),
     "metrics": described(
         "What to scale on; the metric that asks for most replicas wins. Absent: 80 % of the requested CPU.",
-        {"maxItems": MOST_METRICS, "x-kubernetes-list-type": "atomic"},
+        {"maxItems": MAX_METRICS, "x-kubernetes-list-type": "atomic"},
     ),
     "behavior": described("How fast to scale in each direction."),
     "selectionStrategy": described(
@@ -203,7 +200,7 @@ _NOTES = Notes(
         ),
         (MetricSpec, "maxAgeSeconds"): described(
             "How old a sample may be; an older one is refused. Absent: the operator's --metrics-max-age.",
-            {"minimum": 1, "maximum": MOST_SECONDS},
+            {"minimum": 1, "maximum": MAX_SAMPLE_AGE_SECONDS},
         ),
         (MetricLoss, "policy"): described(
             "Hold: nothing is lowered. Ignore: the other metrics decide. LastGood: it keeps asking for what it last "
@@ -211,8 +208,8 @@ _NOTES = Notes(
             {"enum": [str(one) for one in LossPolicy]},
         ),
         (MetricLoss, "maxAgeSeconds"): described(
-            f"LastGood: for how long; absent: {DEFAULT_MAX_AGE_SECONDS}. Afterwards the metric holds.",
-            {"minimum": 1, "maximum": MOST_MAX_AGE_SECONDS},
+            f"LastGood: for how long; absent: {DEFAULT_LAST_GOOD_SECONDS}. Afterwards the metric holds.",
+            {"minimum": 1, "maximum": MAX_LAST_GOOD_SECONDS},
         ),
         (MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
         (MetricTarget, "type"): {"enum": [str(one) for one in MetricTargetType]},

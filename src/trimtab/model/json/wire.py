@@ -5,6 +5,7 @@ what makes decoding cheap. `null` means "absent" in Kubernetes, wherever it stan
 only an object that fails is cleaned of nulls (`nulls`) and tried again.
 """
 
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, dataclass_transform
 
@@ -12,7 +13,17 @@ import msgspec
 
 from trimtab.model.quantity import Quantity, QuantityError
 
+Json = dict[str, Any]
+"""A JSON object as plain data."""
+
+T = TypeVar("T")
+
 _NULL = b'":null'
+
+
+def without_members(data: Mapping[str, Any], names: Collection[str]) -> Json:
+    """Return a JSON object without the members of these names."""
+    return {name: value for name, value in data.items() if name not in names}
 
 
 def without_nulls(data: Any) -> Any:
@@ -50,9 +61,6 @@ def _drop_comma(kept: list[bytes]) -> None:
         kept.pop()
     if kept and kept[-1].endswith(b","):
         kept[-1] = kept[-1][:-1]
-
-
-T = TypeVar("T")
 
 
 # Tells type checkers that subclasses are frozen without each of them having to say so again.

@@ -11,7 +11,7 @@ Answers follow the order in which label sets, pods and selectors were added: equ
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-from trimtab.model.labels.names import Labels
+from trimtab.model.labels.requirement import Labels
 from trimtab.model.labels.selector import Selector
 
 P = TypeVar("P", bound=Hashable)

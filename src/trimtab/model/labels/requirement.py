@@ -1,13 +1,14 @@
 """One condition on labels: a key, an operator and its values."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.model.field_errors import FieldError, FieldPath, aggregate, invalid
-from trimtab.model.labels.names import Labels, label_key_problems, label_value_problems
+from trimtab.model.labels.names import label_key_problems, label_value_problems
 
+Labels = Mapping[str, str]
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
 _VALUES = FieldPath("values")

@@ -11,9 +11,8 @@ import msgspec
 
 from trimtab.model.field_errors import shortened
 from trimtab.model.json.wire import Wire
-from trimtab.model.labels.names import Labels
 from trimtab.model.labels.parser import parse_requirements
-from trimtab.model.labels.requirement import Operator, Requirement, SelectorError, require
+from trimtab.model.labels.requirement import Labels, Operator, Requirement, SelectorError, require
 
 __all__ = [
     "EVERYTHING",
@@ -23,7 +22,6 @@ __all__ = [
     "Requirement",
     "Selector",
     "SelectorError",
-    "formatted",
     "go_string",
 ]
 
@@ -131,14 +129,6 @@ _parse_often = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
 
 EVERYTHING = Selector()
 NOTHING = Selector(selects_nothing=True)
-
-
-def formatted(selector: LabelSelector | None) -> str:
-    """Return the text for people: the canonical one, `<none>` if there is none, `<error>` if it is invalid."""
-    try:
-        return str(Selector.from_label_selector(selector)) or "<none>"
-    except SelectorError:
-        return "<error>"
 
 
 def go_string(selector: LabelSelector | None) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.model.core.pod import CPU, Container, Pod, PodStatus, ResourceList, ResourceRequirements
 from trimtab.model.json import wire
-from trimtab.model.labels.names import dns1123_label
+from trimtab.model.labels.names import dns1123_label_problems
 
 ORIGINALS_ANNOTATION = "trimtab.dev/original-resources"
 OBSERVED_CONTAINERS_ANNOTATION = "vpaObservedContainers"
@@ -154,7 +154,7 @@ def parse_observed(value: str) -> tuple[str, ...]:
         return ()
     names = tuple(value.split(_SEPARATOR))
     for name in names:
-        if problems := dns1123_label(name):
+        if problems := dns1123_label_problems(name):
             raise ObservedContainersError(
                 f"incorrect format: {name} is not a valid container name: [{' '.join(problems)}]"
             )

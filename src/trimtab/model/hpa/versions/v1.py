@@ -1,6 +1,7 @@
-"""autoscaling/v1, which knows CPU utilization only, and the form its annotations keep everything else in.
+"""Types of autoscaling/v1 and v2beta1, which write metrics flat.
 
-The same form of metrics is that of autoscaling/v2beta1.
+autoscaling/v1 has a field for CPU utilization only, and keeps everything else in annotations. autoscaling/v2beta1 is
+read but never served; its metrics have the form of v1's annotations. (v2beta2 is v2 under an older name.)
 """
 
 from datetime import datetime
@@ -28,16 +29,16 @@ ROUND_TRIP_ANNOTATIONS = frozenset(
         BEHAVIOR_ANNOTATION,
         EXACT_METRICS_ANNOTATION,
         EXACT_CURRENT_METRICS_ANNOTATION,
-        # Left behind by clusters that served autoscaling/v2beta2 with tolerances: known only to be removed.
+        # Left behind by clusters that served autoscaling/v2beta2 with tolerances; listed only to be removed.
         "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
         "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     }
 )
-"""What conversion writes into v1 and takes out again; none of them ever shows in v2."""
+"""What conversion writes into v1 and takes out again; v2 never has them."""
 
 
 class V1ObjectMetricSource(Wire, frozen=True):
-    """A metric of one object; v1 cannot say that the value is not set, so 0 stands for that."""
+    """A metric of one object, whose value is 0 if it is not set."""
 
     target: CrossVersionObjectReference = CrossVersionObjectReference()
     metric_name: str = ""
@@ -147,7 +148,7 @@ class V1MetricStatus(Wire, frozen=True):
 
 
 class V1HorizontalPodAutoscalerSpec(Wire, frozen=True):
-    """What the user asks for; everything but CPU utilization is in annotations."""
+    """What the user asks for, except what is in annotations."""
 
     scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
     min_replicas: int | None = None
@@ -177,6 +178,36 @@ class V1HorizontalPodAutoscaler(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: V1HorizontalPodAutoscalerSpec = V1HorizontalPodAutoscalerSpec()
     status: V1HorizontalPodAutoscalerStatus = V1HorizontalPodAutoscalerStatus()
+
+
+class V2beta1HorizontalPodAutoscalerSpec(Wire, frozen=True):
+    """What the user asks for, in v2beta1."""
+
+    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    min_replicas: int | None = None
+    max_replicas: int = 0
+    metrics: tuple[V1MetricSpec, ...] = ()
+
+
+class V2beta1HorizontalPodAutoscalerStatus(Wire, frozen=True):
+    """What the autoscaler last saw and did, in v2beta1."""
+
+    observed_generation: int | None = None
+    last_scale_time: datetime | None = None
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    current_metrics: tuple[V1MetricStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class V2beta1HorizontalPodAutoscaler(Wire, frozen=True):
+    """An autoscaling/v2beta1 HorizontalPodAutoscaler."""
+
+    api_version: str = "autoscaling/v2beta1"
+    kind: str = "HorizontalPodAutoscaler"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: V2beta1HorizontalPodAutoscalerSpec = V2beta1HorizontalPodAutoscalerSpec()
+    status: V2beta1HorizontalPodAutoscalerStatus = V2beta1HorizontalPodAutoscalerStatus()
 
 
 class AnnotatedLists(Wire, frozen=True):

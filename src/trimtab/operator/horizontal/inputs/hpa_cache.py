@@ -14,8 +14,7 @@ from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Resource
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import Condition, ObjectMeta
-from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.metric_fields import own_fields
+from trimtab.model.hpa import metric_annotations, selection_strategy
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -144,7 +143,7 @@ def _set_defaults(
     """Set the defaults that an API server sets; return an invalid spec as it is, with its problem."""
     spec = selection_strategy.with_annotation(new.spec, new.metadata.annotations)
     if is_native:
-        spec = own_fields.with_annotations(spec, new.metadata.annotations)
+        spec = metric_annotations.apply_annotations(spec, new.metadata.annotations)
     if _has_defaults(spec):
         return spec, ""
     plain = HorizontalPodAutoscaler(metadata=new.metadata, spec=spec)
@@ -157,7 +156,10 @@ def _set_defaults(
 def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, ...]:
     """Return the annotations that stand for fields of the spec."""
     annotations = hpa.metadata.annotations
-    return selection_strategy.annotated(annotations), *own_fields.texts_of(annotations)
+    return (
+        selection_strategy.annotated_strategy(annotations),
+        *metric_annotations.annotation_texts(annotations),
+    )
 
 
 def _has_defaults(spec: HorizontalPodAutoscalerSpec) -> bool:

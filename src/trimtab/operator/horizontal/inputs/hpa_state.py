@@ -13,7 +13,7 @@ from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
 from trimtab.decide.horizontal.records.usage_bands import Band, bands_of
 from trimtab.metrics.queries import Query
-from trimtab.model.hpa.mode import is_dry_run
+from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
 from trimtab.operator.horizontal.inputs.hpa_memory import HpaMemory
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries

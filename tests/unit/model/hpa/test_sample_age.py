@@ -7,14 +7,14 @@ import pytest
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import admission, metric_fields_of_native, read, validate_create
-from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
-from trimtab.model.hpa.metric_fields.own_fields import (
+from trimtab.model.hpa import create_update, metric_fields_of_native, read, validate_create
+from trimtab.model.hpa.metric_annotations import (
+    MAX_AGE,
+    ON_LOSS,
+    apply_annotations,
     into_annotations,
     into_fields,
-    with_annotations,
 )
-from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
 
 GATES = FeatureGates()
 OWN = "autoscaling.trimtab.dev/v2"
@@ -61,8 +61,8 @@ def test_rules_of_the_field_and_of_the_annotation(age, complaint):
 
 def test_kubernetes_own_kind_drops_the_field_and_validate_says_so():
     sent = own(600) | {"apiVersion": "autoscaling/v2"}
-    assert admission.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
-    assert admission.create(own(600), GATES).stored["spec"]["metrics"][0]["maxAgeSeconds"] == 600
+    assert create_update.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
+    assert create_update.create(own(600), GATES).stored["spec"]["metrics"][0]["maxAgeSeconds"] == 600
     (warning,) = metric_fields_of_native(sent)
     assert warning.field == "spec.metrics[0].maxAgeSeconds"
     assert MAX_AGE.name in warning.message
@@ -80,6 +80,6 @@ def test_annotations_say_the_same_and_back():
 
 def test_a_wrong_annotation_costs_the_other_nothing():
     annotations = {ON_LOSS.name: '{"queue": {"policy": "Guess"}}', MAX_AGE.name: '{"[1]": 60}'}
-    spec = with_annotations(read(native("{}")).spec, annotations)
+    spec = apply_annotations(read(native("{}")).spec, annotations)
     assert [metric.max_age_seconds for metric in spec.metrics] == [None, 60]
     assert [metric.on_loss for metric in spec.metrics] == [None, None]

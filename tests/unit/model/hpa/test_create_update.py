@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.model.hpa.objects import QUEUE, hpa, messages
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import admission, to_v1, validate_update
+from trimtab.model.hpa import create_update, to_v1, validate_update
 
 ON = FeatureGates.parse("AllAlpha=true,AllBeta=true")
 OFF = FeatureGates.parse("AllAlpha=false,AllBeta=false")
@@ -30,9 +30,9 @@ OFF = FeatureGates.parse("AllAlpha=false,AllBeta=false")
 )
 def test_selection_strategy(gates, sent, old, kept):
     answer = (
-        admission.create(hpa(selectionStrategy=sent), gates)
+        create_update.create(hpa(selectionStrategy=sent), gates)
         if old == "no old object"
-        else admission.update(hpa(selectionStrategy=sent), hpa(selectionStrategy=old), gates)
+        else create_update.update(hpa(selectionStrategy=sent), hpa(selectionStrategy=old), gates)
     )
     assert answer.errors == ()
     assert answer.stored["spec"].get("selectionStrategy") == kept
@@ -41,9 +41,9 @@ def test_selection_strategy(gates, sent, old, kept):
 @pytest.mark.parametrize("value", ["OwnerReferences", "ownerReference", "", "Everything"])
 def test_sel_g1_an_unknown_strategy_is_not_supported(value):
     answers = (
-        admission.create(hpa(selectionStrategy=value), ON),
-        admission.update(hpa(selectionStrategy=value), hpa(), ON),
-        admission.update(hpa(selectionStrategy=value), hpa(selectionStrategy="LabelSelector"), OFF),
+        create_update.create(hpa(selectionStrategy=value), ON),
+        create_update.update(hpa(selectionStrategy=value), hpa(), ON),
+        create_update.update(hpa(selectionStrategy=value), hpa(selectionStrategy="LabelSelector"), OFF),
     )
     want = f'spec.selectionStrategy: Unsupported value: "{value}": supported values: "LabelSelector", "OwnerReference"'
     assert [messages(answer.errors) for answer in answers] == [[want]] * 3
@@ -51,15 +51,15 @@ def test_sel_g1_an_unknown_strategy_is_not_supported(value):
 
 @pytest.mark.parametrize("value", ["OwnerReference", "LabelSelector"])
 def test_sel_g1_the_capital_spelling_is_stored_in_the_canonical_one(value):
-    answer = admission.create(hpa(SelectionStrategy=value), ON)
+    answer = create_update.create(hpa(SelectionStrategy=value), ON)
     assert answer.errors == ()
     assert answer.stored["spec"]["selectionStrategy"] == value
     assert "SelectionStrategy" not in answer.stored["spec"]
 
 
 def test_a_v1_get_and_put_keeps_the_strategy_even_with_the_gate_off():
-    stored = admission.create(hpa(selectionStrategy="OwnerReference"), ON).stored
-    put_back = admission.update(to_v1(stored), stored, OFF)
+    stored = create_update.create(hpa(selectionStrategy="OwnerReference"), ON).stored
+    put_back = create_update.update(to_v1(stored), stored, OFF)
     assert put_back.errors == ()
     assert put_back.stored == stored
 
@@ -97,14 +97,16 @@ def with_tolerances(up: Any = None, down: Any = None) -> Any:
 def test_tolerance(gates, sent, old, kept):
     new = with_tolerances(**sent)
     answer = (
-        admission.create(new, gates) if old is None else admission.update(new, with_tolerances(**old), gates)
+        create_update.create(new, gates)
+        if old is None
+        else create_update.update(new, with_tolerances(**old), gates)
     )
     assert answer.errors == ()
     assert tolerances(answer) == kept
 
 
 def test_dropping_a_tolerance_keeps_the_rest_of_the_behavior():
-    answer = admission.create(hpa(behavior={"scaleUp": {"tolerance": "0.1", "selectPolicy": "Min"}}), OFF)
+    answer = create_update.create(hpa(behavior={"scaleUp": {"tolerance": "0.1", "selectPolicy": "Min"}}), OFF)
     behavior = answer.stored["spec"]["behavior"]
     assert behavior["scaleUp"]["selectPolicy"] == "Min"
     assert behavior["scaleDown"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 15}]
@@ -130,18 +132,18 @@ def test_zero_replicas(gates, new, old, accepted):
 
 def test_status_is_not_set_by_create_or_update_and_spec_not_by_a_status_update():
     status = {"desiredReplicas": 3, "currentReplicas": 3}
-    created = admission.create(hpa(status=status), ON).stored
+    created = create_update.create(hpa(status=status), ON).stored
     assert created["status"] == {"desiredReplicas": 0}
-    updated = admission.update(
+    updated = create_update.update(
         hpa(status={"desiredReplicas": 9}, maxReplicas=8), hpa(status=status), ON
     ).stored
     assert (updated["status"], updated["spec"]["maxReplicas"]) == (status, 8)
-    reported = admission.update_status(hpa(status=status, maxReplicas=8), hpa()).stored
+    reported = create_update.update_status(hpa(status=status, maxReplicas=8), hpa()).stored
     assert (reported["status"], reported["spec"]["maxReplicas"]) == (status, 5)
 
 
 def test_a_status_has_no_negative_replicas():
-    answer = admission.update_status(hpa(status={"currentReplicas": -1, "desiredReplicas": -2}), hpa())
+    answer = create_update.update_status(hpa(status={"currentReplicas": -1, "desiredReplicas": -2}), hpa())
     assert messages(answer.errors) == [
         "status.currentReplicas: Invalid value: -1: must be greater than or equal to 0",
         "status.desiredReplicas: Invalid value: -2: must be greater than or equal to 0",

@@ -8,15 +8,14 @@ import pytest
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, messages
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import (
-    admission,
+    create_update,
     default,
     metric_fields_of_native,
     read,
     validate_create,
     warnings_for,
 )
-from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
+from trimtab.model.hpa.metric_annotations import ON_LOSS, MetricAnnotationError
 from trimtab.model.hpa.types import MetricLoss
 
 GATES = FeatureGates()
@@ -82,14 +81,14 @@ def test_only_the_age_has_a_default():
 
 def test_kubernetes_own_kind_drops_the_field_and_validate_says_so():
     sent = own({"policy": "Ignore"}) | {"apiVersion": "autoscaling/v2"}
-    assert admission.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
+    assert create_update.create(sent, GATES).stored["spec"]["metrics"] == [QUEUE]
     (warning,) = metric_fields_of_native(sent)
     assert warning.field == "spec.metrics[0].onLoss"
     assert ANNOTATION in warning.message
 
 
 def test_our_kind_keeps_it():
-    stored = admission.create(own({"policy": "Ignore"}), GATES).stored
+    stored = create_update.create(own({"policy": "Ignore"}), GATES).stored
     assert stored["spec"]["metrics"][0]["onLoss"] == {"policy": "Ignore"}
 
 
@@ -105,7 +104,7 @@ def test_an_annotation_says_the_same_and_back(losses, annotation):
     moved = ON_LOSS.into_annotation(given)
     assert json.loads(moved["metadata"]["annotations"][ANNOTATION]) == annotation
     assert moved["spec"]["metrics"] == [QUEUE, CPU][: len(losses)]
-    assert ON_LOSS.into_fields(moved) == given
+    assert ON_LOSS.into_field(moved) == given
 
 
 def test_metrics_of_one_name_are_told_apart_by_their_place():
@@ -116,7 +115,7 @@ def test_metrics_of_one_name_are_told_apart_by_their_place():
         "[0]": {"policy": "Ignore"},
         "[1]": {"policy": "Hold"},
     }
-    assert ON_LOSS.into_fields(moved) == twice
+    assert ON_LOSS.into_field(moved) == twice
 
 
 def test_without_a_policy_nothing_is_annotated():
@@ -124,7 +123,7 @@ def test_without_a_policy_nothing_is_annotated():
 
 
 def test_an_annotation_is_read_with_its_default():
-    found = ON_LOSS.values_of('{"queue": {"policy": "LastGood"}}', read(native("{}")).spec.metrics)
+    found = ON_LOSS.parse_values('{"queue": {"policy": "LastGood"}}', read(native("{}")).spec.metrics)
     assert found == (MetricLoss(policy="LastGood", max_age_seconds=300), None)
 
 
@@ -142,7 +141,7 @@ def test_an_annotation_is_read_with_its_default():
 )
 def test_an_annotation_that_is_wrong_says_why(text, complaint):
     with pytest.raises(MetricAnnotationError) as caught:
-        ON_LOSS.values_of(text, read(native("{}")).spec.metrics)
+        ON_LOSS.parse_values(text, read(native("{}")).spec.metrics)
     assert complaint in str(caught.value)
     (warning,) = metric_fields_of_native(native(text))
     assert warning.field == f"metadata.annotations[{ANNOTATION}]"
