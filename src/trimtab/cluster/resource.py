@@ -44,9 +44,9 @@ class Resource(Generic[T]):
         """Return the resource decoded as plain JSON, with all fields."""
         return self.into(Json)
 
-    def kept_as(self, reduce: Callable[[T], U]) -> "TransformedResource[U]":
-        """Return the resource for a cache that stores only `reduce(object)`."""
-        return TransformedResource(self, reduce)
+    def with_transform(self, transform: Callable[[T], U]) -> "TransformedResource[U]":
+        """Return the resource for a cache that stores only `transform(object)`."""
+        return TransformedResource(self, transform)
 
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None

@@ -162,7 +162,7 @@ class Informer(Generic[T]):
             )
         listed.unreadable += page.unreadable
         for whole in page.items:
-            obj = self._kept(whole)
+            obj = self._transform(whole)
             if isinstance(obj, Unreadable):
                 listed.unreadable.append(obj)
             else:
@@ -179,7 +179,7 @@ class Informer(Generic[T]):
         self._proved_fresh()
         if not self.has_synced:
             self._synced.set()
-            self._cache.tell(Delta(CacheEvent.SYNCED))
+            self._cache.notify(Delta(CacheEvent.SYNCED))
 
     async def _follow(self) -> None:
         assert self._version is not None
@@ -193,7 +193,7 @@ class Informer(Generic[T]):
             self._proved_fresh()
 
     def _take(self, event: WatchEvent[Any]) -> None:
-        obj = event.unreadable if event.object is None else self._kept(event.object)
+        obj = event.unreadable if event.object is None else self._transform(event.object)
         if isinstance(obj, Unreadable):
             self._skip(obj)
             self._advance(obj.metadata.resource_version)
@@ -206,7 +206,7 @@ class Informer(Generic[T]):
                 "%s: a watch event of the unknown type %r is ignored", self.resource.plural, event.type
             )
 
-    def _kept(self, whole: Any) -> T | Unreadable:
+    def _transform(self, whole: Any) -> T | Unreadable:
         """Apply the transform to an object. A failure affects only this object."""
         if self._reduce is None:
             obj: T = whole

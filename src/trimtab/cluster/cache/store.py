@@ -68,7 +68,7 @@ class Store(Generic[T]):
         self._count += old is None
         return old
 
-    def take(self, name: str, namespace: str) -> T | None:
+    def remove(self, name: str, namespace: str) -> T | None:
         """Remove an object and return it."""
         objects = self._namespaces.get(namespace)
         old = objects.pop(name, None) if objects else None

@@ -76,11 +76,11 @@ class Cache(Generic[T]):
                 index.add(new)
             else:
                 index.update(old, new)
-        self.tell(Delta(CacheEvent.ADDED if old is None else CacheEvent.UPDATED, old, new))
+        self.notify(Delta(CacheEvent.ADDED if old is None else CacheEvent.UPDATED, old, new))
 
     def delete(self, old: T) -> None:
         """Remove an object."""
-        self.store.take(old.metadata.name, old.metadata.namespace)
+        self.store.remove(old.metadata.name, old.metadata.namespace)
         self._removed(old)
 
     def replace(self, objects: Store[T], keep: Collection[Key]) -> None:
@@ -109,7 +109,7 @@ class Cache(Generic[T]):
             return obj
         return old
 
-    def tell(self, delta: Delta[T]) -> None:
+    def notify(self, delta: Delta[T]) -> None:
         """Call the handlers. A failing handler affects neither the cache nor other handlers."""
         for subscriber in self._subscribers:
             try:
@@ -120,4 +120,4 @@ class Cache(Generic[T]):
     def _removed(self, old: T) -> None:
         for index in self._indexes:
             index.remove(old)
-        self.tell(Delta(CacheEvent.DELETED, old=old))
+        self.notify(Delta(CacheEvent.DELETED, old=old))

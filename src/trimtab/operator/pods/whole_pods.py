@@ -109,7 +109,7 @@ class WholePodDecoder:
 
 def whole_pods() -> TransformedResource[Pod]:
     """Return the resource that caches pods whole."""
-    return WHOLE_PODS.kept_as(WholePodDecoder())
+    return WHOLE_PODS.with_transform(WholePodDecoder())
 
 
 def _decode_containers(containers: tuple[WholeContainerWire, ...]) -> tuple[Container, ...]:

@@ -32,7 +32,7 @@ from trimtab.decide.vertical.admission.pod_annotations import (
 from trimtab.decide.vertical.admission.startup_boost import BoostError, add_boost
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
-    NOBODY,
+    NO_CONTROL,
     Control,
     VPAIndex,
     boosting_vpa,
@@ -84,7 +84,7 @@ class PodAdmission:
 
     operations: tuple[Operation, ...]
     reason: str
-    control: Control = NOBODY
+    control: Control = NO_CONTROL
     sizing: Sizing | None = None
     error: str = ""
 

@@ -15,7 +15,7 @@ from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
     controlling_vpa,
-    new_conflicts,
+    unreported_conflicts,
 )
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
@@ -153,7 +153,7 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VpaPods], 
 
 
 def _warn(loop: LoopState, conflicts: Iterable[ScopeConflict]) -> None:
-    fresh, loop.reported_conflicts = new_conflicts(conflicts, loop.reported_conflicts)
+    fresh, loop.reported_conflicts = unreported_conflicts(conflicts, loop.reported_conflicts)
     for conflict in fresh:
         for key in (conflict.winner, conflict.loser):
             loop.warn(key, CONFLICT_REASON, conflict.message)

@@ -50,7 +50,9 @@ class HpaWatches:
                 continue
             self._problems.pop(name, None)
             del self._missing[name]
-            self._caches.want(resource.kept_as(to_cache_entry)).subscribe(self._hpas.event_handler(resource))
+            self._caches.want(resource.with_transform(to_cache_entry)).subscribe(
+                self._hpas.event_handler(resource)
+            )
         await self.wait_for_lists()
         for name, problem in self._problems.items():
             log.warning("%s HPAs: %s", name, problem)

@@ -31,7 +31,7 @@ from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
-    new_conflicts,
+    unreported_conflicts,
 )
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import IntakeReport, record_oom
@@ -392,7 +392,7 @@ class Recommender(ControlLoop):
         return excluded_namespace(state.vpa, self._settings.namespace)
 
     def _tell_conflicts(self, conflicts: tuple[ScopeConflict, ...]) -> None:
-        fresh, self._told = new_conflicts(conflicts, self._told)
+        fresh, self._told = unreported_conflicts(conflicts, self._told)
         for conflict in fresh:
             for key in filter(self._models.holds, (conflict.winner, conflict.loser)):
                 self._warn(key, CONFLICT_REASON, conflict.message)
