@@ -32,6 +32,7 @@ CLEAN: tuple[str, ...] = (
     "cli",
     "install",
     "simulate",
+    "model",
 )
 """The packages that are held to it."""
 

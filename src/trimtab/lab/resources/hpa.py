@@ -68,6 +68,6 @@ def _become(obj: JsonObject, stored: JsonObject) -> None:
     obj["metadata"] = meta
 
 
-def _of_spec(admission: strategy.WriteResult) -> list[FieldError]:
+def _of_spec(admission: strategy.RequestResult) -> list[FieldError]:
     """Leave out metadata, which the server checks for every kind alike."""
     return [error for error in admission.errors if not error.field.startswith("metadata")]
