@@ -25,14 +25,13 @@ from trimtab.decide.horizontal.status.dry_run import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.metric_fields import own_fields
-from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, is_dry_run
+from trimtab.model.hpa import metric_annotations, selection_strategy
+from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
 from trimtab.simulate import (
     Candidate,
@@ -51,7 +50,7 @@ from trimtab.simulate.chart import render_chart
 def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
     """Return a candidate per HPA. Raise CommandError for an HPA that an API server would reject."""
     try:
-        rules = rules_of(settings)
+        rules = decision_config(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     found = [(document, hpa) for document in documents if (hpa := _hpa(document, rules.gates)) is not None]
@@ -96,7 +95,7 @@ def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
     annotations = hpa.metadata.annotations
     spec = selection_strategy.with_annotation(hpa.spec, annotations)
     if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
-        spec = own_fields.with_annotations(spec, annotations)
+        spec = metric_annotations.apply_annotations(spec, annotations)
     return msgspec.structs.replace(hpa, spec=spec)
 
 

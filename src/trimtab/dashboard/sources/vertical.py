@@ -88,7 +88,7 @@ class OperatorVertical:
         vpa = self.view.vpas.get(name, namespace)
         if vpa is None:
             return None
-        standings = await self.view.standings()
+        standings = await self.view.control_snapshot()
         claim = standings.claims.get(vpa.key)
         here = await self._with_elsewhere(vpa.key, standings)
         events = await self.elsewhere.events(identity) if self.elsewhere is not None else ()
@@ -126,7 +126,12 @@ class OperatorVertical:
     def _pod(self, pod: Pod, standings: ControlSnapshot) -> PodExplanation:
         verdict = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
         return explain_pod(
-            pod, standings.index, standings.owners, standings.nodes, verdict=verdict, compat=self.view.compat
+            pod,
+            standings.index,
+            standings.owners,
+            standings.nodes,
+            last_update=verdict,
+            compat=self.view.compat,
         )
 
     def _cuts(

@@ -10,14 +10,14 @@ from trimtab.decide.horizontal import Observation
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import read
-from trimtab.model.hpa.selection_strategy import ANNOTATION, conflict_of
-from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.versions.manifests import (
+from trimtab.model.hpa.manifest import (
     WRITERS,
     to_native_v1,
     to_native_v2,
     to_own,
 )
+from trimtab.model.hpa.selection_strategy import ANNOTATION, conflict_of
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
 
@@ -66,7 +66,7 @@ def test_two_values_are_not_read():
 
 
 def test_the_definition_takes_both_spellings():
-    (crd,) = [one for one in all_crds() if one["spec"]["names"]["plural"] == "horizontalpodautoscalers"]
+    (crd,) = [crd for crd in all_crds() if crd["spec"]["names"]["plural"] == "horizontalpodautoscalers"]
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     both = [spec["properties"][name]["enum"] for name in ("selectionStrategy", "SelectionStrategy")]
     assert both == [["LabelSelector", "OwnerReference"]] * 2

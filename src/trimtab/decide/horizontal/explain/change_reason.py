@@ -11,7 +11,7 @@ from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.units import plain, shown, shown_value
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 
 _LIMITS = {
     "TooManyReplicas": "this is maxReplicas",

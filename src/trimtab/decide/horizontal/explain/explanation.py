@@ -21,7 +21,7 @@ from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import ignored_fields
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 

@@ -2,7 +2,7 @@
 
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure
-from trimtab.model.hpa.metric_fields.naming import plain_names
+from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time

@@ -22,7 +22,7 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.times import format_time
 
 SUMMARIES = {

@@ -11,8 +11,8 @@ from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.memory import LastGood
 from trimtab.decide.horizontal.metrics.metric_keys import key_of
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
-from trimtab.model.hpa.metric_fields.naming import label_of
-from trimtab.model.hpa.metric_fields.on_loss import DEFAULT_MAX_AGE_SECONDS
+from trimtab.model.hpa.metric_fields import DEFAULT_LAST_GOOD_SECONDS
+from trimtab.model.hpa.metric_names import label_of
 from trimtab.model.hpa.types import LossPolicy, MetricLoss, MetricSpec
 from trimtab.model.times import format_time
 
@@ -55,7 +55,7 @@ class LossPolicies:
         if known is None:
             return fallback
         self.last_good.append(msgspec.structs.replace(known, is_lost=True))
-        age = DEFAULT_MAX_AGE_SECONDS if loss.max_age_seconds is None else loss.max_age_seconds
+        age = DEFAULT_LAST_GOOD_SECONDS if loss.max_age_seconds is None else loss.max_age_seconds
         until = known.at + age
         replicas = known.replicas if self._now <= until else None
         return msgspec.structs.replace(fallback, replicas=replicas, at=known.at, until=until)

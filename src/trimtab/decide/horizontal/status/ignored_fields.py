@@ -12,10 +12,7 @@ from trimtab.decide.horizontal.status.conditions import (
     StatusChange,
 )
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
-from trimtab.model.hpa.metric_fields.own_fields import OWN_METRIC_FIELDS
-from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
 from trimtab.model.json.wire import Wire
 
@@ -93,12 +90,12 @@ def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
     changes: list[StatusChange] = []
     if not annotations:
         return changes
-    for field in OWN_METRIC_FIELDS:
+    for field in METRIC_ANNOTATIONS:
         text = annotations.get(field.name)
         if not text or any(getattr(metric, field.attribute) is not None for metric in metrics):
             continue  # absent, or taken into the spec
         try:
-            field.values_of(text, metrics)
+            field.parse_values(text, metrics)
         except MetricAnnotationError as error:
             message = f"annotation {field.name} is ignored: {error}"
             changes.append(EmitEvent("Warning", _REASONS[field.name], message, is_limited=True))

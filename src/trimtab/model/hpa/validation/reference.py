@@ -1,15 +1,15 @@
-"""The rules of a reference to another object: scaleTargetRef and the object that a metric describes."""
+"""Rules of references: `scaleTargetRef`, and the object that a metric describes."""
 
 from dataclasses import dataclass
 
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.model.field_errors import FieldError, FieldPath, invalid, required
+from trimtab.model.field_errors import FieldError, FieldPath, invalid
 from trimtab.model.labels import names
 
 
 @dataclass(frozen=True)
 class ReferenceOptions:
-    """How strictly an apiVersion is read; older objects were accepted with less and must stay editable."""
+    """How strictly an apiVersion is checked, so that older objects stay editable."""
 
     allow_empty_api_group: bool = False
     allow_invalid_api_version: bool = False
@@ -19,19 +19,15 @@ def validate_reference(
     ref: CrossVersionObjectReference, path: FieldPath, options: ReferenceOptions
 ) -> list[FieldError]:
     """Check kind, name and apiVersion."""
-    errors = []
-    for name, text in {"kind": ref.kind, "name": ref.name}.items():
-        if text:
-            errors += [invalid(path.child(name), text, complaint) for complaint in names.path_segment(text)]
-        else:
-            errors.append(required(path.child(name)))
-    if complaint := api_version_complaint(ref.api_version, options):
-        errors.append(invalid(path.child("apiVersion"), ref.api_version, complaint))
+    errors = names.check_name(ref.kind, path.child("kind"), names.path_segment_problems, "")
+    errors += names.check_name(ref.name, path.child("name"), names.path_segment_problems, "")
+    if problem := api_version_problem(ref.api_version, options):
+        errors.append(invalid(path.child("apiVersion"), ref.api_version, problem))
     return errors
 
 
-def api_version_complaint(api_version: str, options: ReferenceOptions) -> str:
-    """Say what is wrong with an apiVersion; nothing if it is fine or not looked at."""
+def api_version_problem(api_version: str, options: ReferenceOptions) -> str:
+    """Return the problem with an apiVersion, empty if the options allow it."""
     if options.allow_invalid_api_version:
         return ""
     if api_version.count("/") > 1:
