@@ -26,9 +26,9 @@ from trimtab.decide.horizontal.explain.from_status import (
     forbidden_metric,
 )
 from trimtab.decide.horizontal.records.record import WELL, decided, loads
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
@@ -40,7 +40,6 @@ from trimtab.operator.vertical.explain import (
 )
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.feeder import DEFAULT_RECOMMENDER
-from trimtab.operator.vertical.wiring import compat_of
 
 HORIZONTAL = "horizontal"
 
@@ -145,16 +144,7 @@ async def explain_size(
     """Explain a VPA or a pod by the operator's settings. Return the explanation and a note about the settings."""
     recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
     found = await vertical_settings(client, choice, recommender)
-    settings = found.settings
-    explainer = Explainer(
-        client.clock,
-        client,
-        namespace,
-        gates=FeatureGates.parse(settings.feature_gates),
-        settings=settings,
-        compat=compat_of(settings.compat),
-        sees_all_pods=found.updater_sees_all_pods,
-    )
+    explainer = Explainer(client, namespace, found.settings, sees_all_pods=found.updater_sees_all_pods)
     try:
         explained = await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
     finally:
@@ -188,7 +178,7 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
         )
     last = loads(lines[-1])
     try:
-        rules = rules_of(Settings(feature_gates=options["feature_gates"], compat=options["compat"]))
+        rules = decision_config(Settings(feature_gates=options["feature_gates"], compat=options["compat"]))
     except ValueError as error:
         raise CommandError(str(error)) from error
     seen = last.observation
@@ -231,10 +221,10 @@ async def explain_replicas(
 
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
     runtime = Runtime(client.clock, client, settings, fence=ClosedFence())
-    component = HpaController(runtime, rules=rules_of(settings))
+    component = HpaController(runtime, config=decision_config(settings))
     try:
         await component.start()
-        return await component.glance(namespace, name)
+        return await component.dry_run(namespace, name)
     finally:
         await component.close()
         await runtime.close()

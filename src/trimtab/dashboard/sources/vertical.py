@@ -88,7 +88,7 @@ class OperatorVertical:
         vpa = self.view.vpas.get(name, namespace)
         if vpa is None:
             return None
-        standings = await self.view.standings()
+        standings = await self.view.control_snapshot()
         claim = standings.claims.get(vpa.key)
         here = await self._with_elsewhere(vpa.key, standings)
         events = await self.elsewhere.events(identity) if self.elsewhere is not None else ()

@@ -20,7 +20,6 @@ from trimtab.model.hpa.manifest import (
     to_defaulted_v2,
     to_v1,
     to_v2,
-    write,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.versions.canonical import canonical
@@ -50,7 +49,6 @@ __all__ = [
     "validate_create",
     "validate_update",
     "warnings_for",
-    "write",
 ]
 
 Manifest = Mapping[str, Any] | HorizontalPodAutoscaler

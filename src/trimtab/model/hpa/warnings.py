@@ -19,6 +19,7 @@ from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
+    HPAScalingRules,
     LossPolicy,
     MetricSourceType,
     MetricSpec,
@@ -120,27 +121,40 @@ def ignored_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
 
 
 def _zero_warnings(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+    up = spec.behavior.scale_up if spec.behavior else None
+    down = spec.behavior.scale_down if spec.behavior else None
+    return (
+        (_scale_down_to_zero(down) if down else [])
+        + (_scale_up_from_zero(up) if up else [])
+        + _never_zero(spec)
+    )
+
+
+def _scale_down_to_zero(rules: HPAScalingRules) -> list[HPAWarning]:
     warnings = []
-    up, down = (spec.behavior.scale_up, spec.behavior.scale_down) if spec.behavior else (None, None)
-    if down and down.tolerance is not None and down.tolerance >= _ONE:
+    if rules.tolerance is not None and rules.tolerance >= _ONE:
         message = (
-            f"a tolerance of {down.tolerance} covers even a metric of 0, so the workload never scales to zero "
+            f"a tolerance of {rules.tolerance} covers even a metric of 0, so the workload never scales to zero "
             "although minReplicas is 0: use a tolerance below 1"
         )
         warnings.append(HPAWarning("spec.behavior.scaleDown.tolerance", message))
-    if down and down.select_policy == ScalingPolicySelect.DISABLED:
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
         message = "scaling down is disabled, so minReplicas 0 is never reached: allow it or raise minReplicas"
         warnings.append(HPAWarning("spec.behavior.scaleDown.selectPolicy", message))
-    if up and up.select_policy == ScalingPolicySelect.DISABLED:
+    return warnings
+
+
+def _scale_up_from_zero(rules: HPAScalingRules) -> list[HPAWarning]:
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
         message = "scaling up is disabled, so a workload that reached zero stays there: allow it or raise minReplicas"
-        warnings.append(HPAWarning("spec.behavior.scaleUp.selectPolicy", message))
-    elif up and up.policies and all(policy.type == ScalingPolicyType.PERCENT for policy in up.policies):
+        return [HPAWarning("spec.behavior.scaleUp.selectPolicy", message)]
+    if rules.policies and all(policy.type == ScalingPolicyType.PERCENT for policy in rules.policies):
         message = (
             "a percentage of zero replicas is zero, so Kubernetes' own autoscaler never leaves zero with Percent "
             "policies alone: add a Pods policy"
         )
-        warnings.append(HPAWarning("spec.behavior.scaleUp.policies", message))
-    return warnings + _never_zero(spec)
+        return [HPAWarning("spec.behavior.scaleUp.policies", message)]
+    return []
 
 
 def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:

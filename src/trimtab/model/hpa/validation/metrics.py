@@ -13,6 +13,7 @@ from trimtab.model.field_errors import (
 )
 from trimtab.model.hpa.metric_fields import validate_loss, validate_max_age
 from trimtab.model.hpa.types import (
+    SOURCE_FIELDS,
     ContainerResourceMetricSource,
     ExternalMetricSource,
     MetricIdentifier,
@@ -44,13 +45,6 @@ _HUGE_PAGES = "hugepages-"
 _UNFILLED = "must populate information for the given metric source"
 _TOO_MANY_SOURCES = "must populate the given metric source only"
 _FROM_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
-_FIELD_OF: dict[str, str] = {
-    MetricSourceType.OBJECT: "object",
-    MetricSourceType.EXTERNAL: "external",
-    MetricSourceType.PODS: "pods",
-    MetricSourceType.RESOURCE: "resource",
-    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
-}
 
 
 def validate_metrics(
@@ -72,7 +66,7 @@ def _validate_metric(metric: MetricSpec, path: FieldPath, objects: ReferenceOpti
     for name, source in list(sources.items())[:1]:
         # Only the first of several sources is checked, since the one that is meant is unknown.
         errors += _RULES[name](source, path.child(name), objects)
-    wanted = _FIELD_OF.get(metric.type)
+    wanted = SOURCE_FIELDS.get(metric.type)
     if wanted and wanted not in sources:
         errors.append(required(path.child(wanted), _UNFILLED))
     if len(sources) != 1:

@@ -43,7 +43,7 @@ GROUP_NEEDED = ReferenceOptions()
 GROUP_OPTIONAL = ReferenceOptions(allow_empty_api_group=True)
 
 
-class StoredHPA(Wire, frozen=True):
+class StoredHPA(Wire):
     """An HPA with all the metadata that its rules read."""
 
     metadata: WholeMeta = WholeMeta()

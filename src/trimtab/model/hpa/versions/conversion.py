@@ -83,7 +83,10 @@ def _canonical(data: Mapping[str, Any], kind: type[Any]) -> Json:
 
 
 def _spec_annotations(spec: Mapping[str, Any], sent: Mapping[str, Any], exact: bool) -> dict[str, str]:
-    """Return the annotations for what v1's spec has no field for; `sent` is the behavior before it was canonical."""
+    """Return the annotations for what v1's spec has no field for.
+
+    `sent` is the behavior as it was sent, before it became canonical.
+    """
     annotations = {}
     if flat := _flat_metrics(spec.get("metrics") or []):
         annotations[v1.METRICS_ANNOTATION] = v1_annotations.dump(flat)
