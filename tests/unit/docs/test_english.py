@@ -45,6 +45,7 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/control",
     "decide/vertical/compat",
     "model",
+    "decide/horizontal",
 )
 """The packages that are held to it."""
 

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import decide
-from trimtab.decide.horizontal.records.unchanged import Steady
+from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, Samples
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
@@ -43,12 +43,12 @@ class Reconciler:
         except StaleObservation as stale:
             await self._retry_on_conflict(request, stale)
             return
-        if isinstance(snapshot, Steady):
+        if isinstance(snapshot, UnchangedDecision):
             self._metrics.count_unchanged((snapshot.decision,), self._seconds(request))
         elif snapshot is not None and (write := self._decide(request, snapshot)) is not None:
             await self._apply(request, write)
 
-    def reconcile_now(self, request: ReconcileRequest, samples: Samples) -> Steady | None:
+    def reconcile_now(self, request: ReconcileRequest, samples: Samples) -> UnchangedDecision | None:
         """Reconcile without waiting where that is possible, else in a task.
 
         Return the last decision if it still holds. The caller counts it.
