@@ -1,4 +1,4 @@
-"""The ASGI application: bounded bodies, our few paths, JSON in and out."""
+"""The ASGI application of the webhook, with bounded bodies."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import nullcontext
@@ -8,13 +8,13 @@ from trimtab.model.json import wire
 from trimtab.operator.vertical.admission.reviews import Reviewer
 
 Message = MutableMapping[str, Any]
-MOST_BYTES = 16 * 1024 * 1024
-"""Largest body that is read. An API server takes objects of 3 MiB and a review holds two of them, written out."""
+MAX_BYTES = 16 * 1024 * 1024
+"""The largest body. An API server accepts objects of 3 MiB, and a review holds two of them."""
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class AdmissionApp:
-    """Answers webhooks and health checks."""
+    """Serves reviews and health checks."""
 
     def __init__(self, reviewer: Reviewer, is_ready: Callable[[], bool] = lambda: True) -> None:
         self._reviewer = reviewer
@@ -26,7 +26,7 @@ class AdmissionApp:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Answer one request."""
+        """Serve a request."""
         if scope["type"] != "http":
             return
         status, body = await self._answer(scope["method"], scope["path"], receive)
@@ -51,9 +51,9 @@ class AdmissionApp:
             return 405, _message(f"reviews are sent with POST, not {method}")
         body = await _read(receive)
         if body is None:
-            return 413, _message(f"the review is larger than {MOST_BYTES} bytes")
+            return 413, _message(f"the review is larger than {MAX_BYTES} bytes")
         if not self._is_ready():
-            # The API server goes on without us, which is right for pods: we could only guess.
+            # The API server then admits the pod unchanged. With incomplete caches its size would be a guess.
             return 503, _message("caches are not complete")
         return 200, (await self._reviewer.review(path, body)).body
 
@@ -71,7 +71,7 @@ async def _read(receive: Callable[[], Awaitable[Message]]) -> bytes | None:
             return b"".join(parts)
         part = message.get("body", b"")
         size += len(part)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             return None
         parts.append(part)
         if not message.get("more_body"):

@@ -1,4 +1,4 @@
-"""The webhook on a socket: TLS whose certificate can be replaced while it serves."""
+"""Serves the webhook over TLS, with a certificate that can be replaced at any time."""
 
 import ssl
 import tempfile
@@ -9,13 +9,13 @@ from trimtab.operator.vertical.admission.certificates import KeyPair
 from trimtab.serving.server import ClientLimits, HttpServer
 
 LIMITS = ClientLimits(idle_seconds=75, connections=512)
-"""kube-apiserver is the only client; it keeps its connections for longer than a minute."""
+"""Limits for kube-apiserver, the only client, which keeps connections for more than a minute."""
 
 STOP_SECONDS = 3.0
 
 
 class TlsServer:
-    """Serves one application; use it as an async context manager."""
+    """An async context manager that serves one application."""
 
     def __init__(self, app: AdmissionApp, host: str, port: int, context: ssl.SSLContext) -> None:
         self._address = host, port
@@ -25,13 +25,13 @@ class TlsServer:
 
     @property
     def port(self) -> int:
-        """Return the port that it listens on."""
+        """Return the port that the server listens on."""
         return self._http.port
 
     def use(self, pair: KeyPair) -> None:
-        """Present this pair from the next handshake on; connections that are open stay."""
+        """Present this pair from the next handshake on. Open connections stay."""
         with tempfile.TemporaryDirectory() as folder:
-            # The standard library reads pairs from files only; this one exists for a moment, for our eyes only.
+            # The standard library reads pairs from files only. This file exists for a moment, readable by its owner.
             path = Path(folder) / "pair.pem"
             path.touch(mode=0o600)
             path.write_bytes(pair.certificate_pem + pair.key_pem)
