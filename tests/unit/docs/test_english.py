@@ -32,6 +32,8 @@ CLEAN: tuple[str, ...] = (
     "cli",
     "install",
     "simulate",
+    "operator/control_loop",
+    "operator/vertical",
 )
 """The packages that are held to it."""
 

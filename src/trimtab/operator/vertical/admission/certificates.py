@@ -27,7 +27,7 @@ PUBLISHED_BEFORE_USE = timedelta(minutes=2)
 
 
 class CertificateError(Exception):
-    """A certificate cannot be used; the message names it, the reason and its expiry."""
+    """A certificate cannot be used. The message has the reason and the expiry."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ _DRY_RUN = [("dryRun", "All")]
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why an evicted pod would not come back with its new size. The reason is also that of an event."""
+    """Why an evicted pod would not come back with its new size, with the reason of an event."""
 
     reason: str
     message: str
