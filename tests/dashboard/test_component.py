@@ -21,7 +21,8 @@ from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import elector_of
@@ -291,7 +292,9 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
     """It showed the conditions of its own decision, which nobody ever stored."""
     async with cluster_with_an_hpa() as cluster:
         acting = await lead(cluster)
-        operator = HpaController(Runtime(cluster.clock, cluster.client, acting), rules=rules_of(acting))
+        operator = HpaController(
+            Runtime(cluster.clock, cluster.client, acting), config=decision_config(acting)
+        )
         await operator.start()
         await operator.step()
         await operator.close()
@@ -314,7 +317,7 @@ async def test_beside_an_operator_it_says_who_decides():
         settings = replace(ALONE, components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
         fence = Switch()
         runtime = Runtime(cluster.clock, cluster.client, settings, fence=fence)
-        horizontal = HpaController(runtime, rules=rules_of(settings))
+        horizontal = HpaController(runtime, config=decision_config(settings))
         announced: asyncio.Queue[str] = asyncio.Queue()
         page = Dashboard(parts(cluster, settings, fence=fence, horizontal=horizontal), announced.put_nowait)
         async with running(horizontal.run(), page.run()):

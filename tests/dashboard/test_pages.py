@@ -146,7 +146,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     one = stage.steady()
     stage.decided(one, 3, given.usage_of(given.pods(3), 50), at=given.T + 15)
     last = one.records[-1]
-    one.steady = steady(last.observation, last.decision)
+    one.unchanged = steady(last.observation, last.decision)
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
         one.memory.own = continued(one.memory.own, given.T + 15 * step)

@@ -34,7 +34,7 @@ from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.lab.serve import write_private
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
@@ -53,10 +53,10 @@ def dashboard_for(
     hosts: tuple[str, ...] = (),
     owners: Callable[[Observation], Awaitable[dict[str, OwnerLookup]]] | None = None,
 ) -> DashboardApp:
-    """Return a dashboard of an operator's HPAs (`HorizontalAutoscaler.autoscalers`) and, if given, its VPAs.
+    """Return a dashboard of an operator's HPAs (`HpaController.hpas`) and, if given, its VPAs.
 
     Without `access` the app's own random `token` opens it. `hosts` are names besides loopback that it answers for.
-    `owners` (`HorizontalAutoscaler.owners_of`) looks up who owns the pods that a person looks at.
+    `owners` (`HpaController.find_owners`) looks up who owns the pods that a person looks at.
     """
     return DashboardApp(
         clock,
@@ -128,7 +128,7 @@ class Dashboard:
         self._followed = FollowedSettings(parts.client, parts.settings, here)
         self._events = ClusterEvents(parts.client)
         self._source = OperatorHorizontal(
-            self._copy or self._horizontal.autoscalers,
+            self._copy or self._horizontal.hpas,
             events=self._told,
             owners=self._owners_of,
             looks=lambda: self._onlooker.looks,
@@ -143,7 +143,7 @@ class Dashboard:
         return self._parts.horizontal
 
     async def _owners_of(self, seen: Observation) -> dict[str, OwnerLookup]:
-        return await self._horizontal.owners_of(seen)
+        return await self._horizontal.find_owners(seen)
 
     def health(self) -> dict[str, str]:
         """Return what is wrong, by name; what a component beside says itself is not said twice."""

@@ -74,7 +74,7 @@ _MISPRINTS = {"SPASelectionStrategy": "HPASelectionStrategy"}
 
 
 class GateError(ValueError):
-    """A setting of feature gates is invalid; the message says what to write."""
+    """A setting of feature gates is invalid, and the message says what to write."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from trimtab.clock import VirtualClock
 AWAITED = {
     "tasks.py": "the two ways to start one",
     "operator/process.py": "run_until_stopped waits for all of them and raises what ended one",
-    "operator/horizontal/reconciler.py": "_hold is the error boundary, settle and close wait",
+    "operator/horizontal/reconciler.py": "_run is the error boundary, wait_idle and close wait",
     "operator/vertical/recommender/history_loader.py": "take raises what reading a namespace raised",
     "operator/control_loop.py": "_pause waits for the first and ends the others",
     "metrics/reader.py": "whoever asked waits for the flight",

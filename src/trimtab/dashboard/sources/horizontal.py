@@ -27,7 +27,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
 MOST_TOLD: Final = 500
 """Rows that are told again in one call: about 30 ms of work."""
@@ -56,7 +56,7 @@ class OperatorHorizontal:
         self._history.take({one.uid: one.records for one in self._autoscalers})
         for one in self._autoscalers:
             confirmed = one.memory.own.recommendations
-            if one.steady is not None and confirmed:
+            if one.unchanged is not None and confirmed:
                 # A decision that would only repeat itself leaves no record, just a younger recommendation.
                 self._history.of(one.uid).lasts(confirmed[-1].at)
 

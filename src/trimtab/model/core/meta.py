@@ -26,7 +26,7 @@ class NamespacedName(NamedTuple):
 
 
 class OwnerReference(Wire):
-    """An object that this one belongs to."""
+    """The owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -67,7 +67,7 @@ class ObjectMeta(Wire):
 
 
 class ListMeta(Wire):
-    """What a list says about itself."""
+    """The metadata of a list."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")

@@ -103,7 +103,7 @@ class Scale(Wire):
     status: ScaleStatus = ScaleStatus()
 
 
-class _StoredScale(Wire, frozen=True):
+class _StoredScale(Wire):
     metadata: WholeMeta = WholeMeta()
     spec: ScaleSpec = ScaleSpec()
 

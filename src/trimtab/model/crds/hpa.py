@@ -1,11 +1,11 @@
-"""The definition of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler: autoscaling/v2, `selectionStrategy`, `onLoss`.
+"""The CRD of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler.
 
-Metric selectors, which the API server does not judge in autoscaling/v2, are judged here: a bad one never works.
+Unlike autoscaling/v2, it validates the selectors of metrics, since a bad one never works.
 """
 
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.model.crds.definition import (
-    AGE,
+from trimtab.model.crds.definition import AGE, Crd, PrinterColumn
+from trimtab.model.crds.schema import (
     LABEL,
     LABEL_LENGTH,
     NAME_LENGTH,
@@ -15,39 +15,19 @@ from trimtab.model.crds.definition import (
     SELECTOR_FIELDS,
     SELECTOR_TYPES,
     TEXT_LENGTH,
-    Crd,
-    PrinterColumn,
+    Notes,
+    Schema,
     described,
+    enum_of,
+    rule,
+    rules,
 )
-from trimtab.model.crds.schema import Notes, Schema, rule, rules
+from trimtab.model.hpa import types
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.metric_fields import (
     DEFAULT_LAST_GOOD_SECONDS,
     MAX_LAST_GOOD_SECONDS,
     MAX_SAMPLE_AGE_SECONDS,
-)
-from trimtab.model.hpa.types import (
-    ContainerResourceMetricSource,
-    ExternalMetricSource,
-    HorizontalPodAutoscaler,
-    HorizontalPodAutoscalerBehavior,
-    HorizontalPodAutoscalerSpec,
-    HorizontalPodAutoscalerStatus,
-    HPAScalingPolicy,
-    HPAScalingRules,
-    LossPolicy,
-    MetricIdentifier,
-    MetricLoss,
-    MetricSourceType,
-    MetricSpec,
-    MetricTarget,
-    MetricTargetType,
-    ObjectMetricSource,
-    PodsMetricSource,
-    ResourceMetricSource,
-    ScalingPolicySelect,
-    ScalingPolicyType,
-    SelectionStrategy,
 )
 from trimtab.model.hpa.validation.limits import MAX_METRICS
 from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
@@ -57,14 +37,7 @@ GROUP = "autoscaling.trimtab.dev"
 MAX_POLICIES = 20
 
 _MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
-_STRATEGIES: Schema = {"type": "string", "enum": [str(one) for one in SelectionStrategy]}
-_SOURCES = {
-    MetricSourceType.OBJECT: "object",
-    MetricSourceType.PODS: "pods",
-    MetricSourceType.RESOURCE: "resource",
-    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
-    MetricSourceType.EXTERNAL: "external",
-}
+_STRATEGIES: Schema = {"type": "string", **enum_of(types.SelectionStrategy)}
 _ONE_RESOURCE_TARGET: Schema = {
     "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
 }
@@ -105,7 +78,7 @@ _BEHAVIOR: dict[str, Schema] = {
     ),
     "selectPolicy": described(
         "Which policy counts: Max (the default), Min, or Disabled for no scaling in this direction.",
-        {"enum": [str(one) for one in ScalingPolicySelect]},
+        enum_of(types.ScalingPolicySelect),
     ),
     "policies": described(
         "How much may change within a period.", {"maxItems": MAX_POLICIES, "x-kubernetes-list-type": "atomic"}
@@ -118,8 +91,8 @@ _BEHAVIOR: dict[str, Schema] = {
 
 _NOTES = Notes(
     types={
-        HorizontalPodAutoscaler: {"required": ["spec"]},
-        HorizontalPodAutoscalerSpec: {
+        types.HorizontalPodAutoscaler: {"required": ["spec"]},
+        types.HorizontalPodAutoscalerSpec: {
             "required": ["scaleTargetRef", "maxReplicas"],
             **rules(
                 rule(
@@ -129,7 +102,7 @@ _NOTES = Notes(
                 ),
                 rule(
                     "!has(self.minReplicas) || self.minReplicas > 0 || "
-                    "(has(self.metrics) && self.metrics.exists(one, one.type in ['Object', 'External']))",
+                    "(has(self.metrics) && self.metrics.exists(metric, metric.type in ['Object', 'External']))",
                     "must specify at least one Object or External metric to support scaling to zero replicas",
                     at=".metrics",
                     reason="FieldValueForbidden",
@@ -143,7 +116,7 @@ _NOTES = Notes(
             ),
         },
         CrossVersionObjectReference: {"required": ["kind", "name"], "x-kubernetes-map-type": "atomic"},
-        MetricSpec: {
+        types.MetricSpec: {
             "required": ["type"],
             **rules(
                 *(
@@ -152,11 +125,11 @@ _NOTES = Notes(
                         f"must be set if, and only if, type is {kind}",
                         at=f".{name}",
                     )
-                    for kind, name in _SOURCES.items()
+                    for kind, name in types.SOURCE_FIELDS.items()
                 )
             ),
         },
-        MetricLoss: {
+        types.MetricLoss: {
             "required": ["policy"],
             **rules(
                 rule(
@@ -172,75 +145,79 @@ _NOTES = Notes(
                 ),
             ),
         },
-        MetricTarget: {"required": ["type"]},
-        MetricIdentifier: {"required": ["name"]},
-        ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
-        PodsMetricSource: {"required": ["target", "metric"]},
-        ResourceMetricSource: {"required": ["name", "target"]},
-        ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
-        ExternalMetricSource: {"required": ["target", "metric"]},
-        HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
+        types.MetricTarget: {"required": ["type"]},
+        types.MetricIdentifier: {"required": ["name"]},
+        types.ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
+        types.PodsMetricSource: {"required": ["target", "metric"]},
+        types.ResourceMetricSource: {"required": ["name", "target"]},
+        types.ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
+        types.ExternalMetricSource: {"required": ["target", "metric"]},
+        types.HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
         **SELECTOR_TYPES,
     },
     fields={
-        **{(HorizontalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
-        **{(HPAScalingRules, name): note for name, note in _BEHAVIOR.items()},
-        (HorizontalPodAutoscalerBehavior, "scaleUp"): described(
+        **{(types.HorizontalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
+        **{(types.HPAScalingRules, name): note for name, note in _BEHAVIOR.items()},
+        (types.HorizontalPodAutoscalerBehavior, "scaleUp"): described(
             "Rules for growing; absent: the larger of 4 pods and 100 % per 15 s."
         ),
-        (HorizontalPodAutoscalerBehavior, "scaleDown"): described(
+        (types.HorizontalPodAutoscalerBehavior, "scaleDown"): described(
             "Rules for shrinking; absent: 100 % per 15 s after a window of 300 s."
         ),
         (CrossVersionObjectReference, "kind"): PATH_SEGMENT,
         (CrossVersionObjectReference, "name"): PATH_SEGMENT,
         (CrossVersionObjectReference, "apiVersion"): {"maxLength": NAME_LENGTH},
-        (MetricSpec, "type"): {"enum": [str(one) for one in MetricSourceType]},
-        (MetricSpec, "onLoss"): described(
+        (types.MetricSpec, "type"): enum_of(types.MetricSourceType),
+        (types.MetricSpec, "onLoss"): described(
             "What the metric counts as while it cannot be read; absent: Hold, nothing is lowered."
         ),
-        (MetricSpec, "maxAgeSeconds"): described(
+        (types.MetricSpec, "maxAgeSeconds"): described(
             "How old a sample may be; an older one is refused. Absent: the operator's --metrics-max-age.",
             {"minimum": 1, "maximum": MAX_SAMPLE_AGE_SECONDS},
         ),
-        (MetricLoss, "policy"): described(
+        (types.MetricLoss, "policy"): described(
             "Hold: nothing is lowered. Ignore: the other metrics decide. LastGood: it keeps asking for what it last "
             "asked for, up to maxAgeSeconds. Replicas: it asks for that many.",
-            {"enum": [str(one) for one in LossPolicy]},
+            enum_of(types.LossPolicy),
         ),
-        (MetricLoss, "maxAgeSeconds"): described(
+        (types.MetricLoss, "maxAgeSeconds"): described(
             f"LastGood: for how long; absent: {DEFAULT_LAST_GOOD_SECONDS}. Afterwards the metric holds.",
             {"minimum": 1, "maximum": MAX_LAST_GOOD_SECONDS},
         ),
-        (MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
-        (MetricTarget, "type"): {"enum": [str(one) for one in MetricTargetType]},
-        (MetricTarget, "value"): described("The metric's total.", POSITIVE),
-        (MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),
-        (MetricTarget, "averageUtilization"): described("Percent of what the pods request.", {"minimum": 1}),
-        (MetricIdentifier, "name"): PATH_SEGMENT,
-        (MetricIdentifier, "selector"): described("Which series of the metric are meant; absent: all."),
-        (ResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
-        (ResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
-        (ContainerResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
-        (ContainerResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
-        (ContainerResourceMetricSource, "container"): {
+        (types.MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
+        (types.MetricTarget, "type"): enum_of(types.MetricTargetType),
+        (types.MetricTarget, "value"): described("The metric's total.", POSITIVE),
+        (types.MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),
+        (types.MetricTarget, "averageUtilization"): described(
+            "Percent of what the pods request.", {"minimum": 1}
+        ),
+        (types.MetricIdentifier, "name"): PATH_SEGMENT,
+        (types.MetricIdentifier, "selector"): described("Which series of the metric are meant; absent: all."),
+        (types.ResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
+        (types.ResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
+        (types.ContainerResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
+        (types.ContainerResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
+        (types.ContainerResourceMetricSource, "container"): {
             "pattern": LABEL,
             "minLength": 1,
             "maxLength": LABEL_LENGTH,
         },
         # Which of the numbers must be there cannot be a CEL rule: CEL does not see fields without a type.
-        (PodsMetricSource, "target"): {"required": ["averageValue"]},
-        (ObjectMetricSource, "target"): {"anyOf": [{"required": ["value"]}, {"required": ["averageValue"]}]},
-        (ExternalMetricSource, "target"): {
+        (types.PodsMetricSource, "target"): {"required": ["averageValue"]},
+        (types.ObjectMetricSource, "target"): {
+            "anyOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
+        },
+        (types.ExternalMetricSource, "target"): {
             "oneOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
         },
-        (HPAScalingPolicy, "type"): {"enum": [str(one) for one in ScalingPolicyType]},
-        (HPAScalingPolicy, "value"): {"minimum": 1},
-        (HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
+        (types.HPAScalingPolicy, "type"): enum_of(types.ScalingPolicyType),
+        (types.HPAScalingPolicy, "value"): {"minimum": 1},
+        (types.HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
         **SELECTOR_FIELDS,
     },
     status=Notes(
         fields={
-            (HorizontalPodAutoscalerStatus, "conditions"): {
+            (types.HorizontalPodAutoscalerStatus, "conditions"): {
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
                 "items": {"required": ["type", "status"]},
@@ -252,7 +229,7 @@ _NOTES = Notes(
 HORIZONTAL_POD_AUTOSCALERS = Crd(
     group=GROUP,
     version="v2",
-    kind=HorizontalPodAutoscaler,
+    kind=types.HorizontalPodAutoscaler,
     plural="horizontalpodautoscalers",
     notes=_NOTES,
     short_names=("thpa",),

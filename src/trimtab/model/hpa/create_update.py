@@ -32,51 +32,51 @@ _DIRECTIONS = ("scaleUp", "scaleDown")
 
 
 @dataclass(frozen=True)
-class WriteResult:
+class RequestResult:
     """The server's answer: what it would store (nothing if it cannot be read), and why it does not."""
 
     stored: Json
     errors: tuple[FieldError, ...]
 
 
-def create(data: Mapping[str, Any], gates: FeatureGates) -> WriteResult:
+def create(data: Mapping[str, Any], gates: FeatureGates) -> RequestResult:
     """Return what a request to create an HPA of any served version stores, in v2."""
     try:
         sent = to_defaulted_v2(data)
     except InvalidObjectError as error:
-        return WriteResult({}, error.errors)
+        return RequestResult({}, error.errors)
     sent.pop("status", None)
     _drop_own_fields(sent)
     _drop_disabled(sent["spec"], {}, gates)
     stored = canonical(sent)
     hpa = wire.convert(stored, StoredHPA)
-    return WriteResult(stored, tuple(validation.validate(hpa, _options(stored, hpa.spec, None, gates))))
+    return RequestResult(stored, tuple(validation.validate(hpa, _options(stored, hpa.spec, None, gates))))
 
 
-def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> WriteResult:
+def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> RequestResult:
     """Return what a request to replace a stored HPA stores, with the old status."""
     was = to_defaulted_v2(old)
     try:
         sent = to_defaulted_v2(data) | {"status": was.get("status")}
     except InvalidObjectError as error:
-        return WriteResult({}, error.errors)
+        return RequestResult({}, error.errors)
     _drop_own_fields(sent)
     _drop_disabled(sent["spec"], was["spec"], gates)
     stored = canonical(sent)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
     options = _options(stored, hpa.spec, old_hpa.spec, gates)
-    return WriteResult(stored, tuple(validation.validate_update(hpa, old_hpa, options)))
+    return RequestResult(stored, tuple(validation.validate_update(hpa, old_hpa, options)))
 
 
-def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> WriteResult:
+def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> RequestResult:
     """Return what a request to replace the status of a stored HPA stores, with the old spec."""
     was = to_defaulted_v2(old)
     try:
         stored = canonical(to_v2(data) | {"spec": was["spec"]})
     except InvalidObjectError as error:
-        return WriteResult({}, error.errors)
+        return RequestResult({}, error.errors)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
-    return WriteResult(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
+    return RequestResult(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
 
 
 def _drop_own_fields(sent: Json) -> None:

@@ -26,7 +26,6 @@ from trimtab.model.hpa.defaults import default
 from trimtab.model.hpa.versions import v1
 from trimtab.model.hpa.versions.conversion import TO_V2, V1, V2, v2_to_v1
 from trimtab.model.json import shape, wire
-from trimtab.model.json.overlay import overlay
 from trimtab.model.json.wire import Json, without_members
 
 KIND = "HorizontalPodAutoscaler"
@@ -41,7 +40,7 @@ _SHAPES: dict[str, type[Any]] = {
 
 
 class InvalidObjectError(ValueError):
-    """An object cannot be read; `errors` says why, field by field."""
+    """An object cannot be read, for the reasons in `errors`."""
 
     def __init__(self, errors: list[FieldError]) -> None:
         super().__init__(aggregate(errors))
@@ -87,13 +86,9 @@ def to_defaulted_v2(data: Mapping[str, Any]) -> Json:
 
 def read(data: Mapping[str, Any]) -> types.HorizontalPodAutoscaler:
     """Return the typed value of an HPA of any version, or raise InvalidObjectError."""
-    return _typed(to_v2(data))
-
-
-def write(data: Mapping[str, Any], hpa: types.HorizontalPodAutoscaler) -> Json:
-    """Return v2 JSON of a changed `hpa`, with the unknown fields of the `data` that it was read from."""
-    raw = to_v2(data)
-    return overlay(raw, _typed(raw), hpa)
+    hpa = wire.convert(to_v2(data), types.HorizontalPodAutoscaler)
+    spec = selection_strategy.with_annotation(hpa.spec, hpa.metadata.annotations)
+    return msgspec.structs.replace(hpa, spec=spec)
 
 
 def to_own(data: Mapping[str, Any]) -> Json:
@@ -128,12 +123,6 @@ def _fields_in_annotations(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if group_of(data["apiVersion"]) != group_of(OWN):
         return data
     return metric_annotations.into_annotations(to_v2(data))
-
-
-def _typed(data: Json) -> types.HorizontalPodAutoscaler:
-    hpa = wire.convert(data, types.HorizontalPodAutoscaler)
-    spec = selection_strategy.with_annotation(hpa.spec, hpa.metadata.annotations)
-    return msgspec.structs.replace(hpa, spec=spec)
 
 
 def _checked(data: Mapping[str, Any]) -> Mapping[str, Any]:

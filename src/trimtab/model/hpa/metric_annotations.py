@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class MetricAnnotationError(ValueError):
-    """An annotation cannot be used; the message says why, `annotation` which."""
+    """The annotation `annotation` cannot be used, for the reason in the message."""
 
     def __init__(self, annotation: str, message: str) -> None:
         super().__init__(message)

@@ -11,13 +11,7 @@ from trimtab.model.core.metadata_validation import (
     validate_metadata,
     validate_metadata_update,
 )
-from trimtab.model.field_errors import (
-    FieldError,
-    FieldPath,
-    invalid,
-    not_supported,
-    required,
-)
+from trimtab.model.field_errors import FieldError, FieldPath, invalid, not_supported, required
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerSpec,
@@ -43,7 +37,7 @@ GROUP_NEEDED = ReferenceOptions()
 GROUP_OPTIONAL = ReferenceOptions(allow_empty_api_group=True)
 
 
-class StoredHPA(Wire, frozen=True):
+class StoredHPA(Wire):
     """An HPA with all the metadata that its rules read."""
 
     metadata: WholeMeta = WholeMeta()

@@ -13,12 +13,7 @@ from trimtab.model.hpa import selection_strategy, types
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric, default_behavior
 from trimtab.model.hpa.versions import v1, v1_annotations
 from trimtab.model.hpa.versions.canonical import canonical_as
-from trimtab.model.hpa.versions.flat_metrics import (
-    flat_spec,
-    flat_status,
-    nested_spec,
-    nested_status,
-)
+from trimtab.model.hpa.versions.flat_metrics import flat_spec, flat_status, nested_spec, nested_status
 from trimtab.model.json import shape
 from trimtab.model.json.wire import Json, without_members
 
@@ -83,7 +78,10 @@ def _canonical(data: Mapping[str, Any], kind: type[Any]) -> Json:
 
 
 def _spec_annotations(spec: Mapping[str, Any], sent: Mapping[str, Any], exact: bool) -> dict[str, str]:
-    """Return the annotations for what v1's spec has no field for; `sent` is the behavior before it was canonical."""
+    """Return the annotations for what v1's spec has no field for.
+
+    `sent` is the behavior as it was sent, before it became canonical.
+    """
     annotations = {}
     if flat := _flat_metrics(spec.get("metrics") or []):
         annotations[v1.METRICS_ANNOTATION] = v1_annotations.dump(flat)

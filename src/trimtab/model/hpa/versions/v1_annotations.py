@@ -32,7 +32,7 @@ def dump(value: Any) -> str:
 
 
 def read_list(annotations: Mapping[str, str], annotation: str, field: str) -> list[Json] | None:
-    """Return the list in an annotation in canonical form, or None if it is absent or cannot be read.
+    """Return the canonical list in an annotation, or None if it cannot be read.
 
     `field` names the member of `v1.AnnotatedLists` that has the elements' type.
     """
