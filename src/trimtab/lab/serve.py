@@ -1,9 +1,7 @@
 """A lab on a socket: TLS, uvicorn, and its kubeconfig."""
 
 import base64
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +13,7 @@ from trimtab.lab.apiserver.certificates import Certificate, make_certificate, ma
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.serving.server import ClientLimits, HttpServer
+from trimtab.serving.tls import server_context, write_private
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
@@ -98,9 +97,7 @@ class ServedLab:
 
 def tls_context(certificate: Certificate) -> ssl.SSLContext:
     """Return the TLS context of a server."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context = server_context()
     certificate.load_into(context)
     return context
 
@@ -120,15 +117,6 @@ def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> Json
             "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
         },
     }
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600, replacing an older file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes files of mode 0600
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(name).replace(path)
 
 
 def write_kubeconfig(path: Path, kubeconfig: JsonObject) -> None:
