@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ _STATUS_FIELDS = tuple(
 
 
 class ScaleUnknown(Exception):  # noqa: N818 - it is a state, not an error
-    """The response to a scale was lost and the scale cannot be read, so it may have been written or not."""
+    """It is unknown whether a scale was written: its response was lost and it cannot be read."""
 
 
 @dataclass(slots=True)
@@ -84,26 +84,24 @@ class PendingWrite:
 
 
 class WriteSlots:
-    """Limits concurrent writes; scales go before statuses, otherwise first come, first served."""
+    """Limits concurrent writes, and lets scales go before statuses."""
 
     def __init__(self, slots: int) -> None:
         self._free = slots
         self._scales: deque[asyncio.Future[None]] = deque()
         self._statuses: deque[asyncio.Future[None]] = deque()
 
-    @asynccontextmanager
-    async def for_scale(self) -> AsyncIterator[None]:
-        """Hold a slot; wait for it before every waiting status."""
-        await self._take(self._scales)
-        try:
-            yield
-        finally:
-            self._give_back()
+    def for_scale(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot, which a scale gets before every waiting status."""
+        return self._hold(self._scales)
+
+    def for_status(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot, which a status gets after every waiting scale."""
+        return self._hold(self._statuses)
 
     @asynccontextmanager
-    async def for_status(self) -> AsyncIterator[None]:
-        """Hold a slot; wait for it after every waiting scale."""
-        await self._take(self._statuses)
+    async def _hold(self, waiting: deque[asyncio.Future[None]]) -> AsyncIterator[None]:
+        await self._take(waiting)
         try:
             yield
         finally:
@@ -133,7 +131,7 @@ class WriteSlots:
 
 
 class Writer:
-    """Writes decisions; `client_for` an HPA is fenced, so a replica that lost its lease writes nothing."""
+    """Writes decisions with the fenced client of each HPA."""
 
     def __init__(
         self,
@@ -153,7 +151,7 @@ class Writer:
         self._dry_run = dry_run
 
     def prepare(self, hpa_state: HpaState, snapshot: Snapshot, decision: Decision) -> PendingWrite:
-        """Return what has to be written; of a dry run, only its status and events."""
+        """Return what has to be written, which for a dry run is no scale."""
         observation = snapshot.observation
         _log_warnings(hpa_state, observation, decision)
         is_dry_run = self._dry_run or must_not_scale(observation.hpa, observation.gates)
@@ -171,7 +169,7 @@ class Writer:
         )
 
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
-        """Write the scale, then the status, and record the events; complete `write` with the results."""
+        """Write the scale, then the status, record the events, and complete `write`."""
         if write.decision.scale_to is not None:
             async with self._slots.for_scale():
                 await self._apply_scale(hpa_state, write)
@@ -221,7 +219,7 @@ class Writer:
         _log_scale(hpa_state, write)
 
     async def _write_intent(self, hpa_state: HpaState, decision: Decision) -> str | None:
-        """Write the status that announces a scale; return why it failed, or None."""
+        """Write the status that announces a scale, and return the error if that fails."""
         assert decision.intent is not None
         try:
             await self._patch_status(hpa_state, decision.intent, decision.memory)
@@ -232,7 +230,7 @@ class Writer:
         return None
 
     async def _confirm(self, hpa_state: HpaState, observation: Observation) -> str | None:
-        """Read the HPA before the first scale of an epoch; return why it cannot be read, or None.
+        """Read the HPA before the first scale of an epoch, and return the error if that fails.
 
         The watch may lack the last write of the last holder.
         """
@@ -248,7 +246,7 @@ class Writer:
         return None
 
     async def _write_scale(self, hpa_state: HpaState, write: PendingWrite) -> str | None:
-        """Write the replicas; return why they were not written, or None."""
+        """Write the replicas, and return the error if that fails."""
         target, replicas = write.target, write.decision.scale_to
         assert replicas is not None
         try:
@@ -273,7 +271,7 @@ class Writer:
         return None
 
     async def _is_written(self, hpa_state: HpaState, target: ResolvedTarget, replicas: int) -> bool | None:
-        """Return whether a scale whose response was lost was applied (fault F18); None if it cannot be read."""
+        """Return whether a scale whose response was lost was applied, or None if it cannot be read (fault F18)."""
         hpa = hpa_state.hpa
         now = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
         if now.scale is None or target.scale is None:
