@@ -38,6 +38,7 @@ from trimtab.operator.horizontal.inputs.targets import (
     TargetBusyError,
     TargetCache,
     TargetChangedError,
+    server_message,
 )
 from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 
@@ -226,7 +227,7 @@ class Writer:
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
-            return _message(error)
+            return server_message(error)
         return None
 
     async def _confirm(self, hpa_state: HpaState, observation: Observation) -> str | None:
@@ -239,7 +240,7 @@ class Writer:
         try:
             await self.read_again(hpa_state)
         except errors.ClusterError as error:
-            return f"the autoscaler itself cannot be read before its first scale: {_message(error)}"
+            return f"the autoscaler itself cannot be read before its first scale: {server_message(error)}"
         if hpa_state.hpa.metadata.resource_version != observation.hpa.metadata.resource_version:
             raise StaleObservation("the last leader wrote a newer version of the HPA")
         hpa_state.memory.mark_confirmed()
@@ -263,11 +264,11 @@ class Writer:
                 self._targets.doubt(target)
                 raise ScaleUnknown(str(error)) from error
             write.is_scale_lost = True
-            return None if is_written else _message(error)
+            return None if is_written else server_message(error)
         except errors.Fenced:
             raise
         except errors.ApiError as error:
-            return _message(error)
+            return server_message(error)
         return None
 
     async def _is_written(self, hpa_state: HpaState, target: ResolvedTarget, replicas: int) -> bool | None:
@@ -361,8 +362,3 @@ def _log_scale(hpa_state: HpaState, write: PendingWrite) -> None:
         log.info("scaled", extra={"facts": facts})
     else:
         log.warning("not scaled", extra={"facts": facts | {"error": write.scale_error}})
-
-
-def _message(error: errors.ClusterError) -> str:
-    """Return the server's own message if there is one."""
-    return (error.message if isinstance(error, errors.ApiError) else "") or str(error)

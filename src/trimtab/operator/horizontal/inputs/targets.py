@@ -128,8 +128,7 @@ class TargetCache:
         try:
             scale = await read_scale(self._client, served, reference.name, namespace)
         except (errors.ClusterError, ValueError) as error:
-            message = error.message if isinstance(error, errors.ApiError) else ""
-            return _failed(message or str(error), "query")
+            return _failed(server_message(error), "query")
         target = ResolvedTarget(served=served, scale=scale, is_read=True)
         self._note(target, scale)
         return target
@@ -184,6 +183,11 @@ class TargetCache:
     def _is_cached(self, target: ResolvedTarget) -> bool:
         served = target.served
         return served is not None and self._caches.running(served.group, served.kind) is not None
+
+
+def server_message(error: Exception) -> str:
+    """Return the API server's own message if there is one."""
+    return (error.message if isinstance(error, errors.ApiError) else "") or str(error)
 
 
 def _failed(message: str, step: Literal["parse", "map", "query"]) -> ResolvedTarget:
