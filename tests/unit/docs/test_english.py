@@ -39,6 +39,12 @@ CLEAN: tuple[str, ...] = (
     "cli",
     "install",
     "simulate",
+    "decide/vertical/input",
+    "decide/vertical/cluster_state",
+    "decide/vertical/histogram",
+    "decide/vertical/recommend",
+    "decide/vertical/control",
+    "decide/vertical/compat",
     "model",
 )
 """The packages that are held to it."""
