@@ -17,7 +17,6 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard
-from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
@@ -29,6 +28,7 @@ from trimtab.operator.process import elector_of
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
+from trimtab.serving.tls import FileCertificate
 
 ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 
@@ -185,7 +185,7 @@ async def test_alone_it_watches_the_kinds_that_the_operator_acts_on():
                 await announced.get(),
                 lambda found: len(found["horizontal"]) == 2 and all(row["at"] for row in found["horizontal"]),
             )
-        assert {row["verdict"] for row in found["horizontal"]} == {"Ambiguous"}
+        assert {row["reason"] for row in found["horizontal"]} == {"Ambiguous"}
 
 
 async def test_alone_it_leaves_out_what_the_operator_leaves_alone():
@@ -442,7 +442,7 @@ def _pair(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def test_a_renewed_certificate_is_taken_up_and_a_broken_one_is_not(tmp_path, caplog):
-    certificate = FileCertificate(*_pair(tmp_path, "one.example"))
+    certificate = FileCertificate(*_pair(tmp_path, "one.example"), "the dashboard")
     assert _presented(certificate.context) == "one.example"
     _pair(tmp_path, "two.example")
     certificate.renew()

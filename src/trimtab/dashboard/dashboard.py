@@ -15,7 +15,6 @@ from typing import Final
 from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard.auth.access import Access, ClusterAccess
-from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.auth.request_checks import LOOPBACK
 from trimtab.dashboard.pages.views import EventView, Notice
 from trimtab.dashboard.read_only import LookingCopy, ReadOnlyDecider
@@ -32,7 +31,6 @@ from trimtab.dashboard.sources.vertical import (
 from trimtab.dashboard.web.app import DashboardApp
 from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
-from trimtab.lab.serve import write_private
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
@@ -41,6 +39,7 @@ from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
 from trimtab.serving.server import served
+from trimtab.serving.tls import FileCertificate, write_private
 
 
 def dashboard_for(
@@ -283,4 +282,6 @@ def _sentence(line: str) -> str:
 def _certificate(settings: Settings) -> FileCertificate | None:
     if not settings.dashboard_cert_file:
         return None
-    return FileCertificate(Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file))
+    return FileCertificate(
+        Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file), "the dashboard"
+    )

@@ -371,7 +371,7 @@ def test_the_adapter_account_answers_for_pods(act, installed, tmp_path):
         token = installed.kubectl("create", "token", "horizontal", "-n", "trimtab").stdout.strip()
         settings = load_configuration(file)
         async with serve(place.clock, place.client, settings, tmp_path, place.namespaces) as adapter:
-            tls = ssl.create_default_context(cadata=adapter.handshakes.pair.authority.decode())
+            tls = ssl.create_default_context(cadata=adapter.tls.pair.authority_pem.decode())
             url = f"https://localhost:{adapter.port}/apis/custom.metrics.k8s.io/v1beta2"
             path = f"/namespaces/{stage.namespace}/pods/*/rps?labelSelector=app%3Dweb"
             async with aiohttp.ClientSession(headers={"authorization": f"Bearer {token}"}) as session:

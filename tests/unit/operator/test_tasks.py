@@ -16,7 +16,7 @@ AWAITED = {
     "operator/control_loop.py": "_pause waits for the first and ends the others",
     "metrics/reader.py": "whoever asked waits for the flight",
     "adapter/sources/router.py": "whoever asked waits for the flight",
-    "adapter/auth/access_reviews.py": "whoever asked waits for the flight",
+    "cluster/access_reviews.py": "whoever asked waits for the flight",
     "adapter/adapter.py": "the program waits for all of its loops",
     "cluster/cache/pages.py": "the reader of pages waits for the next page",
     "cluster/transport/asgi.py": "the request waits for its exchange",
