@@ -46,6 +46,19 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/control",
     "decide/vertical/compat",
     "model",
+    "lab/__init__",
+    "lab/embedded",
+    "lab/serve",
+    "lab/apiserver",
+    "lab/handlers",
+    "lab/admission",
+    "lab/resources",
+    "lab/storage",
+    "lab/crd",
+    "lab/patches",
+    "lab/schemas",
+    "lab/tables",
+    "lab/metrics",
 )
 """The packages that are held to it."""
 

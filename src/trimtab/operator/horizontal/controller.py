@@ -73,7 +73,7 @@ class HpaController:
         list_all = ListAllPolicy(
             runtime.clock, self._caches, is_allowed=not runtime.settings.watch_namespaces
         )
-        is_strict = self._config.compat.refuse_absurd_samples
+        is_strict = self._config.compat.reject_implausible_samples
         return MetricFetcher(runtime.metrics, runtime.discovery, list_all, is_strict=is_strict)
 
     def _make_owners(self) -> OwnerCache:
@@ -146,7 +146,7 @@ class HpaController:
         if hpa_state is None:
             return None
         record = await self._dry_run.decide(hpa_state, tuple(self.hpas))
-        if not record.decision.trail.extra:
+        if not record.decision.trace.extra_pods:
             return record
         owners = await self.find_owners(record.observation)
         observation = msgspec.structs.replace(record.observation, owners=owners)

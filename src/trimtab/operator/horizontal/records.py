@@ -85,6 +85,6 @@ def _decision_row(hpa_state: HpaState) -> dict[str, object]:
     return {
         "current": explanation.current,
         "desired": explanation.desired,
-        "verdict": str(explanation.verdict),
+        "reason": str(explanation.reason),
         "summary": explanation.summary,
     }
