@@ -35,6 +35,7 @@ CLEAN: tuple[str, ...] = (
     "clock",
     "tasks",
     "metrics",
+    "operator/horizontal",
     "cli",
     "install",
     "simulate",

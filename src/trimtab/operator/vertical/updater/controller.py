@@ -29,7 +29,7 @@ from trimtab.decide.vertical.update.actions import (
 )
 from trimtab.decide.vertical.update.disruption_ledger import is_available
 from trimtab.decide.vertical.update.eviction_limits import EvictionLimits, EvictionLimitSettings
-from trimtab.decide.vertical.update.in_place.progress import PROGRESS_REASONS
+from trimtab.decide.vertical.update.in_place.resize_request import PROGRESS_REASONS
 from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, next_check, resolve_lost
 from trimtab.decide.vertical.update.refused_replacements import changed_annotations
