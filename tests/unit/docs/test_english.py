@@ -59,6 +59,8 @@ CLEAN: tuple[str, ...] = (
     "lab/schemas",
     "lab/tables",
     "lab/metrics",
+    "operator/control_loop",
+    "operator/vertical",
 )
 """The packages that are held to it."""
 
