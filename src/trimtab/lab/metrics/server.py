@@ -1,4 +1,4 @@
-"""The metrics APIs in the process of a lab's API server, or on a socket behind another server's aggregator.
+"""Serves the metrics APIs inside a lab's API server, or on a socket for other clusters.
 
 `MetricsApp` is plain ASGI. Besides the APIs it serves `/values`, through which other programs read and set custom and
 external values: GET returns `{"values": [...]}`, PUT of the same form sets them. It authenticates no clients, so it listens on
@@ -116,13 +116,13 @@ class MetricsServer:
     def __init__(
         self, data_plane: DataPlane, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)
     ) -> None:
-        self._client, mirrors, values = data_plane.client, data_plane.mirrors, data_plane.values
+        self._client, caches, values = data_plane.client, data_plane.caches, data_plane.values
         apis = MetricsApis(
             self._client.clock.now,
             values,
-            source=data_plane.agent.samples,
-            pods=mirrors.pods,
-            nodes=mirrors.nodes,
+            source=data_plane.kubelet.samples,
+            pods=caches.pods,
+            nodes=caches.nodes,
         )
         self.app = MetricsApp(apis, values)
         self._groups = groups

@@ -58,7 +58,6 @@ class WriteReport:
     """The outcome of writing checkpoints."""
 
     is_last: bool = False
-    written: int = 0
     done: set[NamespacedName] = field(default_factory=set)
     """VPAs with a checkpoint that was written or is unchanged."""
     undone: set[NamespacedName] = field(default_factory=set)
@@ -132,7 +131,7 @@ class CheckpointStore:
         return not self._client.is_dry_run
 
     async def read(self, vpas: Collection[NamespacedName]) -> dict[NamespacedName, list[Checkpoint]]:
-        """Read the checkpoints of some VPAs; raise ClusterError if a list fails."""
+        """Read the checkpoints of some VPAs, or raise ClusterError if a list fails."""
         listed = await self._list(CHECKPOINTS)
         self._present = {item.metadata.key: bool(item.metadata.annotations) for item in listed}
         wanted = frozenset(vpas)
@@ -195,7 +194,6 @@ class CheckpointStore:
             with self._states.writing(owner_vpa(checkpoint), is_last=report.is_last) as client:
                 await self._store(client, checkpoint)
             self._present[meta.key] = self._present.get(meta.key, False) or bool(meta.annotations)
-            report.written += 1
         except errors.Invalid as error:
             await self._explain_refusal(checkpoint, error, report)
         except errors.Fenced as error:
@@ -245,7 +243,7 @@ class CheckpointStore:
         vpas: frozenset[NamespacedName],
         is_left_over: Callable[[OwnedCheckpoint], bool] = lambda _: False,
     ) -> list[str]:
-        """Delete checkpoints that are orphaned or left over in two calls in a row; return their keys.
+        """Delete checkpoints that two calls in a row find orphaned or left over, and return their keys.
 
         A checkpoint is orphaned without its VPA, and left over if the VPA's pods lost its container. Deleted history
         cannot be restored, and an empty list of VPAs is more often a mistake (a new CRD, a stale server) than the end
@@ -293,7 +291,7 @@ class CheckpointStore:
 
 
 async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> bool:
-    """Create a checkpoint; return False if the name is taken."""
+    """Create a checkpoint, and return whether the name was free."""
     named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
     try:
         await client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace)

@@ -38,7 +38,7 @@ class ActionRateLimiter:
         self._filled_at = clock.monotonic()
 
     async def take(self, until: float) -> bool:
-        """Wait for a token; return False if none is free before `until` on the monotonic clock."""
+        """Wait for a token, and return whether one is free before `until` on the monotonic clock."""
         if self._per_second <= 0:
             return True
         now = self._clock.monotonic()
@@ -58,7 +58,6 @@ class Performed:
 
     action: Action
     outcome: ActionResult
-    reason: str = ""
 
 
 @dataclass
@@ -79,14 +78,14 @@ class UpdateActuator:
     obstacles: list[tuple[Evict, Obstacle]] = field(default_factory=list)
     """Evictions that were skipped because the replacement check failed."""
     replacements: dict[str, str] = field(default_factory=dict)
-    """The server's refusal of each checked replacement, by pod; empty if it is admitted."""
+    """The server's refusal of each checked replacement, by pod, or an empty string if it is admitted."""
     lost: dict[str, datetime] = field(default_factory=dict)
     """When a write got no response, by pod uid."""
     _is_webhook_checked: bool = False
     _unsure: set[str] = field(default_factory=set)
 
     async def perform(self, action: Action) -> ActionResult:
-        """Perform one action; raise Fenced when the lease is lost."""
+        """Perform one action, or raise Fenced when the lease is lost."""
         try:
             if self.client.is_dry_run:
                 outcome, reason = await self._would(action)
@@ -100,7 +99,9 @@ class UpdateActuator:
             self._unsure.add(action.pod.metadata.uid)
             outcome, reason = ActionResult.FAILED, str(error)
         if self.client.is_dry_run:  # a dry run has no failures
-            return self._note(action, outcome, reason) if outcome is ActionResult.DRY_RUN else outcome
+            if outcome is ActionResult.DRY_RUN:
+                self.done.append(Performed(action, outcome))
+            return outcome
         is_eviction = isinstance(action, Evict)
         # The API server only accepts a resize; the kubelet reports its outcome later.
         logged = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
@@ -108,10 +109,7 @@ class UpdateActuator:
             "evict" if is_eviction else "resize",
             extra={"facts": {**_facts(action), "outcome": logged, "why": reason}},
         )
-        return self._note(action, outcome, reason)
-
-    def _note(self, action: Action, outcome: ActionResult, reason: str) -> ActionResult:
-        self.done.append(Performed(action, outcome, reason))
+        self.done.append(Performed(action, outcome))
         return outcome
 
     async def _would(self, action: Action) -> tuple[ActionResult, str]:
@@ -207,7 +205,7 @@ class UpdateActuator:
 
 
 async def read_live(client: Client, pod: Pod) -> Pod | None:
-    """Return a pod from the API server; None if it was deleted."""
+    """Return a pod from the API server, or None if it was deleted."""
     try:
         return await client.get(PODS, pod.name, pod.metadata.namespace)
     except errors.NotFound:
