@@ -45,6 +45,8 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/control",
     "decide/vertical/compat",
     "model",
+    "adapter",
+    "serving",
 )
 """The packages that are held to it."""
 
