@@ -185,7 +185,7 @@ async def test_alone_it_watches_the_kinds_that_the_operator_acts_on():
                 await announced.get(),
                 lambda found: len(found["horizontal"]) == 2 and all(row["at"] for row in found["horizontal"]),
             )
-        assert {row["verdict"] for row in found["horizontal"]} == {"Ambiguous"}
+        assert {row["reason"] for row in found["horizontal"]} == {"Ambiguous"}
 
 
 async def test_alone_it_leaves_out_what_the_operator_leaves_alone():

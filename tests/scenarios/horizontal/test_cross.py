@@ -538,7 +538,7 @@ def test_one_strategy_in_two_annotations_is_one(play_lab):
         async with stage.running() as actor:
             await stage.steps(actor, 2)
             (autoscaler,) = actor.operator.hpas
-            assert autoscaler.records[-1].decision.trail.strategy == "OwnerReference"
+            assert autoscaler.records[-1].decision.trace.strategy == "OwnerReference"
         assert await stage.replicas("web") == 4
 
     play_lab(scenario)

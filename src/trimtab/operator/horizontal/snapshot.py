@@ -14,7 +14,7 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_conditi
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.decide.horizontal.records.unchanged import Steady
 from trimtab.metrics.queries import Query
-from trimtab.model.hpa.types import MetricSpec
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods, PodMatcher
@@ -72,9 +72,10 @@ class SnapshotBuilder:
     async def read(
         self, request: ReconcileRequest, samples: Samples | None = None
     ) -> Snapshot | Steady | None:
-        """Read what is missing, and take a snapshot; None if the HPA is not ours to reconcile.
+        """Read what is not cached, and take a snapshot.
 
-        `samples` are the results of the request's queries, if a batch has fetched them.
+        `samples` are the results of the request's queries, if a batch has fetched them. None if the HPA was deleted
+        or belongs to another replica.
         """
         hpa_state, queries = request.hpa_state, request.queries
         while not hpa_state.is_deleted:
@@ -84,11 +85,14 @@ class SnapshotBuilder:
             matched = self.matching_pods(hpa_state)
             owners = await self.find_owners(hpa_state, matched)
             if queries.spec is hpa_state.hpa.spec:
-                return self.snapshot(request, samples, matched, owners)
+                try:
+                    return self.snapshot(request, samples, matched, owners)
+                except StaleObservation:
+                    samples = None  # the target is read next
         return None
 
     def queries_for(self, hpa_state: HpaState) -> MetricQueries | None:
-        """Return the queries of an HPA; None if its target or a kind has to be read first."""
+        """Return the queries of an HPA, or None if something has to be read first."""
         hpa = hpa_state.hpa
         target = self._targets.cached(hpa.spec.scale_target_ref, hpa.metadata.namespace)
         if target is None:
@@ -99,7 +103,7 @@ class SnapshotBuilder:
         if self._must_read(hpa_state, target):
             return None
         self.register_target(hpa_state, target)
-        per_metric = self._cached_queries(hpa_state, target)
+        per_metric = self._cached_queries(hpa_state, hpa, target)
         if per_metric is None:
             return None
         queries = build_queries(hpa, target, per_metric)
@@ -109,11 +113,11 @@ class SnapshotBuilder:
     async def resolve_queries(
         self, hpa_state: HpaState, target: ResolvedTarget | None = None
     ) -> MetricQueries:
-        """Return the queries of an HPA; read its target and look up kinds where they are not cached."""
+        """Return the queries of an HPA, after reading what is not cached."""
         hpa = hpa_state.hpa
         target = target or await self.find_target(hpa_state)
         self.register_target(hpa_state, target)
-        per_metric = self._cached_queries(hpa_state, target)
+        per_metric = self._cached_queries(hpa_state, hpa, target)
         if per_metric is None:
             assert target.scale is not None
             namespace, selector = hpa.metadata.namespace, target.scale.status.selector
@@ -167,8 +171,7 @@ class SnapshotBuilder:
     ) -> Snapshot | Steady | None:
         """Return what the decision depends on, or the last decision if it still holds.
 
-        None if the HPA was deleted or belongs to another replica. Raise `StaleObservation` if the target has to be
-        read first.
+        Raise `StaleObservation` if the target has to be read first.
         """
         hpa_state, queries = request.hpa_state, request.queries
         epoch = self._ownership.epoch_for(hpa_state.key)
@@ -193,7 +196,7 @@ class SnapshotBuilder:
     def snapshot_between_syncs(
         self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
     ) -> Snapshot | None:
-        """Return what a decision between two syncs depends on; None if it is not cached."""
+        """Return the snapshot of a decision between two syncs, if everything is cached."""
         matched = self.matching_pods(hpa_state)
         epoch = self._ownership.epoch_for(hpa_state.key)
         targets = self._matcher.owner_targets(hpa_state, matched)
@@ -226,8 +229,8 @@ class SnapshotBuilder:
             scale_failure=queries.target.failure,
             pods=matched.pods,
             owners=owners,
-            rivals=matched.conflicting,
-            readings=_select_samples(queries, samples, matched.pods),
+            conflicting_hpas=matched.conflicting,
+            samples=_select_samples(queries, samples, matched.pods),
             memory=memory,
             settings=self._config.settings,
             gates=self._config.gates,
@@ -276,14 +279,14 @@ class SnapshotBuilder:
         )
 
     def _cached_queries(
-        self, hpa_state: HpaState, target: ResolvedTarget
+        self, hpa_state: HpaState, hpa: HorizontalPodAutoscaler, target: ResolvedTarget
     ) -> tuple[Query | FetchFailure, ...] | None:
-        """Return the query of each metric; None if a kind has to be looked up first."""
-        hpa, scale, config = hpa_state.hpa, target.scale, self._config
+        """Return the query of each metric, or None if a kind has to be looked up first."""
+        scale, config = target.scale, self._config
         if scale is None or not needs_metrics(hpa, scale, config.gates, config.compat):
             return ()
         selector = scale.status.selector
-        cached = hpa_state.query_per_metric(selector)
+        cached = hpa_state.query_per_metric(hpa.spec, selector)
         if cached is not None:
             return cached
         queries = [query_for(metric, hpa.metadata.namespace, selector) for metric in hpa.spec.metrics]

@@ -94,7 +94,7 @@ class OwnerCache:
     def find_cached(
         self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
     ) -> dict[str, OwnerLookup] | None:
-        """Find the same owners without a request; None if an owner is not cached."""
+        """Find the same owners, or return None if an owner is not cached."""
         pods = tuple(pods)
         found: dict[str, OwnerLookup] = {}
         while needed := _needed(pods, targets, found):
@@ -134,12 +134,12 @@ class OwnerCache:
             served = await self._discovery.find_kind(reference.api_version, reference.kind)
         except UnknownKindError as error:
             # The kind was removed, so the chain of owners is broken.
-            return self._remember(reference, namespace, OwnerNotFound(why=str(error)))
+            return self._remember(reference, namespace, OwnerNotFound(reason=str(error)))
         except errors.ClusterError as error:
             return self._remember(reference, namespace, OwnerUnavailable(error=str(error)))
         self._count(served.plural, False)
         if not served.namespaced:
-            outside = OwnerNotFound(why="it is an object of the cluster, no workload of this namespace")
+            outside = OwnerNotFound(reason="it is an object of the cluster, no workload of this namespace")
             return self._remember(reference, namespace, outside)
         owner = await self._get(served, reference, namespace)
         return self._remember(reference, namespace, owner, served.plural)
@@ -159,7 +159,7 @@ class OwnerCache:
         except errors.NotFound:
             return found_owner(reference, None)
         except errors.Forbidden as error:
-            return OwnerUnavailable(error=str(error), right=f"get {_full_name(served)}")
+            return OwnerUnavailable(error=str(error), permission=f"get {_full_name(served)}")
         except (errors.ClusterError, ValueError) as error:
             return OwnerUnavailable(error=str(error))
         return found_owner(reference, _owner(reference.kind, owner))
@@ -182,7 +182,7 @@ def _needed(
 
 
 async def _wait_listed(cache: NamespacedInformer[Any]) -> None:
-    """Wait for a first list that is in progress; a list that failed is not waited for."""
+    """Wait for a first list that is in progress and has not failed."""
     if not cache.has_synced and cache.last_error() is None:
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):

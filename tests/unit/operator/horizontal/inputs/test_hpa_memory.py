@@ -17,7 +17,7 @@ def moments(memory: Memory) -> list[float]:
         *(one.at for one in memory.recommendations or ()),
         *(one.at for one in (*memory.scale_up, *memory.scale_down)),
         *(one.at for one in memory.last_good),
-        *memory.told.values(),
+        *memory.last_event_times.values(),
     ]
 
 
@@ -33,7 +33,7 @@ def moments(memory: Memory) -> list[float]:
         last_good=st.lists(st.builds(LastGood, st.just("m"), st.integers(0, 9), MOMENTS), max_size=1).map(
             tuple
         ),
-        told=st.dictionaries(st.sampled_from(["a", "b"]), MOMENTS, max_size=2),
+        last_event_times=st.dictionaries(st.sampled_from(["a", "b"]), MOMENTS, max_size=2),
     ),
     st.none() | MOMENTS,
     st.none() | st.tuples(st.floats(-900, 900), st.floats(0, 30)),
