@@ -46,6 +46,8 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/control",
     "decide/vertical/compat",
     "model",
+    "adapter",
+    "serving",
     "lab/__init__",
     "lab/embedded",
     "lab/serve",
