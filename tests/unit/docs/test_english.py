@@ -47,6 +47,8 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/compat",
     "model",
     "decide/horizontal",
+    "adapter",
+    "serving",
     "lab/__init__",
     "lab/embedded",
     "lab/serve",
