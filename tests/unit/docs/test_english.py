@@ -46,6 +46,7 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/control",
     "decide/vertical/compat",
     "model",
+    "decide/horizontal",
     "adapter",
     "serving",
     "lab/__init__",
