@@ -1,4 +1,4 @@
-"""Settings of the brakes on eviction, beyond each workload's own budget (decision 0074)."""
+"""Settings of the brakes on eviction, beyond each workload's own budget (docs/decisions/limit-evictions-per-workload-per-minute-and-by-outcome.md)."""
 
 from dataclasses import dataclass
 from datetime import timedelta
