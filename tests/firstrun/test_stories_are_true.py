@@ -71,7 +71,7 @@ async def stories(clock, latency):
                 cluster.load.set(series)
             await cluster.apply(*story.objects())
         cluster.measure()
-        settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
+        settings = Settings.of(feature_gates="AllAlpha=true", leader_elect=False)
         client = late_client(clock, cluster, latency)
         runtime = Runtime(clock, client, settings)
         stack.push_async_callback(runtime.close)

@@ -122,7 +122,7 @@ class Dashboard:
         )
         fence = ClosedFence() if parts.horizontal is None else parts.fence
         self._onlooker = ReadOnlyDecider(
-            parts.clock, self._horizontal, fence, parts.settings.sync_period.total_seconds()
+            parts.clock, self._horizontal, fence, parts.settings.horizontal.sync_period.total_seconds()
         )
         here = [*parts.loops, *(["horizontal"] if parts.horizontal is not None else [])]
         self._followed = FollowedSettings(parts.client, parts.settings, here)
@@ -190,7 +190,7 @@ class Dashboard:
         try:
             if self._copy is not None:
                 self._onlooker.horizontal = await self._copy.adopt(settings)
-                self._onlooker.period = settings.sync_period.total_seconds()
+                self._onlooker.period = settings.horizontal.sync_period.total_seconds()
             await self._vpas.adopt()
         except ValueError as error:
             log.warning("the operator's settings cannot be used here: %s", error)
@@ -198,7 +198,10 @@ class Dashboard:
     async def _serve(
         self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
     ) -> int:
-        address, port = self._parts.settings.dashboard_address, self._parts.settings.dashboard_port
+        address, port = (
+            self._parts.settings.dashboard.dashboard_address,
+            self._parts.settings.dashboard.dashboard_port,
+        )
         tls = certificate.context if certificate else None
         try:
             return await stack.enter_async_context(serving(app, address, port, tls=tls))
@@ -210,32 +213,36 @@ class Dashboard:
 
     def _app(self) -> DashboardApp:
         settings = self._parts.settings
-        is_open = settings.dashboard_login == "token"
+        is_open = settings.dashboard.dashboard_login == "token"
         access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
         return DashboardApp(
             self._parts.clock,
             Sources(self._source, self._vpas, self.notices),
             access=access,
-            hosts=settings.dashboard_hosts,
+            hosts=settings.dashboard.dashboard_hosts,
         )
 
     def _tell(self, app: DashboardApp, port: int) -> None:
         settings = self._parts.settings
-        address = app.url(port, self._host(), is_https=bool(settings.dashboard_cert_file))
+        address = app.url(port, self._host(), is_https=bool(settings.dashboard.dashboard_cert_file))
         if self._announce is not None:
             self._announce(address)
             return
         plain, facts = address.partition("#")[0], {}
-        if settings.dashboard_login == "token":
-            file = Path(settings.dashboard_address_file)
+        if settings.dashboard.dashboard_login == "token":
+            file = Path(settings.dashboard.dashboard_address_file)
             keep_address(file, address)
             facts = {"addressWithToken": str(file)}
         log.info("dashboard", extra={"facts": {"address": plain, **facts}})
 
     def _host(self) -> str:
         settings = self._parts.settings
-        is_near = settings.dashboard_address in LOOPBACK
-        return settings.dashboard_address if is_near else next(iter(settings.dashboard_hosts), "localhost")
+        is_near = settings.dashboard.dashboard_address in LOOPBACK
+        return (
+            settings.dashboard.dashboard_address
+            if is_near
+            else next(iter(settings.dashboard.dashboard_hosts), "localhost")
+        )
 
     async def _told(self, identity: str) -> tuple[EventView, ...]:
         return await self._events.about(identity)
@@ -257,21 +264,21 @@ class Dashboard:
 
 def check(settings: Settings) -> None:
     """Raise ValueError with a clear text if the dashboard's settings do not fit together."""
-    if settings.dashboard_login not in LOGINS:
+    if settings.dashboard.dashboard_login not in LOGINS:
         raise ValueError(
-            f"--dashboard-login={settings.dashboard_login} is not known; use {' or '.join(LOGINS)}"
+            f"--dashboard-login={settings.dashboard.dashboard_login} is not known; use {' or '.join(LOGINS)}"
         )
-    if bool(settings.dashboard_cert_file) != bool(settings.dashboard_key_file):
+    if bool(settings.dashboard.dashboard_cert_file) != bool(settings.dashboard.dashboard_key_file):
         raise ValueError("--dashboard-cert-file and --dashboard-private-key-file belong together")
-    is_near = settings.dashboard_address in LOOPBACK
-    if not is_near and settings.dashboard_login == "token":
+    is_near = settings.dashboard.dashboard_address in LOOPBACK
+    if not is_near and settings.dashboard.dashboard_login == "token":
         raise ValueError(
-            f"--dashboard-login=token opens everything and is for loopback only, not for {settings.dashboard_address}; "
+            f"--dashboard-login=token opens everything and is for loopback only, not for {settings.dashboard.dashboard_address}; "
             "use --dashboard-login=cluster"
         )
-    if not is_near and not settings.dashboard_cert_file:
+    if not is_near and not settings.dashboard.dashboard_cert_file:
         raise ValueError(
-            f"--dashboard-address={settings.dashboard_address} would send logins in the clear; give "
+            f"--dashboard-address={settings.dashboard.dashboard_address} would send logins in the clear; give "
             "--dashboard-cert-file and --dashboard-private-key-file, or listen on 127.0.0.1"
         )
 
@@ -281,6 +288,8 @@ def _sentence(line: str) -> str:
 
 
 def _certificate(settings: Settings) -> FileCertificate | None:
-    if not settings.dashboard_cert_file:
+    if not settings.dashboard.dashboard_cert_file:
         return None
-    return FileCertificate(Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file))
+    return FileCertificate(
+        Path(settings.dashboard.dashboard_cert_file), Path(settings.dashboard.dashboard_key_file)
+    )

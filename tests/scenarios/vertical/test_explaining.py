@@ -68,7 +68,7 @@ def test_a_vpa_is_explained_by_the_settings_of_the_operator(play):
         }
         async with stage.running(checkpoints_interval=timedelta(), **changed) as actor:
             await stage.recommend(actor, 3)
-        settings = Settings(**changed)
+        settings = Settings.of(**changed)
         explainer = Explainer(
             stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=settings
         )

@@ -81,7 +81,7 @@ class HpaController:
             records=settings.records, on_change=self._changed, on_delete=self._deleted
         )
         self._telemetry = HpaControllerMetrics(runtime.registry)
-        runtime.metrics.believe_versions_for(settings.sync_period.total_seconds())
+        runtime.metrics.believe_versions_for(settings.horizontal.sync_period.total_seconds())
         self._observer = SnapshotBuilder(
             rules, self.autoscalers, self._pods, self._make_owners(), self._make_questions()
         )
@@ -113,8 +113,8 @@ class HpaController:
             self._client,
             self._discovery,
             self._caches,
-            ttl=self._settings.owner_cache_ttl.total_seconds(),
-            gone_ttl=self._settings.sync_period.total_seconds(),
+            ttl=self._settings.horizontal.owner_cache_ttl.total_seconds(),
+            gone_ttl=self._settings.horizontal.sync_period.total_seconds(),
             count=self._telemetry.owner_looked_up,
         )
 
@@ -124,7 +124,7 @@ class HpaController:
             self._targets,
             self.autoscalers,
             self._recorder,
-            slots=WriteSlots(self._settings.concurrent_writes),
+            slots=WriteSlots(self._settings.horizontal.concurrent_writes),
             dry_run=self._settings.dry_run,
         )
 
@@ -132,9 +132,9 @@ class HpaController:
         """Begin to watch, and return once everything is known that a first round needs."""
         gate = self._rules.gates.enabled("PodLevelResources")
         pods = follow_pods(self._caches, self._pods.take, pod_level_resources=gate)
-        if self._settings.own_hpas:
+        if self._settings.horizontal.own_hpas:
             self._wanted["own"] = OWN_HPAS
-        if self._settings.native_hpas:
+        if self._settings.horizontal.native_hpas:
             self._wanted["native"] = NATIVE_HPAS
         await self._watch_hpas()
         await pods.wait_synced()
@@ -309,27 +309,29 @@ class HpaController:
 
 def _pace_of(settings: Settings) -> SyncPeriods:
     # Upstream looks at nothing between two syncs.
-    look = 0.0 if KUBERNETES in upstreams(settings.compat) else settings.look_period.total_seconds()
-    return SyncPeriods(settings.sync_period.total_seconds(), look)
+    look = (
+        0.0 if KUBERNETES in upstreams(settings.compat) else settings.horizontal.look_period.total_seconds()
+    )
+    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), look)
 
 
 def rules_of(settings: Settings) -> DecisionConfig:
     """Return what decisions go by; raise ValueError with a clear text if a setting is wrong."""
     compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
     for flag, given in {
-        "--metrics-max-age": settings.metrics_max_age.total_seconds(),
-        "--metrics-max-age-windows": settings.metrics_max_age_windows,
-        "--metrics-max-ahead": settings.metrics_max_ahead.total_seconds(),
+        "--metrics-max-age": settings.metrics.metrics_max_age.total_seconds(),
+        "--metrics-max-age-windows": settings.metrics.metrics_max_age_windows,
+        "--metrics-max-ahead": settings.metrics.metrics_max_ahead.total_seconds(),
     }.items():
         if not 0 <= given < inf:
             raise ValueError(f"{flag}: {given:g} is negative or no number")
     numbers = Numbers(
-        tolerance=settings.tolerance,
-        cpu_initialization_period=settings.cpu_initialization_period.total_seconds(),
-        initial_readiness_delay=settings.initial_readiness_delay.total_seconds(),
-        downscale_stabilization=settings.downscale_stabilization.total_seconds(),
-        stale_after=settings.metrics_max_age.total_seconds(),
-        stale_windows=settings.metrics_max_age_windows,
-        ahead_limit=settings.metrics_max_ahead.total_seconds(),
+        tolerance=settings.horizontal.tolerance,
+        cpu_initialization_period=settings.horizontal.cpu_initialization_period.total_seconds(),
+        initial_readiness_delay=settings.horizontal.initial_readiness_delay.total_seconds(),
+        downscale_stabilization=settings.horizontal.downscale_stabilization.total_seconds(),
+        stale_after=settings.metrics.metrics_max_age.total_seconds(),
+        stale_windows=settings.metrics.metrics_max_age_windows,
+        ahead_limit=settings.metrics.metrics_max_ahead.total_seconds(),
     )
     return DecisionConfig(numbers, FeatureGates.parse(settings.feature_gates), compat)

@@ -13,12 +13,12 @@ from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.operator.settings.vertical import VerticalSettings
+from trimtab.operator.settings.recommender import EstimationSettings
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def estimation_of(settings: VerticalSettings) -> RecommenderSettings:
+def estimation_of(settings: EstimationSettings) -> RecommenderSettings:
     """Return percentiles, margin, minimums and rounding; raise ValueError if a flag makes no sense."""
     cpu = Percentiles(
         _share("--target-cpu-percentile", settings.target_cpu_percentile),
@@ -46,7 +46,7 @@ def estimation_of(settings: VerticalSettings) -> RecommenderSettings:
     )
 
 
-def aggregation_of(settings: VerticalSettings) -> AggregationConfig:
+def aggregation_of(settings: EstimationSettings) -> AggregationConfig:
     """Return how samples become history; raise ValueError if a flag makes no sense."""
     if settings.memory_aggregation_interval_count < 1:
         raise ValueError("--memory-aggregation-interval-count must be 1 or more")
@@ -62,7 +62,7 @@ def aggregation_of(settings: VerticalSettings) -> AggregationConfig:
     )
 
 
-def post_processing_of(settings: VerticalSettings) -> PostProcessing:
+def post_processing_of(settings: EstimationSettings) -> PostProcessing:
     """Return what happens to a recommendation before it is written."""
     bounds = {
         CPU: ("--container-recommendation-max-allowed-cpu", settings.container_max_allowed_cpu),

@@ -41,7 +41,7 @@ from trimtab.model import times
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.model.vpa.types import VPAConditionType
-from trimtab.operator.settings.vertical import VerticalSettings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 from trimtab.operator.vertical.kinds import CHECKPOINTS
@@ -75,12 +75,12 @@ class CheckpointedState:
 class CheckpointReader:
     """Reads checkpoints and derives recommendations from them, by the recommender's settings; writes nothing."""
 
-    def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: VerticalSettings) -> None:
+    def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: Settings) -> None:
         self._clock = clock
-        self._recommender = settings.recommender_name
-        self._aggregation = aggregation_of(settings)
-        self._estimation = estimation_of(settings)
-        self._post = post_processing_of(settings)
+        self._recommender = settings.recommender.recommender_name
+        self._aggregation = aggregation_of(settings.estimation)
+        self._estimation = estimation_of(settings.estimation)
+        self._post = post_processing_of(settings.estimation)
         self._client = client
         self._view = view
 
@@ -114,7 +114,7 @@ class CheckpointReader:
 async def preview_updates(
     client: Client,
     view: ClusterView,
-    settings: VerticalSettings,
+    settings: Settings,
     now: datetime,
     *,
     sees_all_pods: bool = True,
@@ -126,9 +126,9 @@ async def preview_updates(
     observation = await view.observation(serves_resize=await view.serves_resize())
     loop = update_loop(observation, UpdaterState(), now, updater_settings(settings), view.gates, view.compat)
     check = None
-    if view.compat.sizes_are_admissible and settings.node_fit != "none":
+    if view.compat.sizes_are_admissible and settings.updater.node_fit != "none":
         check = ReplacementCheck(
-            client, view, creates=False, node_fit=settings.node_fit, sees_all_pods=sees_all_pods
+            client, view, creates=False, node_fit=settings.updater.node_fit, sees_all_pods=sees_all_pods
         )
     return await _foreseen(loop, check)
 
@@ -198,7 +198,7 @@ class Explainer:
         namespace: str,
         *,
         gates: FeatureGates,
-        settings: VerticalSettings,
+        settings: Settings,
         compat: VpaCompat = DEFAULT,
         sees_all_pods: bool = True,
     ) -> None:

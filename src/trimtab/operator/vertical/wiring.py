@@ -14,7 +14,6 @@ from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.vertical import VerticalSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
 from trimtab.operator.vertical.metrics import (
@@ -116,10 +115,10 @@ def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None
         controller.Recommender(
             tools,
             settings,
-            recommending=estimation_of(settings),
-            aggregation=aggregation_of(settings),
-            post=post_processing_of(settings),
-            history=history or make_history(site.clock, settings, metrics),
+            recommending=estimation_of(settings.estimation),
+            aggregation=aggregation_of(settings.estimation),
+            post=post_processing_of(settings.estimation),
+            history=history or make_history(site.clock, settings.history, metrics),
         )
     )
 
@@ -203,16 +202,20 @@ LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
 def _replacement_check(site: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
     """Return the check before each eviction. Upstream has none."""
     for flag, value, known in (
-        ("--replacement-check", settings.replacement_check, ("dry-run", "none")),
-        ("--node-fit", settings.node_fit, ("free", "allocatable", "none")),
+        ("--replacement-check", settings.updater.replacement_check, ("dry-run", "none")),
+        ("--node-fit", settings.updater.node_fit, ("free", "allocatable", "none")),
     ):
         if value not in known:
             raise ValueError(f"{flag}={value} is not known; use {', '.join(known)}")
-    creates = settings.replacement_check == "dry-run"
-    if upstreams(settings.compat) or not (creates or settings.node_fit != "none"):
+    creates = settings.updater.replacement_check == "dry-run"
+    if upstreams(settings.compat) or not (creates or settings.updater.node_fit != "none"):
         return None
     return ReplacementCheck(
-        site.client, site.view, creates, settings.node_fit, sees_all_pods=not settings.watch_namespaces
+        site.client,
+        site.view,
+        creates,
+        settings.updater.node_fit,
+        sees_all_pods=not settings.watch_namespaces,
     )
 
 
@@ -221,14 +224,14 @@ async def _assume_webhook_works() -> str | None:
     return None
 
 
-def _webhook_check(site: VerticalRuntime, settings: VerticalSettings) -> WebhookCheck:
+def _webhook_check(site: VerticalRuntime, settings: Settings) -> WebhookCheck:
     checks: dict[str, Callable[[], WebhookCheck]] = {
         "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
-        "lease": lambda: LeaseCheck(site.clock, site.client, settings).problem,
+        "lease": lambda: LeaseCheck(site.clock, site.client, settings.updater).problem,
         "none": lambda: _assume_webhook_works,
     }
-    if settings.admission_check not in checks:
+    if settings.updater.admission_check not in checks:
         raise ValueError(
-            f"--admission-check={settings.admission_check} is not known; use {', '.join(checks)}"
+            f"--admission-check={settings.updater.admission_check} is not known; use {', '.join(checks)}"
         )
-    return checks[settings.admission_check]()
+    return checks[settings.updater.admission_check]()

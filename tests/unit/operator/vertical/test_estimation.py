@@ -31,7 +31,9 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
     plain = vpa("base")
     metadata = msgspec.structs.replace(plain.metadata, annotations=annotations or {})
     recommender = Recommender([msgspec.structs.replace(plain, metadata=metadata)])
-    recommender.state = ClusterState(aggregation_of(settings), per_vpa_config=True, block_columns=64)
+    recommender.state = ClusterState(
+        aggregation_of(settings.estimation), per_vpa_config=True, block_columns=64
+    )
     recommender.state.add_or_update_vpa(recommender.vpas[0], Selector.parse("app=db"))
     recommender.observe([pod("db-0")])
     for step in range(3 * 96):
@@ -39,7 +41,10 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
     kill = OOM("shop", "db-0", "app", recommender.now_ns, 6 * GIB)
     assert record_oom(recommender.state, kill, recommender.now_ns) is None
     (found,) = recommend_all(
-        recommender.state, estimation_of(settings), post_processing_of(settings), recommender.now_ns
+        recommender.state,
+        estimation_of(settings.estimation),
+        post_processing_of(settings.estimation),
+        recommender.now_ns,
     )
     assert found.status.recommendation is not None
     (container,) = found.status.recommendation.container_recommendations
@@ -105,7 +110,7 @@ def test_whole_cores_are_given_where_a_vpa_asks_and_the_flag_is_set(flags, is_wh
 
 
 def test_history_lasts_as_many_intervals_as_asked():
-    state = ClusterState(aggregation_of(settings_of("--memory-aggregation-interval-count=2")))
+    state = ClusterState(aggregation_of(settings_of("--memory-aggregation-interval-count=2").estimation))
     recommender = Recommender([vpa("base")])
     recommender.state = state
     state.add_or_update_vpa(recommender.vpas[0], Selector.parse("app=db"))
@@ -132,4 +137,8 @@ def test_history_lasts_as_many_intervals_as_asked():
 def test_a_value_that_makes_no_sense_is_refused_at_the_start(flag, complaint):
     settings = settings_of(flag)
     with pytest.raises(ValueError, match=complaint):
-        (estimation_of(settings), aggregation_of(settings), post_processing_of(settings))
+        (
+            estimation_of(settings.estimation),
+            aggregation_of(settings.estimation),
+            post_processing_of(settings.estimation),
+        )

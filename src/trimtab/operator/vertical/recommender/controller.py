@@ -49,7 +49,7 @@ from trimtab.model.core.pod import MEMORY
 from trimtab.model.vpa.types import UpdateMode
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.ownership import Ownership
-from trimtab.operator.settings.vertical import VerticalSettings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.kinds import vpa_reference
 from trimtab.operator.vertical.metrics import RecommenderMetrics
@@ -117,7 +117,7 @@ class Recommender(ControlLoop):
     def __init__(
         self,
         tools: RecommenderDeps,
-        settings: VerticalSettings,
+        settings: Settings,
         *,
         recommending: RecommenderSettings | None = None,
         aggregation: AggregationConfig | None = None,
@@ -125,7 +125,10 @@ class Recommender(ControlLoop):
         history: HistoryLoader | None = None,
     ) -> None:
         super().__init__(
-            tools.clock, tools.ownership, settings.recommender_interval.total_seconds(), tools.loop_metrics
+            tools.clock,
+            tools.ownership,
+            settings.recommender.recommender_interval.total_seconds(),
+            tools.loop_metrics,
         )
         self._ownership = tools.ownership
         self._view = tools.view
@@ -141,9 +144,12 @@ class Recommender(ControlLoop):
         self._models = ShardedClusterStates(self._new_model, tools.ownership)
         ignored = frozenset(settings.ignored_namespaces)
         self._follower = ClusterStateFeeder(
-            self._models, settings.recommender_name, ignored, matched_only=settings.memory_saver
+            self._models,
+            settings.recommender.recommender_name,
+            ignored,
+            matched_only=settings.recommender.memory_saver,
         )
-        workers = settings.update_worker_count
+        workers = settings.recommender.update_worker_count
         self._statuses = StatusWriter(
             tools.ownership,
             tools.view.vpas,
@@ -166,8 +172,8 @@ class Recommender(ControlLoop):
             tools.clock,
             self._models,
             store,
-            every=settings.checkpoints_interval.total_seconds(),
-            timeout=settings.checkpoints_timeout.total_seconds(),
+            every=settings.recommender.checkpoints_interval.total_seconds(),
+            timeout=settings.recommender.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
         self._collectors: dict[int, AggregateCollector] = {}
@@ -255,7 +261,7 @@ class Recommender(ControlLoop):
             self._tell_conflicts(followed.conflicts)
         with self._timed("MaintainCheckpoints"):
             saved = await self._saver.save_due(followed.usable)
-            interval = self._settings.checkpoints_gc_interval.total_seconds()
+            interval = self._settings.recommender.checkpoints_gc_interval.total_seconds()
             await self._saver.collect_orphans(self._view.vpas, interval)
         with self._timed("GarbageCollect"):
             self._collect(standings, now_ns)
@@ -327,7 +333,7 @@ class Recommender(ControlLoop):
         as often as it is told.
         """
         receivers = self._follower.receivers_of(PodId(oom.namespace, oom.pod))
-        loop_ns = int(self._settings.recommender_interval.total_seconds() * times.SECOND_NS)
+        loop_ns = int(self._settings.recommender.recommender_interval.total_seconds() * times.SECOND_NS)
         return bool(receivers) and all(
             oom.time_ns < self._past.saved_until(vpa) - loop_ns for vpa in receivers
         )

@@ -12,7 +12,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, PODS, Json
-from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE, WebhookSettings
+from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
+from trimtab.operator.settings.updater import UpdaterLoopSettings
 
 PROBE_LABEL = "trimtab.dev/admission-probe"
 PROBE_ANSWER = "trimtab.dev/admitted"
@@ -82,7 +83,7 @@ class AdmissionProbe:
 class LeaseCheck:
     """Upstream's weaker proof: the admission controller's Lease was renewed lately."""
 
-    def __init__(self, clock: Clock, client: Client, settings: WebhookSettings) -> None:
+    def __init__(self, clock: Clock, client: Client, settings: UpdaterLoopSettings) -> None:
         self._clock = clock
         self._client = client
         self._name = settings.admission_lease_name
