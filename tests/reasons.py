@@ -25,12 +25,12 @@ from trimtab.decide.horizontal import (
     reason_for,
 )
 from trimtab.decide.horizontal.config import DEFAULT
-from trimtab.decide.horizontal.decision import is_only_told
 from trimtab.decide.horizontal.explain.advice import Act, Direction
 from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
 from trimtab.decide.horizontal.explain.units import edges_of, is_percent
 from trimtab.decide.horizontal.explain.wording import change_reason
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
 
@@ -179,7 +179,7 @@ def check_afterwards(seen, decision, story):
     """Check that nothing is said to follow a change that is not made, nor from pods that are gone."""
     follows = story.next_step.split("; or ")[0]
     is_scaled = decision.desired != decision.current and story.verdict != DecisionReason.SCALE_NOT_WRITTEN
-    if not is_scaled or is_only_told(seen):
+    if not is_scaled or must_not_scale(seen.hpa, seen.gates):
         assert "measured" not in follows
     elif not decision.desired:
         assert "remaining" not in follows

@@ -1,9 +1,8 @@
-"""Time for everything that is not a decision: the only module that reads the wall clock.
+"""Clocks for programs. Only this module reads the wall clock.
 
-A program takes a `Clock` as its first constructor argument. `SystemClock` is the machine's; `VirtualClock` jumps
-to the next deadline as soon as everything waits, so a day of scenario takes seconds, nothing really sleeps, and
-the same start gives the same run. Intervals are measured with `monotonic`, never with `now`, because the wall
-clock may be set while we run (fault F27).
+A program takes a `Clock` as its first constructor argument. `SystemClock` is the machine's clock. `VirtualClock` jumps
+to the next deadline when all tasks wait, so that a day of a scenario takes seconds and runs are reproducible. Intervals
+are measured with `monotonic`, because the wall clock may be set while the program runs.
 """
 
 import asyncio
@@ -17,14 +16,14 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """What a program needs to know about time."""
+    """The time and the waiting of a program."""
 
     def now(self) -> datetime:
         """Return the date and time in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never go back; only differences mean something."""
+        """Return seconds that never decrease. Only differences are meaningful."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -33,14 +32,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The machine's clock."""
 
     def now(self) -> datetime:
         """Return the date and time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that never go back; only differences mean something."""
+        """Return seconds that never decrease. Only differences are meaningful."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -49,11 +48,10 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that stands still while work is done and jumps while everything waits.
+    """A clock that stands still while tasks run and jumps while all tasks wait.
 
-    `run` starts a coroutine on an event loop of its own whose timers follow this clock. Inside it, plain
-    `asyncio.sleep`, timeouts and `loop.call_later` are virtual too. Real sockets still work, but time jumps past
-    them: use in-process transports under this clock.
+    `run` starts a coroutine on its own event loop, whose timers follow this clock. Inside it, `asyncio.sleep`, timeouts
+    and `loop.call_later` are virtual too. Use in-process transports under this clock, since time jumps past real sockets.
     """
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
@@ -69,11 +67,11 @@ class VirtualClock:
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """Wait in virtual time; only valid inside `run`."""
+        """Wait in virtual time. Valid inside `run` only."""
         await asyncio.sleep(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Move on by hand, for code that uses the clock outside `run`."""
+        """Advance the clock, for code that uses it outside of `run`."""
         if seconds < 0:
             raise ValueError(f"time only moves forward, not by {seconds} s")
         self._elapsed += seconds
@@ -85,9 +83,9 @@ class VirtualClock:
 
 
 class FastClock:
-    """The machine's clock, `speed` times as fast, for watching an hour go by in a minute.
+    """The machine's clock, `speed` times as fast.
 
-    Inside `run` every timer of asyncio follows it, as with `VirtualClock`; sockets work as usual.
+    Inside `run` all timers of asyncio follow it, as with `VirtualClock`. Sockets work as usual.
     """
 
     def __init__(self, speed: float) -> None:
@@ -106,7 +104,7 @@ class FastClock:
         return (time.monotonic() - self._began) * self.speed
 
     async def sleep(self, seconds: float) -> None:
-        """Wait in fast time; only valid inside `run`."""
+        """Wait in fast time. Valid inside `run` only."""
         await asyncio.sleep(seconds)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -128,7 +126,7 @@ class FastLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers fire as soon as nothing else is left to do."""
+    """An event loop whose timers fire when no task can run."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(_JumpingSelector(clock))
@@ -140,7 +138,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Selector(selectors.BaseSelector):
-    """The machine's selector, with another idea of how long to wait."""
+    """A selector that delegates to the machine's and changes how long it waits."""
 
     def __init__(self) -> None:
         self._inner = selectors.DefaultSelector()
@@ -163,14 +161,14 @@ class _Selector(selectors.BaseSelector):
 
 
 class _JumpingSelector(_Selector):
-    """A selector that answers "nothing for you" at once and moves the clock instead of waiting."""
+    """A selector that advances the clock instead of waiting."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
         self._clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready now; otherwise jump by `timeout`."""
+        """Return what is ready now, or advance by `timeout`."""
         # With no timer at all only another thread or a signal can wake the loop, so really wait for it.
         ready = self._inner.select(None if timeout is None else 0)
         if not ready and timeout:
@@ -179,7 +177,7 @@ class _JumpingSelector(_Selector):
 
 
 class _FastSelector(_Selector):
-    """A selector that waits a fraction of what it is asked to."""
+    """A selector that waits a fraction of the timeout."""
 
     def __init__(self, speed: float) -> None:
         super().__init__()

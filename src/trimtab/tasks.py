@@ -1,6 +1,6 @@
-"""Tasks beside the work of their owner: none of them fails without a word, and none stays away for good.
+"""Starts background tasks whose failures are logged.
 
-`asyncio` keeps the exception of a task until somebody asks for it. A task that nobody waits for would fail silently.
+`asyncio` reports the exception of a task only to code that awaits it. These tasks are never awaited.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 RESTART_SECONDS = 1.0
-"""How long a loop that failed is left alone before it starts again."""
+"""Seconds before a failed loop starts again."""
 
 
 def keep_running(name: str, run: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-    """Start a loop that runs until cancelled; one that fails unexpectedly is logged and started again."""
+    """Start a loop that runs until cancelled. If it fails, log the error and start it again."""
     return asyncio.ensure_future(_keep_running(name, run))
 
 
@@ -31,7 +31,7 @@ async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
 
 
 def start(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """Start work that nobody waits for; a failure is logged."""
+    """Start a task that is never awaited, and log its failure."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: _log_failure(name, done))
     return task

@@ -13,7 +13,6 @@ from tests.conformance.hpa_readings import (
 from tests.conformance.hpa_values import moment, read_by_go, settings_of, text_of
 from tests.conformance.registry import checks
 from trimtab.decide.horizontal.arithmetic import fold64
-from trimtab.decide.horizontal.behavior.tolerance import Tolerance
 from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.metrics.calculator import propose_replicas
 from trimtab.decide.horizontal.metrics.pod_groups import Groups, group_pods
@@ -23,6 +22,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     ProposalContext,
     UnusableMetric,
 )
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.metrics.utilization import Average, Utilization, requests_of
 from trimtab.decide.horizontal.observation.pods import PodSnapshot, snapshot_pod
 from trimtab.decide.horizontal.observation.samples import FetchFailure, Sample

@@ -13,8 +13,9 @@ from tests.conformance.registry import checks
 from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.owners import ConflictingHpa
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
-from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa, parsed
+from trimtab.decide.horizontal.selection.selector_check import parse_selector
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.model.core.pod import Pod
 from trimtab.model.core.workloads import Scale
@@ -169,7 +170,7 @@ def observe(world, key, step):
         failure = found
     else:
         scale = wire.convert(found["scale"], Scale)
-    selector = parsed(scale.status.selector) if scale else ""
+    selector = parse_selector(scale.status.selector) if scale else ""
     pods = ()
     if scale and scale.status.selector and not isinstance(selector, str):
         pods = tuple(pod for where, pod in world.pods if where == namespace and selector.matches(pod.labels))

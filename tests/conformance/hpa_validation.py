@@ -7,7 +7,7 @@ from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from trimtab.model.core.workloads import validate_scale
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import admission, canonical, to_v2
+from trimtab.model.hpa import canonical, create_update, to_v2
 from trimtab.model.hpa.defaults import (
     default,
     default_scale_down,
@@ -48,11 +48,11 @@ def check_request(case: Any) -> Any:
     gates = FeatureGates.of(case["featureGates"])
     match case["function"]:
         case "create":
-            answer = admission.create(case["hpa"], gates)
+            answer = create_update.create(case["hpa"], gates)
         case "update":
-            answer = admission.update(case["hpa"], case["oldHpa"], gates)
+            answer = create_update.update(case["hpa"], case["oldHpa"], gates)
         case _:
-            answer = admission.update_status(case["hpa"], case["oldHpa"])
+            answer = create_update.update_status(case["hpa"], case["oldHpa"])
     wrong = _compare_errors(case, answer.errors), differences(case["expect"]["stored"], answer.stored)
     return "\n".join(filter(None, wrong)) or None
 

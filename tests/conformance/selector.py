@@ -9,7 +9,6 @@ from trimtab.model.labels.selector import (
     LabelSelector,
     Selector,
     SelectorError,
-    formatted,
     go_string,
 )
 
@@ -30,7 +29,7 @@ def label_selector(case):
         selector = Selector.from_label_selector(given)
     except SelectorError as error:
         return differences(case["expect"], {"error": str(error), "goString": go_string(given)})
-    shown = {"formatted": formatted(given), "goString": go_string(given)}
+    shown = {"formatted": str(selector) or "<none>", "goString": go_string(given)}
     return differences(case["expect"], _described(selector, case["labelSets"]) | shown)
 
 

@@ -23,9 +23,9 @@ from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
     ControllerKey,
 )
-from trimtab.decide.vertical.resources.capping import Capped
+from trimtab.decide.vertical.resources.capping import CappedRecommendation
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
-from trimtab.decide.vertical.resources.pod_resources import Sizing, size_by, size_pod
+from trimtab.decide.vertical.resources.pod_resources import Sizing, size_capped, size_pod
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
@@ -114,8 +114,8 @@ def containers_resources(case):
     vpa = wire.convert(given["vpa"], VerticalPodAutoscaler)
     ranges = limit_ranges(given)
     if "processedRecommendation" in given:
-        capped = Capped(optional(given["processedRecommendation"], RecommendedPodResources))
-        sizing = size_by(capped, pod, vpa, ranges)
+        capped = CappedRecommendation(optional(given["processedRecommendation"], RecommendedPodResources))
+        sizing = size_capped(capped, pod, vpa, ranges)
         annotations = _joined(given.get("processedAnnotations") or {}, sizing.annotations)
     else:
         sizing = size_pod(pod, vpa, ranges, VPA_1_8)

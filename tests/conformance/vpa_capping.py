@@ -9,10 +9,10 @@ from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.resources.capping import cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.resources.limit_ranges import (
     Bound,
+    LimitRanges,
     fit_pod_amount,
     merge_limit_ranges,
 )
-from trimtab.decide.vertical.resources.pod_rules import LimitRanges
 from trimtab.decide.vertical.resources.proportional import (
     FractionRounding,
     boundary_request,

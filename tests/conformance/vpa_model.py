@@ -28,7 +28,7 @@ from trimtab.decide.vertical.input.checkpoints import load_history, save_history
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.decide.vertical.input.usage import add_sample, record_oom
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
-from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_all
+from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_vpas
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
@@ -130,7 +130,8 @@ class _Scenario:
         return {"remainingAggregates": [_key(key) for key in sorted(self.state.aggregates)]}
 
     def _recommend(self, _step: dict[str, Any], now_ns: int) -> Any:
-        found = recommend_all(self.state, RecommenderSettings(), PostProcessing(), now_ns)
+        vpas = [self.state.vpas[key] for key in sorted(self.state.vpas)]
+        found = recommend_vpas(self.state, vpas, RecommenderSettings(), PostProcessing(), now_ns)
         return {
             "statuses": {one.vpa: wire.to_builtins(one.status) for one in found},
             "patchedVPAs": [one.vpa for one in found if one.is_changed],

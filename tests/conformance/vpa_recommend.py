@@ -6,6 +6,7 @@ from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from tests.conformance.vpa_capping import shown, without_empty
 from tests.conformance.vpa_dumps import PERCENTILES, as_doubles, nanoseconds
+from tests.unit.decide.vertical.usage_builders import recommend_containers
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores, scaled
 from trimtab.decide.vertical.recommend.estimators import (
@@ -23,7 +24,6 @@ from trimtab.decide.vertical.recommend.quantities import (
 from trimtab.decide.vertical.recommend.recommendation import (
     RecommenderSettings,
     pod_resources,
-    recommend_containers,
 )
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import ContainerResourcePolicy, VerticalPodAutoscalerCheckpointStatus

@@ -16,36 +16,36 @@ from trimtab.decide.vertical.resources.capping import cap_for_pod
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
 from trimtab.decide.vertical.update.disruption_budget import (
     ReplicaGroup,
+    assign_groups,
     by_creator,
     count_group,
-    membership,
 )
 from trimtab.decide.vertical.update.eligibility import (
     Priority,
     UpdateCandidate,
     UpdateThresholds,
     admits_eviction,
+    check_eligibility,
     has_quick_oom,
     in_update_order,
     is_lower_anywhere,
-    judge,
     oom_threshold,
     update_priority,
 )
-from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
-from trimtab.decide.vertical.update.in_place.group_status import (
-    GroupStatus,
-    InPlaceRequest,
-    can_evict,
-    decide_in_place,
-)
-from trimtab.decide.vertical.update.in_place.resize import plan_resize
+from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop import drive, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.observation import (
     ObservedController,
     ObservedVPA,
     UpdateObservation,
+)
+from trimtab.decide.vertical.update.resize.plan import plan_resize
+from trimtab.decide.vertical.update.upstream_restrictions import (
+    GroupStatus,
+    InPlaceRequest,
+    can_evict,
+    decide_in_place,
 )
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.objects import LimitRange, LimitRangeSpec
@@ -102,7 +102,7 @@ def _accepts(given, raw, rank, processed) -> bool:
     now = parse_time(given["now"])
     threshold = oom_threshold(vpa, thresholds.evict_after_oom, gates(given))
     is_quick_oom = has_quick_oom(pod, vpa, now, threshold)
-    return judge(pod, rank, is_quick_oom=is_quick_oom, now=now, thresholds=thresholds).is_eligible
+    return check_eligibility(pod, rank, is_quick_oom=is_quick_oom, now=now, thresholds=thresholds).is_eligible
 
 
 def _mode(vpa: VerticalPodAutoscaler) -> str:
@@ -162,7 +162,7 @@ def creator_maps(case):
     policy = vpa.spec.update_policy
     required = policy.min_replicas if policy and policy.min_replicas is not None else given["minReplicas"]
     in_place = _mode(vpa) in {UpdateMode.IN_PLACE, UpdateMode.IN_PLACE_OR_RECREATE}
-    found = membership(
+    found = assign_groups(
         pods,
         required,
         minimum_is_waived=in_place and given["inPlaceSkipDisruptionBudget"],
@@ -243,7 +243,7 @@ def resizes(case):
     request = InPlaceRequest(
         pod=pod,
         mode=policy.update_mode if policy and policy.update_mode is not None else UpdateMode.RECREATE,
-        standing=_standing(given),
+        group_status=_standing(given),
         recommendation=vpa.status.recommendation,
         infeasible=optional(attempt, RecommendedPodResources),
         first_seen=_moment(given["lastInPlaceAttempt"]),
@@ -312,7 +312,7 @@ def _settings(config: dict[str, Any]) -> UpdaterSettings:
         evict_after_oom_seconds=config["evictAfterOOMThresholdSeconds"],
         skips_budget_in_place=config["inPlaceSkipDisruptionBudget"],
         ignored_namespaces=tuple(config["ignoredNamespaces"] or ()),
-        brake=NO_BRAKES,
+        eviction_limits=NO_EVICTION_LIMITS,
     )
 
 
@@ -371,7 +371,7 @@ class _Cluster:
             *([add_empty_annotations()] if is_bare else []),
             *(
                 add_annotation(name, value)
-                for name, value in action.plan.annotations.items()
+                for name, value in action.plan.annotations_after.items()
                 if value is not None
             ),
         ]
@@ -382,7 +382,9 @@ class _Cluster:
         return {
             **self.lists,
             "events": [f"{event.type} {event.reason} {event.message}" for event in result.events],
-            "lastInPlaceAttempts": {key: format_time(at) for key, at in result.state.resizes_seen.items()},
+            "lastInPlaceAttempts": {
+                key: format_time(at) for key, at in result.state.resizes_first_seen.items()
+            },
             "infeasibleAttempts": {
                 uid: shown(found.recommendation) for uid, found in result.state.infeasible.items()
             },

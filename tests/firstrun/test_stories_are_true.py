@@ -18,7 +18,6 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.horizontal.records import explained
 from trimtab.operator.runtime import Runtime
@@ -116,13 +115,7 @@ class SizeWatcher:
         raise AssertionError("the sizes never stood still")
 
     async def _texts(self, sizes):
-        explainer = Explainer(
-            self.clock,
-            self.cluster.client,
-            ROLES,
-            gates=FeatureGates.of({"AllAlpha": True}),
-            settings=Settings(),
-        )
+        explainer = Explainer(self.cluster.client, ROLES, Settings.of(feature_gates="AllAlpha=true"))
         try:
             found = [await explainer.vpa(vpa) for vpa in sizes.vpas]
             found += [await explainer.pod(pod) for pod in sizes.pods]

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
 from tools.peers.cluster import RealCluster
 from trimtab.model.hpa import default
-from trimtab.model.hpa.versions.manifests import WRITERS, to_own
+from trimtab.model.hpa.manifest import WRITERS, to_own
 
 pytestmark = pytest.mark.real
 

@@ -1,13 +1,16 @@
-"""The port to a Kubernetes API server: transport, caches, discovery, writes, leases. No decisions.
+"""The client of a Kubernetes API server: transport, caches, discovery, writes, leases.
 
-    connection = load_connection(clock)                    where, and who we are (`config`)
+    connection = load_connection(clock)                    address and credentials (`config`)
     client = Client(clock, HttpTransport(clock, connection))
     pods = Informer(client, PODS)                          a cache that follows the server; run `pods.run()`
     writer = client.fenced(elector)                        writes stop when the lease may be lost
 
-`HttpTransport` is in `trimtab.cluster.http` and not here, because most users of this package need no socket.
-Only this package talks to an API server. Its errors are drawn in `errors`; what it promises under faults is in
-docs/decisions/0030 to 0035.
+Reading order: `resource`, `client`, `errors`, then `transport` (one request), `http` (sockets and TLS), `config`
+(kubeconfig), `cache` (list and watch), `leases` (leader election, shards), `discovery`, `scale`, `events`.
+
+`HttpTransport` is not imported here, because most users of this package need no socket. What does not belong here:
+decisions. For the behaviour under faults see docs/decisions/caches-reject-older-versions-and-never-block-startup.md and
+docs/decisions/retry-reads-and-verify-writes.md.
 """
 
 from trimtab.cluster.cache.informer import Informer

@@ -1,7 +1,7 @@
-"""The cluster port: reads, writes and subresources of any kind, over any transport.
+"""The Kubernetes client: reads, writes and subresources of any kind, over any transport.
 
-Every write carries a precondition wherever the API has one and the caller names it, and can be fenced by a lease.
-`sender` says what is retried and what is not.
+A write carries a precondition if the caller names it and the API has it, and can be fenced by a lease. `sender` decides
+which requests are retried.
 """
 
 import random
@@ -27,7 +27,7 @@ from trimtab.model.json import wire
 
 
 class PatchType(Enum):
-    """The ways to change part of an object."""
+    """The content types of patches."""
 
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
@@ -37,18 +37,18 @@ class PatchType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What must still hold on the server for a write to be accepted."""
+    """What must hold on the server for a write to be accepted."""
 
     uid: str | None = None
     resource_version: str | None = None
 
     def as_json(self) -> Json:
-        """Return the fields that are set, as the API spells them."""
+        """Return the fields that are set, in the API's spelling."""
         pairs = {"uid": self.uid, "resourceVersion": self.resource_version}
         return {name: value for name, value in pairs.items() if value}
 
     def within(self, body: Any, how: PatchType) -> Any:
-        """Return the patch with the preconditions in it."""
+        """Return the patch with the preconditions."""
         wanted = self.as_json()
         if not wanted:
             return body
@@ -65,14 +65,14 @@ NO_PRECONDITIONS = Preconditions()
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How to delete."""
+    """Options of a deletion."""
 
     preconditions: Preconditions = NO_PRECONDITIONS
     grace_seconds: int | None = None
     propagation: str | None = None
 
     def as_json(self) -> Json:
-        """Return the options that are set, as the API spells them."""
+        """Return the options that are set, in the API's spelling."""
         pairs: Mapping[str, Any] = {
             "preconditions": self.preconditions.as_json() or None,
             "gracePeriodSeconds": self.grace_seconds,
@@ -88,7 +88,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 PAGE_SIZE = 500
-"""Objects per page of a list: paging costs no extra time and keeps the peak memory at one page."""
+"""Objects per page of a list. Paging costs no time and limits the peak memory to one page."""
 
 FIELD_MANAGER = "trimtab"
 _PODS: Resource[Json] = Resource("", "v1", "pods", "Pod", Json)
@@ -97,7 +97,7 @@ _MAX_DECISIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Which objects of a resource to list or watch."""
+    """Selects the objects of a resource to list or watch."""
 
     namespace: str | None = None
     labels: str = ""
@@ -114,14 +114,14 @@ EVERYTHING = ListOptions()
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """All objects of a list, and the version that they are as of."""
+    """All objects of a list, and its resourceVersion."""
 
     items: tuple[T, ...]
     resource_version: str
 
 
 class Client:
-    """The port to one API server; `fenced` gives a cheap copy on the same connections."""
+    """A client of one API server. `fenced` returns a cheap copy on the same connections."""
 
     def __init__(
         self,
@@ -137,16 +137,16 @@ class Client:
         self.sender = Sender(clock, transport, RateLimiter(clock, jitter, qps=qps, burst=burst), jitter)
 
     def fenced(self, fence: Fence) -> "Client":
-        """Return a client on the same connections whose writes stop when `fence` says so."""
+        """Return a client on the same connections whose writes `fence` can stop."""
         return self._with(self.sender.fenced(fence))
 
     def in_dry_run(self, rule: DryRun) -> "Client":
-        """Return a client on the same connections that sends only the writes that a dry run may."""
+        """Return a client on the same connections that sends only the writes of a dry run."""
         return self._with(self.sender.in_dry_run(rule))
 
     @property
     def is_dry_run(self) -> bool:
-        """Return whether writes that others act on are refused."""
+        """Return whether this client belongs to a dry run."""
         return self.sender.dry_run is not None
 
     def _with(self, sender: Sender) -> "Client":
@@ -159,12 +159,12 @@ class Client:
         await self.sender.transport.close()
 
     async def get(self, resource: Resource[T], name: str, namespace: str | None = None) -> T:
-        """Read one object."""
+        """Read an object."""
         act = f"reading {resource.describe(namespace, name)}"
         return await self.read(act, resource.path(namespace, name), resource.struct)
 
     async def read(self, act: str, path: str, into: type[T], *, query: Query = ()) -> T:
-        """Read any path and decode it; for subresources, and for what is no resource, such as discovery."""
+        """Read and decode any path, for subresources and for paths without a resource such as discovery."""
         answer = await self.sender.send(act, Request("GET", path, query))
         return decode_answer(act, answer.body, into)
 
@@ -176,7 +176,7 @@ class Client:
         limit: int = PAGE_SIZE,
         retry: bool = True,
     ) -> AsyncGenerator[ListPage[T], None]:
-        """Return the pages of a list; 0 as `limit` asks for everything in one."""
+        """Return the pages of a list. A `limit` of 0 requests a single page."""
         act = f"listing {resource.describe(selection.namespace, None)}"
         query = selection.query() + ([("limit", str(limit))] if limit else [])
 
@@ -190,7 +190,7 @@ class Client:
         return read_pages(act, resource.struct, ask)
 
     async def list(self, resource: Resource[T], selection: ListOptions = EVERYTHING) -> Listing[T]:
-        """List everything selected; an expired continue token starts over without pages (fault F12)."""
+        """List all selected objects. An expired continue token starts again without pages."""
         try:
             return await self._collect(resource, selection, PAGE_SIZE)
         except errors.Gone:
@@ -213,7 +213,7 @@ class Client:
         *,
         subresource: str | None = None,
     ) -> T:
-        """Replace an object; `body` holds the whole of it, with the resourceVersion that was read."""
+        """Replace an object. `body` is the whole object with the resourceVersion that was read."""
         act = f"updating {resource.describe(namespace, name)}"
         answer = await self.sender.send(
             act, _request("PUT", resource.path(namespace, name, subresource), body)
@@ -232,7 +232,7 @@ class Client:
         subresource: str | None = None,
         is_dry_run: bool = False,
     ) -> T:
-        """Change part of an object; the preconditions go into the patch itself."""
+        """Patch an object. The preconditions become part of the patch."""
         what = f"{subresource} of " if subresource else ""
         act = f"patching {what}{resource.describe(namespace, name)}"
         query = [("fieldManager", FIELD_MANAGER)]
@@ -272,7 +272,7 @@ class Client:
         preconditions: Preconditions = NO_PRECONDITIONS,
         dry_run: bool = False,
     ) -> None:
-        """Ask for a pod's eviction; TooManyRequests means that a disruption budget forbids it now."""
+        """Request a pod's eviction. TooManyRequests means that a disruption budget forbids it now."""
         body: Json = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -282,13 +282,13 @@ class Client:
             body["deleteOptions"] = options
         query = [("dryRun", "All")] if dry_run else []
         request = _request("POST", _PODS.path(namespace, name, "eviction"), body, query=query)
-        # A 429 here speaks of one pod's budget, not of a busy server: neither wait nor hold others back.
+        # This 429 is about a pod's disruption budget, not about the server's load, so it starts no rate limit.
         await self.sender.send_once(f"evicting pods {namespace}/{name}", request)
 
     async def resize(
         self, name: str, namespace: str, spec: Json, *, preconditions: Preconditions = NO_PRECONDITIONS
     ) -> Json:
-        """Change the resources of a running pod in place, through `pods/resize`."""
+        """Resize a running pod in place, through `pods/resize`."""
         how = PatchType.STRATEGIC
         body = {"spec": spec}
         return await self.patch(
@@ -308,10 +308,9 @@ class Client:
 async def retry_on_conflict(
     decide_and_write: Callable[[], Awaitable[R]], *, tries: int = _MAX_DECISIONS
 ) -> R:
-    """Run a step that reads, decides and writes; on a conflict run the whole of it again.
+    """Run a step that reads, decides and writes. On a conflict run the whole step again.
 
-    The step must read inside, so that a number decided on the old state is never sent on top of the new one
-    (fault F15).
+    The step must read inside, so that a decision on the old state is never written over the new one.
     """
     for _ in range(tries - 1):
         try:

@@ -1,7 +1,7 @@
-"""Which resources the cluster serves: kinds to resources, and what has a scale.
+"""Discovers which resources the cluster serves, and which of them have a scale.
 
-One request per root with aggregated discovery, one per group version without. A group whose server is down is
-remembered as unknown, not as absent: nothing is called an unknown kind on half an answer (fault F19).
+Aggregated discovery takes one request per root, without it there is one per group version. A group whose server is
+down is unknown, not absent, so that a kind is never called unknown because of an incomplete answer.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ class UnknownKindError(errors.ClusterError):
 
 
 class GroupUnavailableError(errors.ClusterError):
-    """The group may serve this kind, but its server does not answer: try again later."""
+    """The group may serve this kind, but its server does not answer. A retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One resource that the cluster serves."""
+    """A resource that the cluster serves."""
 
     group: str
     version: str
@@ -41,11 +41,11 @@ class Served:
 
     @property
     def has_scale(self) -> bool:
-        """Return whether the kind can be scaled."""
+        """Return whether the resource has a scale."""
         return "scale" in self.subresources
 
     def resource(self) -> Resource[Json]:
-        """Return the resource, read as plain JSON."""
+        """Return the resource, decoded as plain JSON."""
         return Resource(self.group, self.version, self.plural, self.kind, Json, self.namespaced)
 
 
@@ -90,7 +90,7 @@ class _LegacyGroup(Wire, frozen=True):
 
 
 class _Root(Wire, frozen=True):
-    """Either kind of answer of /api and /apis; `kind` tells which."""
+    """A response of /api or /apis, of the kind that `kind` names."""
 
     kind: str = ""
     items: tuple[_AggregatedGroup, ...] = ()
@@ -109,7 +109,7 @@ class _LegacyResources(Wire, frozen=True):
 
 
 class Discovery:
-    """What the cluster serves, read on first use, again every ten minutes and, not too often, on a miss."""
+    """The resources of the cluster, read at first use, every 10 minutes, and at a miss (rate-limited)."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -119,7 +119,7 @@ class Discovery:
         self._one_refresh = asyncio.Lock()
 
     async def served(self, group: str, version: str, plural: str) -> Served | None:
-        """Return a resource by its plural name, or None if it is not served."""
+        """Return a resource by its plural name, or None."""
         await self._refresh_if_older(_REFRESH_SECONDS)
         found = self._served.get((group, version), {}).get(plural)
         if found is None and await self._refresh_if_older(_MISS_SECONDS):
@@ -128,10 +128,10 @@ class Discovery:
         return found
 
     async def find_kind(self, api_version: str, kind: str) -> Served:
-        """Return the resource of a kind, by its group and kind; raise if it is unknown or cannot be told now.
+        """Return the resource of a group and kind. Raise if it is unknown or its server does not answer.
 
-        The version of `api_version` is preferred. References outlive versions, so any other served version of the
-        group will do, as for upstream's mapper.
+        The version of `api_version` is preferred. References outlive versions, so another served version of the group
+        is used if necessary, as upstream's mapper does.
         """
         group, _, version = api_version.rpartition("/")
         await self._refresh_if_older(_REFRESH_SECONDS)
@@ -151,7 +151,7 @@ class Discovery:
         return dict(self._unavailable)
 
     async def refresh(self) -> None:
-        """Read everything again; what cannot be read keeps its last known answer."""
+        """Read everything again. A group that cannot be read keeps its last answer."""
         roots = [await self._read_root("/api"), await self._read_root("/apis")]
         served: dict[tuple[str, str], dict[str, Served]] = {}
         self._unavailable = {}
@@ -160,7 +160,7 @@ class Discovery:
                 if resources is None:
                     served[group_version] = self._served.get(group_version, {})
                 else:
-                    served[group_version] = {one.plural: one for one in resources}
+                    served[group_version] = {resource.plural: resource for resource in resources}
         self._served = served
         self._read_at = self._client.clock.monotonic()
 
@@ -174,7 +174,7 @@ class Discovery:
             except (errors.TransportError, errors.ServerError):
                 if self._read_at is None:
                     raise
-                # An old answer is better than none; look again after the usual pause.
+                # Keep the old answer and read again after the usual pause.
                 self._read_at = now
                 return False
             return True
@@ -205,12 +205,12 @@ class Discovery:
             Served(
                 group,
                 version.version,
-                one.resource,
-                one.response_kind.kind,
-                one.scope == "Namespaced",
-                frozenset(sub.subresource for sub in one.subresources),
+                resource.resource,
+                resource.response_kind.kind,
+                resource.scope == "Namespaced",
+                frozenset(sub.subresource for sub in resource.subresources),
             )
-            for one in version.resources
+            for resource in version.resources
         ]
 
     async def _legacy(self, group: str, version: str) -> list[Served] | None:
@@ -223,7 +223,7 @@ class Discovery:
         return list(_join_subresources(group, version, answer.resources))
 
     def _of_kind(self, group: str, version: str, kind: str) -> Served | None:
-        """Return a kind in this version of its group, else in the first that has it: preferred versions come first."""
+        """Return a kind in this version of its group, else in the first version that has it."""
         for each in (version, *(other for of, other in self._served if of == group)):
             for resource in self._served.get((group, each), {}).values():
                 if resource.kind == kind:
@@ -241,11 +241,11 @@ class Discovery:
 def _join_subresources(group: str, version: str, resources: Iterable[_LegacyResource]) -> Iterable[Served]:
     resources = list(resources)
     subresources: dict[str, set[str]] = {}
-    for one in resources:
-        plural, _, subresource = one.name.partition("/")
+    for resource in resources:
+        plural, _, subresource = resource.name.partition("/")
         if subresource:
             subresources.setdefault(plural, set()).add(subresource)
-    for one in resources:
-        if "/" not in one.name:
-            parts = frozenset(subresources.get(one.name, ()))
-            yield Served(group, version, one.name, one.kind, one.namespaced, parts)
+    for resource in resources:
+        if "/" not in resource.name:
+            parts = frozenset(subresources.get(resource.name, ()))
+            yield Served(group, version, resource.name, resource.kind, resource.namespaced, parts)

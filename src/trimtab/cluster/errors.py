@@ -1,17 +1,17 @@
-"""What can go wrong between us and an API server, sorted by what the caller does about it.
+"""Errors of the client, by what the caller can do.
 
 ClusterError
-├── ConfigError            no usable kubeconfig or in-cluster set-up: the user has to act
-├── Fenced                 we may no longer be the leader: the write was not sent
+├── ConfigError            no usable kubeconfig or in-cluster configuration: the user has to act
+├── Fenced                 the lease may be lost: the write was not sent
 ├── DryRunRefused          this process is a dry run: the write was not sent
-├── TransportError         no answer, half an answer, or one that is not Kubernetes': look again, then decide
+├── TransportError         no complete Kubernetes response: read again, then decide
 └── ApiError               the server answered with a Status
     ├── BadRequest         400     Unauthorized  401     Forbidden  403     NotFound  404
     ├── Conflict           409     AlreadyExists 409, reason AlreadyExists: read again, decide again
     ├── Gone               410     list again
-    ├── Invalid            422     our object is wrong; sending it again will not help
-    ├── TooManyRequests    429     wait `retry_after`; on an eviction: the disruption budget says no
-    └── ServerError        5xx     Unavailable 503, ServerTimeout 504: retry a read later, look before a write
+    ├── Invalid            422     the object is invalid; a retry does not help
+    ├── TooManyRequests    429     wait `retry_after`; on an eviction: the disruption budget forbids it
+    └── ServerError        5xx     Unavailable 503, ServerTimeout 504: retry a read later, read before a write
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ from trimtab.model.json import wire
 
 
 class ClusterError(Exception):
-    """The root of everything this package raises on purpose."""
+    """The base class of all errors of this package."""
 
 
 class ConfigError(ClusterError):
-    """The connection to a cluster is not, or wrongly, configured; the message is one line for the user."""
+    """The connection to a cluster is not configured, or wrongly. The message is one line for the user."""
 
 
 class Fenced(ClusterError):
@@ -37,15 +37,15 @@ class Fenced(ClusterError):
 
 
 class DryRunRefused(ClusterError):
-    """A write was not sent because this process only shows what it would do."""
+    """A write was not sent because this process is a dry run."""
 
 
 class TransportError(ClusterError):
-    """No complete, intelligible answer came back; a write may or may not have happened."""
+    """No complete, valid response arrived. A write may or may not have happened."""
 
 
 class StatusCause(wire.Wire, frozen=True):
-    """One field that the server objected to."""
+    """A field that the server rejected."""
 
     reason: str = ""
     message: str = ""
@@ -53,7 +53,7 @@ class StatusCause(wire.Wire, frozen=True):
 
 
 class StatusDetails(wire.Wire, frozen=True):
-    """What a Status is about."""
+    """The object of a Status."""
 
     name: str = ""
     group: str = ""
@@ -64,7 +64,7 @@ class StatusDetails(wire.Wire, frozen=True):
 
 
 class Status(wire.Wire, frozen=True):
-    """The API server's way to say how a request went."""
+    """The API server's report on a request."""
 
     kind: str = ""
     status: str = ""
@@ -75,7 +75,7 @@ class Status(wire.Wire, frozen=True):
 
 
 class ApiError(ClusterError):
-    """The API server refused or failed; `act` is what we were doing."""
+    """The API server rejected a request or failed. `act` names the request."""
 
     def __init__(self, act: str, status: Status, retry_after: float | None = None) -> None:
         super().__init__(f"{act}: {status.message or status.reason or 'no message'} ({status.code})")
@@ -98,15 +98,15 @@ class BadRequest(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The server does not know who we are (401)."""
+    """The server could not authenticate the client (401)."""
 
 
 class Forbidden(ApiError):
-    """We are not allowed to do this (403)."""
+    """The client lacks a right (403)."""
 
 
 class NotFound(ApiError):
-    """There is no such object, or no such resource (404)."""
+    """The object or resource does not exist (404)."""
 
 
 class Conflict(ApiError):
@@ -114,7 +114,7 @@ class Conflict(ApiError):
 
 
 class AlreadyExists(Conflict):
-    """An object of that name is already there (409)."""
+    """An object of that name exists (409)."""
 
 
 class Gone(ApiError):
@@ -122,11 +122,11 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """The object breaks a rule of its kind (422)."""
+    """The object violates a rule of its kind (422)."""
 
 
 class TooManyRequests(ApiError):
-    """The server asks us to wait, or a disruption budget forbids an eviction (429)."""
+    """The server is overloaded, or a disruption budget forbids an eviction (429)."""
 
 
 class ServerError(ApiError):
@@ -134,11 +134,11 @@ class ServerError(ApiError):
 
 
 class Unavailable(ServerError):
-    """The server, or the one behind it, is not there at the moment (503)."""
+    """The server, or the server behind it, is unavailable (503)."""
 
 
 class ServerTimeout(ServerError):
-    """The server ran out of time (504)."""
+    """The server timed out (504)."""
 
 
 _BY_CODE: Mapping[int, type[ApiError]] = {
@@ -163,7 +163,7 @@ _BY_REASON: Mapping[str, type[ApiError]] = {
 
 
 def error_from_status(act: str, status: Status, retry_after: float | None = None) -> ApiError:
-    """Return the error that a Status stands for."""
+    """Return the error of a Status."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if kind is None:
         kind = ServerError if status.code >= 500 else ApiError
@@ -173,10 +173,10 @@ def error_from_status(act: str, status: Status, retry_after: float | None = None
 
 
 def error_from_answer(act: str, code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """Return the error for an answer with status `code`, whatever its body is: a Status, HTML, nothing."""
+    """Return the error of a response with status `code` and any body: a Status, HTML, nothing."""
     status = read_failure(body)
     if status is None:
-        # A proxy in between answers in its own words; keep a glimpse of them.
+        # Keep the beginning of a proxy's own message.
         text = body[:200].decode("utf-8", "replace").strip()
         status = Status(message=" ".join(text.split()) or "no Kubernetes Status in the answer")
     if status.code != code:
@@ -185,8 +185,8 @@ def error_from_answer(act: str, code: int, headers: Mapping[str, str], body: byt
 
 
 def read_failure(body: bytes) -> Status | None:
-    """Return the failure Status in `body`, or None if it holds anything else."""
-    # An object's kind is among its first members; looking there spares decoding every good answer twice.
+    """Return the failure Status in `body`, or None."""
+    # The kind is among an object's first members, so that successful responses are not decoded twice.
     if body.find(b'"Status"', 0, 256) < 0:
         return None
     try:
@@ -197,7 +197,7 @@ def read_failure(body: bytes) -> Status | None:
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Return the seconds of a Retry-After header; dates and nonsense count as absent."""
+    """Return the seconds of a Retry-After header. Dates and invalid values count as absent."""
     if value is None or not value.isascii() or not value.strip().isdigit():
         return None
     return float(min(int(value.strip()[:9]), 3600))

@@ -1,8 +1,8 @@
-"""Events about objects, written beside the work: bounded, counted instead of repeated, never in the way.
+"""Records events about objects in the background.
 
-`EventRecorder.event` only takes note; `EventBroadcaster.run` writes. The same event about the same object becomes a series with a
-count, an object that is talked about too much is silenced for a while, and an event that cannot be written is
-dropped and counted. Events go to events.k8s.io/v1, or to core/v1 where the first is not served.
+`EventRecorder.event` only queues; `EventBroadcaster.run` writes. A repeated event becomes a series with a count. An
+object with too many events is rate-limited. An event that cannot be written is dropped and counted. Events go to
+events.k8s.io/v1, or to core/v1 if the former is not served.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Identity = tuple[str, Subject, str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """What is said about which object."""
+    """The content of an event and its object."""
 
     controller: str
     about: ObjectReference
@@ -39,24 +39,24 @@ class Occurrence:
 
     @property
     def namespace(self) -> str:
-        """Return where the event is kept: beside its object, or in `default` for a cluster-scoped one."""
+        """Return the namespace of the event: that of its object, or `default` for a cluster-scoped object."""
         return self.about.namespace or "default"
 
     @property
     def subject(self) -> Subject:
-        """Return what tells the object from any other, in whichever version it is, as client-go's keys do."""
+        """Return a key of the object that does not depend on its version, as client-go's keys do."""
         about = self.about
         return about.api_version, about.kind, about.namespace, about.name, about.uid, about.field_path
 
     @property
     def identity(self) -> Identity:
-        """Return what two occurrences of one event have in common."""
+        """Return the key of a series of equal events."""
         return self.controller, self.subject, self.kind, self.reason, self.note, self.action
 
 
 @dataclass(frozen=True, slots=True)
 class EventFormat:
-    """How to write an event in one of the two groups."""
+    """Builds the object of an event, in one of the two groups."""
 
     resource: Resource[Json]
     new: Callable[[Occurrence, str, datetime, str], Json]
@@ -108,7 +108,7 @@ def _shared(occurrence: Occurrence, name: str, moment: datetime, instance: str) 
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return the beginning that fits; the API counts bytes."""
+    """Return the longest beginning that fits. The API counts bytes."""
     encoded = text.encode("utf-8", "replace")
     return text if len(encoded) <= limit else encoded[: limit - 3].decode("utf-8", "ignore") + "..."
 
@@ -122,24 +122,24 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:
-    """How much is said; times in seconds."""
+    """Limits of the recorder. Times are in seconds."""
 
     waiting: int = 1000
-    """Events waiting to be written; more are dropped."""
+    """Queued events. Further events are dropped."""
     remembered: int = 4096
-    """Events of which we remember that they are written, so that a repetition is counted."""
+    """Written events that are remembered, so that a repetition is counted."""
     series_gap: float = 360.0
-    """A repetition after a longer pause is a new event, as client-go has it."""
+    """A repetition after a longer pause is a new event, as in client-go."""
     series_pace: float = 30.0
-    """A series' count is written at most this often."""
+    """The minimum time between two writes of a series' count."""
     burst: int = 25
     refill: float = 300.0
-    """One object may have `burst` events at once and one more per `refill`, as client-go's spam filter has it."""
+    """An object may have `burst` events at once and one more per `refill`, as in client-go's spam filter."""
 
 
 @dataclass(slots=True)
 class _Series:
-    """One event and how often it happened."""
+    """An event and its count."""
 
     occurrence: Occurrence
     first: datetime
@@ -196,7 +196,7 @@ class EventBroadcaster:
         self._enqueue(identity, series)
 
     async def run(self) -> None:
-        """Write what was noted until cancelled."""
+        """Write queued events until cancelled."""
         while True:
             due = [series for series in self._waiting.values() if self._due_in(series) <= 0]
             for series in due:
@@ -205,7 +205,7 @@ class EventBroadcaster:
             await self._wait()
 
     async def flush(self) -> None:
-        """Write everything that waits, due or not; for an orderly end."""
+        """Write all queued events, due or not, before the end."""
         while self._waiting:
             identity, series = next(iter(self._waiting.items()))
             del self._waiting[identity]
@@ -241,7 +241,7 @@ class EventBroadcaster:
         return series.written_at + self._limits.series_pace - self._clock.monotonic()
 
     async def _wait(self) -> None:
-        """Wait for news, or for the first series whose count is due."""
+        """Wait for a new event, or for the first series whose count is due."""
         self._news.clear()
         pause = min((self._due_in(series) for series in self._waiting.values()), default=None)
         if pause is not None and pause <= 0:
@@ -298,5 +298,5 @@ class EventRecorder:
         self._controller = controller
 
     def event(self, about: ObjectReference, kind: str, reason: str, note: str, *, action: str = "") -> None:
-        """Record an event; `kind` is Normal or Warning. Never waits and never fails."""
+        """Record an event. `kind` is Normal or Warning. Never waits and never fails."""
         self.broadcaster.add(Occurrence(self._controller, about, kind, reason, note, action or reason))

@@ -1,4 +1,4 @@
-"""Which kind of object a request is about: group, version, plural name, and the type it is read into."""
+"""Resources of the API: group, version, plural name, and the type that objects are decoded into."""
 
 import re
 from collections.abc import Callable
@@ -20,8 +20,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 class Resource(Generic[T]):
     """A resource of the API and the type that its objects are decoded into.
 
-    A struct type reads only its own fields, so an object of one must never be sent back whole with `update`; use
-    `patch`, or read `resource.untyped()`.
+    A struct type decodes only its own fields, so an object of it must not be sent back with `update`. Use `patch`, or
+    read `resource.untyped()`.
     """
 
     group: str
@@ -33,25 +33,25 @@ class Resource(Generic[T]):
 
     @property
     def api_version(self) -> str:
-        """Return `group/version`, or the version alone for the core group."""
+        """Return `group/version`, or the version for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def into(self, kind: type[U]) -> "Resource[U]":
-        """Return the same resource read into another type."""
+        """Return the resource with another type."""
         return replace(self, struct=kind)  # type: ignore[arg-type,return-value]  # replace keeps the old parameter
 
     def untyped(self) -> "Resource[Json]":
-        """Return the same resource read as plain JSON, nothing left out."""
+        """Return the resource decoded as plain JSON, with all fields."""
         return self.into(Json)
 
-    def kept_as(self, reduce: Callable[[T], U]) -> "TransformedResource[U]":
-        """Return this resource for a cache that keeps of each object only what `reduce` makes of it."""
-        return TransformedResource(self, reduce)
+    def with_transform(self, transform: Callable[[T], U]) -> "TransformedResource[U]":
+        """Return the resource for a cache that stores only `transform(object)`."""
+        return TransformedResource(self, transform)
 
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
     ) -> str:
-        """Return the path below the server's address; without a namespace, that of all namespaces."""
+        """Return the path of the resource. Without a namespace it covers all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.namespaced and namespace:
@@ -66,21 +66,21 @@ class Resource(Generic[T]):
         return "/".join(parts)
 
     def describe(self, namespace: str | None, name: str | None) -> str:
-        """Return how messages name an object, as `deployments shop/web`."""
+        """Return the name of an object in messages, as `deployments shop/web`."""
         where = "/".join(part for part in (namespace, name) if part)
         return f"{self.plural} {where}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class TransformedResource(Generic[T]):
-    """A resource and what a cache keeps of each object; the rest is dropped page by page while a list comes in."""
+    """A resource with a transform. The transform is applied page by page while a list arrives."""
 
     resource: Resource[Any]
     reduce: Callable[[Any], T]
 
 
 def _segment(name: str) -> str:
-    """Quote one part of a path; what could climb to another object is refused."""
+    """Quote a segment of a path. Reject segments that could address another object."""
     if _PLAIN.fullmatch(name) and name not in {".", ".."}:
         return name  # nearly every name: quoting it took longer than the rest of the path
     if not name or name in {".", ".."} or "/" in name or "%" in name:

@@ -1,8 +1,8 @@
-"""The scale of any kind: from a cached object whose shape we know, else through the scale subresource.
+"""Reads and writes the scale of any kind.
 
-A cached Deployment already says everything that its Scale would, so a thousand autoscalers cost no GET. Writes always
-go through the subresource, with the resourceVersion that the decision was based on: a user's change in between is a
-Conflict, never overwritten (fault F15).
+A cached Deployment contains everything that its Scale does, so that 1,000 HPAs need no GET. Other kinds are read
+through the scale subresource. Writes always use the subresource, with the resourceVersion of the decision, so that a
+user's change in between is a Conflict and never overwritten.
 """
 
 from typing import Protocol
@@ -32,7 +32,7 @@ class _Status(Protocol):
 
 
 class Scalable(Protocol):
-    """An object whose shape says its scale: a workload, whole or reduced to what a cache keeps of it."""
+    """An object that contains its scale: a workload, whole or reduced by a transform."""
 
     @property
     def metadata(self) -> Meta:
@@ -41,26 +41,26 @@ class Scalable(Protocol):
 
     @property
     def spec(self) -> _Spec:
-        """Return how many replicas are wanted, and which pods are meant."""
+        """Return the desired replicas and the selector."""
         ...
 
     @property
     def status(self) -> _Status:
-        """Return how many replicas there are."""
+        """Return the current replicas."""
         ...
 
 
-def scale_of(thing: Scalable) -> Scale:
-    """Return the Scale that the API server would make of a cached object."""
+def scale_of(obj: Scalable) -> Scale:
+    """Return the Scale of a cached object, as the API server would."""
     # The API server defaults an absent replica count to 1 before it stores the object.
-    wanted = 1 if thing.spec.replicas is None else thing.spec.replicas
-    meta = thing.metadata
+    wanted = 1 if obj.spec.replicas is None else obj.spec.replicas
+    meta = obj.metadata
     return Scale(
         metadata=ObjectMeta(
             name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version
         ),
         spec=ScaleSpec(replicas=wanted),
-        status=ScaleStatus(replicas=thing.status.replicas, selector=_selector_text(thing.spec.selector)),
+        status=ScaleStatus(replicas=obj.status.replicas, selector=_selector_text(obj.spec.selector)),
     )
 
 
@@ -74,7 +74,7 @@ async def read_scale(client: Client, served: Served, name: str, namespace: str) 
 async def write_scale(
     client: Client, served: Served, name: str, namespace: str, replicas: int, *, preconditions: Preconditions
 ) -> Scale:
-    """Set the replicas of any kind that has a scale; Conflict means that the object changed: decide again."""
+    """Set the replicas of any kind that has a scale. Conflict means that the object changed."""
     resource: Resource[Scale] = served.resource().into(Scale)
     body = {"spec": {"replicas": replicas}}
     return await client.patch(
@@ -83,7 +83,7 @@ async def write_scale(
 
 
 def _selector_text(selector: LabelSelector | dict[str, str] | None) -> str:
-    """Return the label query as text; a ReplicationController's is a plain map."""
+    """Return the selector as text. A ReplicationController's selector is a plain map."""
     if isinstance(selector, dict):
         return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     return str(Selector.from_label_selector(selector))

@@ -31,7 +31,7 @@ from trimtab.dashboard.sources.vertical import (
 )
 from trimtab.dashboard.web.app import DashboardApp
 from trimtab.decide.horizontal import Observation
-from trimtab.decide.horizontal.selection.owners import OwnerLookup
+from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.lab.serve import write_private
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaState

@@ -1,1 +1,7 @@
-"""Readers of the metrics APIs and of Prometheus history. No decisions."""
+"""Clients of the metrics APIs and of Prometheus.
+
+Reading order: `queries` (what can be asked), `reader` (the three metrics APIs), `versions` (of the custom metrics API),
+`prometheus` (instant and range queries), `range_queries` (long ranges in pieces), `usage_history` (past usage of pods).
+
+What does not belong here: decisions, and caches of objects (`cluster`).
+"""

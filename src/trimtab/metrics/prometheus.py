@@ -1,7 +1,7 @@
-"""Asks a Prometheus: instant values, histories over a range, names of series. Bounded in time and size.
+"""A client of Prometheus: instant queries, range queries and names of series.
 
-Only answers are given, never guesses: a failed or partial answer raises. `bad_data` and `execution` errors mean that
-the question itself is wrong; everything else means that the server is not there at the moment.
+Time and size of a response are bounded. A failed or partial response raises an error. `bad_data` and `execution` errors
+mean that the query is wrong. All other errors are temporary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ from trimtab.metrics.queries import MetricsError
 from trimtab.model.json.wire import Wire, WireError, decode
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Bytes of one answer (fault F43)."""
+"""Maximum bytes of a response."""
 
 HISTORY_MAX_BYTES = 256 * 1024 * 1024
-"""Bytes of one range answer: eight days of one namespace's containers, minute by minute."""
+"""Maximum bytes of a range response: 8 days of a namespace's containers, per minute."""
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _WRONG_QUESTION = frozenset({"bad_data", "execution"})
@@ -35,12 +35,12 @@ class PrometheusError(MetricsError):
 
 
 class QueryRefusedError(PrometheusError):
-    """Prometheus says that the question is wrong; asking again will not help."""
+    """Prometheus rejected the query, so that a retry is useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One series at one moment; the value is kept as text so that nothing is lost or invented."""
+    """A series at one time. The value stays text, so that no precision is lost."""
 
     labels: Mapping[str, str]
     at: float
@@ -49,7 +49,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSeries:
-    """One series over a range: pairs of Unix time in seconds and value."""
+    """A series over a range, as pairs of Unix time and value."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, str], ...]
@@ -81,7 +81,7 @@ class _NamesAnswer(_Answer):
 
 
 class PrometheusClient:
-    """The port to one Prometheus, or to anything that speaks its API."""
+    """A client of Prometheus, or of a server with its API."""
 
     def __init__(self, clock: Clock, transport: Transport, *, deadline: float = 10.0) -> None:
         self._clock = clock
@@ -90,11 +90,11 @@ class PrometheusClient:
         self._deadline = deadline
 
     async def instant(self, query: str, *, lookback: float | None = None) -> list[Instant]:
-        """Evaluate a query now; samples older than `lookback` seconds do not count."""
+        """Evaluate a query now. Samples older than `lookback` seconds do not count."""
         form = [("query", query), ("timeout", f"{self._deadline:g}s")]
         form += [("lookback_delta", f"{lookback:g}s")] if lookback else []
         answer = await self._ask("/api/v1/query", form, _DataAnswer)
-        return [Instant(one.metric, *one.value) for one in _samples(answer.data, "vector")]
+        return [Instant(sample.metric, *sample.value) for sample in _samples(answer.data, "vector")]
 
     async def history(
         self, query: str, start: datetime, end: datetime, step: float
@@ -107,7 +107,7 @@ class PrometheusClient:
             ("step", f"{step:g}"),
         ]
         answer = await self._ask("/api/v1/query_range", form, _DataAnswer, HISTORY_MAX_BYTES)
-        return [PrometheusSeries(one.metric, one.values) for one in _samples(answer.data, "matrix")]
+        return [PrometheusSeries(series.metric, series.values) for series in _samples(answer.data, "matrix")]
 
     async def names(self, selector: str, since: float) -> list[str]:
         """Return the names of the series that match and had a sample in the last `since` seconds."""
@@ -155,13 +155,13 @@ def _samples(data: _Data, wanted: str) -> tuple[_Sample, ...]:
 
 
 def _failure(answer: Response) -> PrometheusError:
-    """Return the error for any status but 200; a redirect is one, and is never followed (S12)."""
+    """Return the error for a status other than 200. Redirects are errors, and never followed."""
     try:
-        told = decode(answer.body, _Answer)
+        decoded = decode(answer.body, _Answer)
     except WireError:
-        told = _Answer()
-    text = told.error or answer.body[:200].decode("utf-8", "replace").strip() or "no reason given"
+        decoded = _Answer()
+    text = decoded.error or answer.body[:200].decode("utf-8", "replace").strip() or "no reason given"
     message = f"Prometheus answered {answer.status}: {' '.join(text.split())}"
-    if answer.status in {400, 422} and told.error_type in _WRONG_QUESTION:
+    if answer.status in {400, 422} and decoded.error_type in _WRONG_QUESTION:
         return QueryRefusedError(message)
     return PrometheusError(message)

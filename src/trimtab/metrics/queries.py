@@ -1,7 +1,7 @@
-"""What can be asked of the metrics APIs: one frozen value per distinct question.
+"""Queries of the metrics APIs, as frozen values.
 
-Equal questions are equal values, so a cycle asks each of them once, however many autoscalers want the answer. Paths
-and parameters are those of the three API groups; nothing in them comes from an answer.
+Equal queries are equal values, so that a sync sends each of them once, however many HPAs need the result. Paths and
+parameters are those of the three API groups. No part of them comes from a response.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class PodUsage:
 
     @property
     def group(self) -> str:
-        """Return the API group that answers."""
+        """Return the API group."""
         return RESOURCE_GROUP
 
     def path(self, version: str = "v1beta1") -> str:
-        """Return the path to ask at."""
+        """Return the request path."""
         within = f"/namespaces/{_segment(self.namespace)}" if self.namespace else ""
         return f"/apis/{RESOURCE_GROUP}/{version}{within}/pods"
 
@@ -37,7 +37,7 @@ class PodUsage:
 
 @dataclass(frozen=True, slots=True)
 class ObjectMetric:
-    """A custom metric of one object; `resource` is `plural.group`, as `ingresses.networking.k8s.io`."""
+    """A custom metric of an object. `resource` is `plural.group`, as in `ingresses.networking.k8s.io`."""
 
     namespace: str
     resource: str
@@ -47,11 +47,11 @@ class ObjectMetric:
 
     @property
     def group(self) -> str:
-        """Return the API group that answers."""
+        """Return the API group."""
         return CUSTOM_GROUP
 
     def path(self, version: str) -> str:
-        """Return the path to ask at."""
+        """Return the request path."""
         root = f"/apis/{CUSTOM_GROUP}/{version}/namespaces/{_segment(self.namespace)}"
         if self.resource == "namespaces":
             # The object's own name is ignored, so that nobody reads another namespace's metrics through it.
@@ -65,7 +65,7 @@ class ObjectMetric:
 
 @dataclass(frozen=True, slots=True)
 class PodsMetric:
-    """A custom metric of each pod that matches a label query."""
+    """A custom metric of each pod that matches a label selector."""
 
     namespace: str
     metric: str
@@ -74,11 +74,11 @@ class PodsMetric:
 
     @property
     def group(self) -> str:
-        """Return the API group that answers."""
+        """Return the API group."""
         return CUSTOM_GROUP
 
     def path(self, version: str) -> str:
-        """Return the path to ask at."""
+        """Return the request path."""
         root = f"/apis/{CUSTOM_GROUP}/{version}/namespaces/{_segment(self.namespace)}"
         return f"{root}/pods/*/{_segment(self.metric)}"
 
@@ -90,7 +90,7 @@ class PodsMetric:
 
 @dataclass(frozen=True, slots=True)
 class ExternalMetric:
-    """The series of an external metric that match a label query."""
+    """The series of an external metric that match a label selector."""
 
     namespace: str
     metric: str
@@ -98,11 +98,11 @@ class ExternalMetric:
 
     @property
     def group(self) -> str:
-        """Return the API group that answers."""
+        """Return the API group."""
         return EXTERNAL_GROUP
 
     def path(self, version: str = "v1beta1") -> str:
-        """Return the path to ask at."""
+        """Return the request path."""
         within = f"/namespaces/{_segment(self.namespace)}"
         return f"/apis/{EXTERNAL_GROUP}/{version}{within}/{_segment(self.metric)}"
 
@@ -115,11 +115,11 @@ Query = PodUsage | ObjectMetric | PodsMetric | ExternalMetric
 
 
 def _segment(name: str) -> str:
-    """Quote one part of a path; what could climb to another object is refused (S14)."""
+    """Quote a segment of a path. Reject segments that could address another object."""
     if not name or name in {".", ".."} or "/" in name or "%" in name:
         raise ValueError(f"{name!r} cannot be part of a metrics path")
     return quote(name, safe=":")
 
 
 class MetricsError(Exception):
-    """A metrics API gave no usable answer; the message says which and why."""
+    """A metrics API returned no usable response. The message names the API and the cause."""

@@ -1,9 +1,9 @@
-"""Reads a long past out of Prometheus: piece by piece, bounded, telling how far it is.
+"""Reads long ranges from Prometheus in pieces, with progress.
 
-One port for all who need history: the recommender fills its histograms from it, a simulation plays it back. Prometheus
-gives at most 11,000 points of a series at once and refuses what would load too many samples, so a range is asked for in
-pieces, oldest first, and a piece that is too much is asked for again in halves. A piece that cannot be had is an error
-that names the part of the past that is missing: half a history looks like a quiet week.
+The recommender loads its history and `trimtab trace` records load by this module. Prometheus returns at most 11,000
+points of a series, and rejects queries that load too many samples. A range is therefore read in pieces, oldest first.
+A piece that is too large is read in halves. A piece that cannot be read is an error that names the missing range,
+because an incomplete history looks like a quiet week.
 """
 
 from array import array
@@ -21,29 +21,29 @@ from trimtab.metrics.prometheus import (
 from trimtab.model.times import format_time
 
 MOST_STEPS = 10_000
-"""Points of a series in one piece; Prometheus refuses more than 11,000."""
+"""Points of a series per piece. Prometheus rejects more than 11,000."""
 
 MOST_HALVINGS = 4
-"""How often a piece that is refused or lost is tried in halves before that is an error."""
+"""How often a failed piece is halved before the error is final."""
 
 MOST_SAMPLES = 50_000_000
-"""Samples of one history: 800 MB here. Beyond it the question is too wide for one process."""
+"""Maximum samples of a history, about 800 MB."""
 
 
 class HistoryError(PrometheusError):
-    """A part of the past could not be read; the message says which, and why."""
+    """A part of the range could not be read. The message names the part and the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A stretch of time, looked at every `step` seconds from its start to its end."""
+    """A time range with a step in seconds."""
 
     start: datetime
     end: datetime
     step: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no stretch."""
+        """Reject an empty range."""
         if self.end < self.start or self.step <= 0:
             raise ValueError(
                 f"a history from {format_time(self.start)} to {format_time(self.end)} every {self.step:g} s is empty"
@@ -51,11 +51,11 @@ class Range:
 
     @property
     def steps(self) -> int:
-        """Return how many moments are looked at."""
+        """Return the number of steps."""
         return int((self.end - self.start).total_seconds() // self.step) + 1
 
     def part(self, first: int, count: int) -> "Range":
-        """Return the stretch from moment `first` over `count` moments."""
+        """Return the part of `count` steps from step `first`."""
         begin = self.start + timedelta(seconds=first * self.step)
         return Range(begin, begin + timedelta(seconds=(count - 1) * self.step), self.step)
 
@@ -65,22 +65,22 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One stretch of the past, and how much of the whole is read with it."""
+    """A part of the range, and the progress after it."""
 
     traces: list[PrometheusSeries]
     done: int
     of: int
-    """Moments read so far, and of how many."""
+    """Steps read so far, and of how many."""
 
     @property
     def samples(self) -> int:
-        """Return how many samples the piece holds."""
+        """Return the number of samples of the piece."""
         return sum(len(trace.points) for trace in self.traces)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeSeries:
-    """One series over the whole range: moments in Unix seconds, ascending, and their values, all of them numbers."""
+    """A series over the whole range: ascending Unix times and finite values."""
 
     labels: Mapping[str, str]
     at: "array[float]" = field(default_factory=lambda: array("d"))
@@ -92,16 +92,16 @@ class RangeSeries:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a history is read."""
+    """The progress of reading a range."""
 
     share: float
-    """From 0 to 1."""
+    """Between 0 and 1."""
     series: int
     samples: int
 
 
 async def pieces(client: PrometheusClient, query: str, wanted: Range) -> AsyncIterator[Piece]:
-    """Yield the past piece by piece, oldest first; for whoever need not hold it all at once."""
+    """Yield the range piece by piece, oldest first, for callers that do not hold it whole."""
     done, size, halvings = 0, MOST_STEPS, 0
     while done < wanted.steps:
         part = wanted.part(done, min(size, wanted.steps - done))
@@ -117,7 +117,7 @@ async def pieces(client: PrometheusClient, query: str, wanted: Range) -> AsyncIt
 
 
 def _may_be_smaller(error: PrometheusError) -> bool:
-    """Return whether less might be had: not of a wrong question, but of one that is too much or took too long."""
+    """Return whether a smaller piece may succeed: the query was too large or too slow, and not wrong."""
     return not isinstance(error, QueryRefusedError) or "too many samples" in str(error)
 
 
@@ -126,28 +126,28 @@ async def read_history(
     query: str,
     wanted: Range,
     *,
-    told: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
     most_samples: int = MOST_SAMPLES,
 ) -> list[RangeSeries]:
-    """Return every series of a query over a range, ordered by labels; what is no finite number is left out.
+    """Return every series of a query over a range, ordered by labels, without values that are not finite.
 
-    `told` hears after every piece how far it is. HistoryError if a piece cannot be read, or if the whole is too much.
+    `on_progress` is called after every piece. Raises HistoryError if a piece cannot be read or the whole is too large.
     """
-    found: dict[tuple[tuple[str, str], ...], RangeSeries] = {}
+    series_by_labels: dict[tuple[tuple[str, str], ...], RangeSeries] = {}
     count = 0
     async for piece in pieces(client, query, wanted):
         count += piece.samples
         if count > most_samples:
             raise HistoryError(
-                f"reading {query} from {wanted}: more than {most_samples} samples in {len(found)} series; ask for fewer "
+                f"reading {query} from {wanted}: more than {most_samples} samples in {len(series_by_labels)} series; ask for fewer "
                 "series (a namespace, a name), a shorter range or a longer step"
             )
         for trace in piece.traces:
             key = tuple(sorted(trace.labels.items()))
-            _add(found.setdefault(key, RangeSeries(dict(key))), trace)
-        if told is not None:
-            told(Progress(piece.done / piece.of, len(found), count))
-    return [found[key] for key in sorted(found) if len(found[key])]
+            _add(series_by_labels.setdefault(key, RangeSeries(dict(key))), trace)
+        if on_progress is not None:
+            on_progress(Progress(piece.done / piece.of, len(series_by_labels), count))
+    return [series_by_labels[key] for key in sorted(series_by_labels) if len(series_by_labels[key])]
 
 
 def _add(series: RangeSeries, trace: PrometheusSeries) -> None:

@@ -1,7 +1,7 @@
-"""Asks the metrics APIs: bounded in time, size and number, one flight per distinct question.
+"""Queries the metrics APIs, bounded in time, size and number.
 
-A question that is still under way is joined, not asked again, so a hanging source costs one request at a time however
-often its autoscalers come round (fault F42). Answers beyond the size limit are refused while they arrive (F43).
+A query that is already in flight is joined instead of sent again, so that a hanging source costs one request at a time
+however many HPAs use it. Responses above the size limit are rejected while they arrive.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
 Answer = PodMetricsList | MetricValueList | ExternalMetricValueList
 
 SLOTS = 32
-"""Questions under way at once; beyond it they wait their turn."""
+"""Maximum queries in flight. Further queries wait."""
 
 SLOW_SLOTS = 4
-"""Of those, how many may go to questions that timed out last time: the rest stays free for healthy sources."""
+"""How many of them may be queries that timed out last time. The rest stays free for healthy sources."""
 
 
 class MetricsReader:
-    """The port to the three metrics APIs."""
+    """A client of the three metrics APIs."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class MetricsReader:
         self._flights: dict[Query, asyncio.Task[Answer]] = {}
 
     def believe_versions_for(self, seconds: float) -> None:
-        """Look up the version of the custom metrics API again after this time."""
+        """How long a version of the custom metrics API is used before it is looked up again."""
         self._version.believed_for = seconds
 
     async def pod_usage(self, query: PodUsage) -> PodMetricsList:
-        """Return CPU and memory of pods; items of another namespace than was asked for are left out."""
+        """Return CPU and memory of pods, without items of other namespaces."""
         answer = await self._ask(query, PodMetricsList)
         return answer if query.namespace is None else _within(query.namespace, answer)
 
@@ -81,7 +81,7 @@ class MetricsReader:
             flight = asyncio.ensure_future(self._fly(query, kind))
             self._flights[query] = flight
             flight.add_done_callback(lambda done: self._landed(query, done))
-        # Shielded: one asker that gives up must not take the answer away from the others.
+        # Shielded, so that a cancelled caller does not cancel the query of other callers.
         answer: Any = await asyncio.shield(flight)
         return answer  # type: ignore[no-any-return]  # a query always has an answer of its own kind
 
@@ -114,7 +114,7 @@ class MetricsReader:
             )
             if isinstance(query, PodUsage) and query.namespace is None:
                 usage: Any = PodMetricsList(items=tuple(await self._list(query, request)))
-                return usage  # type: ignore[no-any-return]  # `kind` is the one that was asked for
+                return usage  # type: ignore[no-any-return]  # `kind` is the requested type
             answer = await self._client.sender.send_once(_act(query), request)
             return decode(answer.body, kind)
         except ApiError as error:
@@ -123,10 +123,10 @@ class MetricsReader:
             raise MetricsError(str(error)) from error
 
     async def _list(self, query: Query, request: Request) -> list[PodMetrics]:
-        """Read the list of all pods while it arrives.
+        """Decode the list of all pods while it arrives.
 
-        Lists of one namespace are short and many arrive at once: each is better read when it is whole, and decided on
-        and gone before the next, than all of them bit by bit beside each other.
+        Lists of one namespace are short, and many arrive at once. Each of them is decoded when it is complete, so that
+        they are not all in memory together.
         """
         items = ListDecoder(PodMetrics)
         request = msgspec.structs.replace(request, into=items.feed)
@@ -136,7 +136,7 @@ class MetricsReader:
         return items.finish(_act(query))
 
     async def close(self) -> None:
-        """Drop every question that is under way."""
+        """Cancel all queries in flight."""
         flights = list(self._flights.values())
         for flight in flights:
             flight.cancel()
@@ -144,7 +144,7 @@ class MetricsReader:
 
 
 def _within(namespace: str, answer: PodMetricsList) -> PodMetricsList:
-    """Return the items of one namespace; an item that names none is taken for one of it, as in a custom answer."""
+    """Return the items of a namespace. An item without a namespace belongs to it, as in custom metrics."""
     expected = {namespace, ""}
     if all(item.metadata.namespace in expected for item in answer.items):
         return answer

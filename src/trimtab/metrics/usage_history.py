@@ -1,9 +1,9 @@
-"""Reads what containers used in the past from a Prometheus, one namespace at a time.
+"""Reads the past usage of containers from Prometheus, per namespace.
 
-CPU is the rate over each step, memory its highest value within each step: the model keeps peaks, and a value taken
-once an hour would miss most of them. Labels are read as they were within each step, not as they are now, so that a pod
-that led yesterday teaches the leader's profile about yesterday (edge case 5.3-4). Of a step in which a pod's labels
-changed nobody can tell which of its roles used what.
+CPU is the rate over each step, memory its maximum within each step. The model keeps peaks, and a single value per hour
+would miss most of them. Labels are those of the step, not the current ones, so that the usage of a former leader counts
+for the leader's role (edge case 5.3-4). A step in which a pod's labels changed is left out, because its usage cannot be
+assigned to a role.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class SlowHistoryError(PrometheusError):
-    """Prometheus did not answer in time; asking again would only take as long again."""
+    """Prometheus timed out, and a retry would take as long again."""
 
 
 @dataclass(frozen=True)
 class SeriesNames:
-    """How this Prometheus calls things; the defaults are upstream's."""
+    """The names of metrics and labels in this Prometheus. The defaults are upstream's."""
 
     cpu: str = "container_cpu_usage_seconds_total"
     """The counter of CPU seconds per container."""
@@ -70,22 +70,22 @@ class SeriesNames:
 
     def labels(self, namespace: str) -> str:
         """Return the selector of the series that carry the labels of one namespace's pods."""
-        found = _SELECTOR.match(self.pod_labels)
-        assert found is not None, "checked when the names were made"
-        matchers = (found["matchers"] or "").strip().rstrip(",")
+        match = _SELECTOR.match(self.pod_labels)
+        assert match is not None, "checked when the names were made"
+        matchers = (match["matchers"] or "").strip().rstrip(",")
         own = f"{self.pod_namespace}={_quoted(namespace)}"
-        return f"{found['name'] or ''}{{{f'{matchers}, ' if matchers else ''}{own}}}"
+        return f"{match['name'] or ''}{{{f'{matchers}, ' if matchers else ''}{own}}}"
 
 
 @dataclass(frozen=True)
 class Span:
-    """How far back, and how finely."""
+    """The length and the resolution of the history."""
 
     length: timedelta = timedelta(days=8)
     resolution: timedelta = timedelta(hours=1)
 
     def until(self, now: datetime) -> Range:
-        """Return what to ask for; at whole multiples of the resolution, so that asking again gives the same."""
+        """Return the range, aligned to the resolution so that repeated queries return the same."""
         step = self.resolution.total_seconds()
         last = math.floor(now.timestamp() / step)
         first = last - max(math.floor(self.length.total_seconds() / step), 1) + 1
@@ -96,18 +96,18 @@ class Span:
 
 @dataclass(frozen=True)
 class UsageHistoryReader:
-    """The port to the past."""
+    """A reader of past usage."""
 
     client: PrometheusClient
     names: SeriesNames = field(default_factory=SeriesNames)
     span: Span = field(default_factory=Span)
     seconds: float = 300.0
-    """How long one question may take, however often it is asked again in smaller pieces."""
+    """How long a query may take, including its retries in smaller pieces."""
 
     async def read(self, namespace: str, now: datetime, known_keys: Iterable[str] = ()) -> UsageHistory:
-        """Return the past of a namespace; `known_keys` are label keys as Kubernetes spells them.
+        """Return the past usage of a namespace. `known_keys` are label keys in Kubernetes' spelling.
 
-        Prometheus knows `app.kubernetes.io/name` as `app_kubernetes_io_name` only.
+        Prometheus spells `app.kubernetes.io/name` as `app_kubernetes_io_name`.
         """
         wanted, names = self.span.until(now), self.names
         by = f"by ({names.container_pod}, {names.container_name})"
@@ -136,25 +136,25 @@ class UsageHistoryReader:
         except TimeoutError:
             raise SlowHistoryError(f"no answer within {self.seconds:g} s to {query}") from None
 
-    def _series(self, found: list[RangeSeries], wanted: Range) -> dict[ContainerName, tuple[float, ...]]:
+    def _series(self, ranges: list[RangeSeries], wanted: Range) -> dict[ContainerName, tuple[float, ...]]:
         series = {}
-        for one in found:
-            pod = one.labels.get(self.names.container_pod, "")
+        for usage in ranges:
+            pod = usage.labels.get(self.names.container_pod, "")
             values = [math.nan] * wanted.steps
-            for at, value in zip(one.at, one.values, strict=True):
+            for at, value in zip(usage.at, usage.values, strict=True):
                 values[_place(at, wanted)] = value
-            series[ContainerName(pod, one.labels.get(self.names.container_name, ""))] = tuple(values)
+            series[ContainerName(pod, usage.labels.get(self.names.container_name, ""))] = tuple(values)
         return series
 
     def _labels(
-        self, found: list[RangeSeries], wanted: Range, known_keys: Iterable[str]
+        self, ranges: list[RangeSeries], wanted: Range, known_keys: Iterable[str]
     ) -> dict[str, tuple[Labelled, ...]]:
         spelling = {_UNSAFE.sub("_", key): key for key in sorted(known_keys)}
         seen: dict[str, dict[int, Mapping[str, str] | None]] = {}
-        for one in found:
-            pod = seen.setdefault(one.labels.get(self.names.pod_name, ""), {})
-            labels = self._pod_labels(one.labels, spelling)
-            for place in (_place(at, wanted) for at in one.at):
+        for series in ranges:
+            pod = seen.setdefault(series.labels.get(self.names.pod_name, ""), {})
+            labels = self._pod_labels(series.labels, spelling)
+            for place in (_place(at, wanted) for at in series.at):
                 pod[place] = labels if pod.get(place, labels) == labels else None
         return {pod: _changes(places) for pod, places in seen.items()}
 
@@ -165,11 +165,11 @@ class UsageHistoryReader:
 
 
 def _changes(by_place: Mapping[int, Mapping[str, str] | None]) -> tuple[Labelled, ...]:
-    found: list[Labelled] = []
+    periods: list[Labelled] = []
     for place in sorted(by_place):
-        if not found or found[-1].labels != by_place[place]:
-            found.append(Labelled(place, by_place[place]))
-    return tuple(found)
+        if not periods or periods[-1].labels != by_place[place]:
+            periods.append(Labelled(place, by_place[place]))
+    return tuple(periods)
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Which version of custom.metrics.k8s.io to ask: what the server prefers, looked up again once per sync period.
+"""Chooses the version of custom.metrics.k8s.io: the server's preferred one, looked up once per sync period.
 
-An adapter may be upgraded from v1beta1 to v1beta2 while we run; asking again is how that is noticed without a restart.
+An adapter may be upgraded from v1beta1 to v1beta2 while Trimtab runs. The repeated look-up detects it without a restart.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class _Group(Wire):
 
 
 class CustomMetricsVersion:
-    """The version of the custom metrics API in force."""
+    """The version of the custom metrics API in use."""
 
     def __init__(self, clock: Clock, client: Client, *, believed_for: float = 15.0) -> None:
         self._clock = clock
@@ -38,9 +38,9 @@ class CustomMetricsVersion:
         self._looking_up = asyncio.Lock()
 
     async def current(self) -> str:
-        """Return the version to use; a failed look-up keeps the last known one, and absence is believed as long."""
+        """Return the version to use. A failed look-up keeps the last version. Absence is cached as long."""
         if self._is_due():
-            # All questions of a round wait for the one look-up: half of them in the old version would fail.
+            # All queries of a sync wait for the look-up, since some of them would fail in the old version.
             async with self._looking_up:
                 if self._is_due():
                     try:
@@ -67,7 +67,7 @@ class CustomMetricsVersion:
 
 
 def choose(preferred: str, served: list[str]) -> str | None:
-    """Return the server's preferred version if we know it, else the newest that both know."""
+    """Return the server's preferred version if it is supported, else the newest supported one."""
     if preferred in KNOWN:
         return preferred
     return next((version for version in KNOWN if version in served), None)

@@ -1,5 +1,7 @@
 """Values and their rules: API objects, quantities, selectors, defaults, validation, conversion.
 
-Nothing here performs I/O or knows what time it is. A type decodes straight from API JSON and skips the
-fields we never read; a rule (default, validation, conversion) sits beside the type it belongs to.
+Nothing here performs I/O or reads a clock. A type decodes straight from API JSON and skips fields that Trimtab does not
+read; its defaults, validation and conversion stand beside it. Reading order: `quantity` and `times`, `json`,
+`field_errors`, `labels`, `core` (built-in kinds), `hpa`, `vpa`, `crds`, then `manifest` and `bundle`, which
+`trimtab validate` uses. `metrics_api` and `usage_history` are what metrics servers return.
 """

@@ -1,6 +1,6 @@
-"""What several manifests mean together: legal each for itself, surely not meant side by side.
+"""Warnings about manifests that are valid each, but probably not meant together.
 
-Only objects of one bundle are compared. What the cluster holds besides is not known here, so these are warnings.
+Only the objects of one bundle are compared. Objects of the cluster are unknown here, so these are not errors.
 """
 
 from collections import defaultdict
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trimtab.model.core.meta import CrossVersionObjectReference
+from trimtab.model.core.meta import CrossVersionObjectReference, NamespacedName
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSourceType
 from trimtab.model.vpa.defaults import policies_of
@@ -29,7 +29,7 @@ Target: TypeAlias = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class BundleWarning:
-    """A doubt about one member: its position in the bundle, the field, and what to consider."""
+    """A warning about one member, with its position in the bundle and the field."""
 
     position: int
     field: str
@@ -37,15 +37,15 @@ class BundleWarning:
 
 
 def bundle_warnings(members: Sequence[Member]) -> list[BundleWarning]:
-    """Return what should make the author of a bundle think again, in the order of its members."""
-    found = [
+    """Return the warnings about a bundle, in the order of its members."""
+    warnings = [
         *_same_name_twice(members),
         *_two_on_one_target(members),
         *_hpa_against_vpa(members),
         *_missing_scopes(members),
         *_scopes_without_selector(members),
     ]
-    return sorted(found, key=lambda warning: warning.position)
+    return sorted(warnings, key=lambda warning: warning.position)
 
 
 def controlled_resources(vpa: VerticalPodAutoscaler) -> frozenset[str]:
@@ -64,50 +64,43 @@ def controlled_resources(vpa: VerticalPodAutoscaler) -> frozenset[str]:
 
 
 def _same_name_twice(members: Sequence[Member]) -> Iterator[BundleWarning]:
-    seen: dict[tuple[str, str], int] = {}
+    names: set[tuple[str, str]] = set()
     for position, member in enumerate(members):
         name = (member.kind, member.metadata.key)
-        if name in seen:
+        if name in names:
             yield BundleWarning(
                 position,
                 "metadata.name",
                 "the same object stands in this bundle twice; the last one applied wins",
             )
-        seen[name] = position
+        names.add(name)
 
 
 def _two_on_one_target(members: Sequence[Member]) -> Iterator[BundleWarning]:
-    """Two HPAs on one workload always fight; of two VPAs with one scope the older wins."""
-    autoscalers: dict[tuple[Target, str], list[int]] = defaultdict(list)
+    """Warn of two HPAs on one workload, and of two VPAs on one workload and scope."""
+    first: dict[tuple[Target, str], Member] = {}
     for position, member in enumerate(members):
         if isinstance(member, HorizontalPodAutoscaler):
-            autoscalers[_target(member, member.spec.scale_target_ref), "HorizontalPodAutoscaler"].append(
-                position
-            )
+            claim = _target(member, member.spec.scale_target_ref), "HorizontalPodAutoscaler"
         elif isinstance(member, VerticalPodAutoscaler) and member.spec.target_ref:
             scope = member.spec.vpa_scope.name if member.spec.vpa_scope else ""
-            autoscalers[_target(member, member.spec.target_ref), f"VerticalPodAutoscaler/{scope}"].append(
-                position
-            )
-    for positions in autoscalers.values():
-        first = members[positions[0]]
-        for position in positions[1:]:
-            if members[position].metadata.key != first.metadata.key:
-                yield _second(position, members[position], first)
+            claim = _target(member, member.spec.target_ref), f"VerticalPodAutoscaler/{scope}"
+        else:
+            continue
+        other = first.setdefault(claim, member)
+        if other.metadata.key != member.metadata.key:
+            yield _second(position, member, other)
 
 
 def _second(position: int, member: Member, first: Member) -> BundleWarning:
     if isinstance(member, HorizontalPodAutoscaler):
-        consequence = "both stop with AmbiguousSelector; keep one"
-        return BundleWarning(
-            position, "spec.scaleTargetRef", f"{first.metadata.key} scales the same workload: {consequence}"
-        )
-    consequence = (
-        "the older one controls its pods and this one has no effect; keep one, or give them different scopes"
+        text = "scales the same workload: both stop with AmbiguousSelector; keep one"
+        return BundleWarning(position, "spec.scaleTargetRef", f"{first.metadata.key} {text}")
+    text = (
+        "is for the same pods: the older one controls its pods and this one has no effect; keep one, or give them "
+        "different scopes"
     )
-    return BundleWarning(
-        position, "spec.targetRef", f"{first.metadata.key} is for the same pods: {consequence}"
-    )
+    return BundleWarning(position, "spec.targetRef", f"{first.metadata.key} {text}")
 
 
 def _hpa_against_vpa(members: Sequence[Member]) -> Iterator[BundleWarning]:
@@ -132,7 +125,7 @@ def _hpa_against_vpa(members: Sequence[Member]) -> Iterator[BundleWarning]:
 
 
 def _measured(hpa: HorizontalPodAutoscaler) -> Iterator[str]:
-    """Yield the resources an HPA measures; without any metric it is CPU, the default."""
+    """Yield the resources that an HPA measures, by default CPU."""
     if not hpa.spec.metrics:
         yield CPU
     for metric in hpa.spec.metrics:
@@ -145,14 +138,10 @@ def _measured(hpa: HorizontalPodAutoscaler) -> Iterator[str]:
 def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleWarning]:
     known = {member.metadata.key for member in members if isinstance(member, VPAScope)}
     for position, member in enumerate(members):
-        if (
-            not isinstance(member, VerticalPodAutoscaler)
-            or not member.spec.vpa_scope
-            or not member.spec.vpa_scope.name
-        ):
+        if not isinstance(member, VerticalPodAutoscaler) or not member.spec.vpa_scope:
             continue
         name = member.spec.vpa_scope.name
-        if f"{member.metadata.namespace}/{name}" not in known:
+        if name and str(NamespacedName(member.metadata.namespace, name)) not in known:
             yield BundleWarning(
                 position,
                 "spec.vpaScope.name",
@@ -163,15 +152,15 @@ def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleWarning]:
 
 def _scopes_without_selector(members: Iterable[Member]) -> Iterator[BundleWarning]:
     for position, member in enumerate(members):
-        if isinstance(member, VPAScope) and not _narrows(member):
+        if not isinstance(member, VPAScope):
+            continue
+        selectors = (member.spec.pod_selector, member.spec.node_selector)
+        if not any(
+            selector and (selector.match_labels or selector.match_expressions) for selector in selectors
+        ):
             yield BundleWarning(
                 position, "spec", "selects every pod, so it narrows nothing; set podSelector or nodeSelector"
             )
-
-
-def _narrows(scope: VPAScope) -> bool:
-    selectors = (scope.spec.pod_selector, scope.spec.node_selector)
-    return any(selector and (selector.match_labels or selector.match_expressions) for selector in selectors)
 
 
 def _target(member: Member, reference: CrossVersionObjectReference) -> Target:

@@ -1,6 +1,6 @@
-"""Feature gates: which behaviours are switched on, by the names and stages Kubernetes users know.
+"""Feature gates, with names and stages as in Kubernetes.
 
-One frozen value is made at start-up and handed down; nothing reads a gate from anywhere else.
+The program builds one frozen `FeatureGates` at start-up and passes it down; no code reads a gate from elsewhere.
 """
 
 import difflib
@@ -8,12 +8,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-from trimtab.model.booleans import BOOLEANS
+BOOLEANS: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
+}
+"""Booleans of flags by their text, as Go's `strconv.ParseBool` reads them."""
 
 
 class Stage(StrEnum):
-    """How settled a feature is; alpha features are off unless asked for."""
+    """The maturity of a feature, as in Kubernetes."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -22,7 +27,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Gate:
-    """What is known about one gate before anyone sets it."""
+    """A gate's definition."""
 
     name: str
     stage: Stage
@@ -65,16 +70,16 @@ ALL_ALPHA = "AllAlpha"
 ALL_BETA = "AllBeta"
 _GROUPS = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}
 _MISPRINTS = {"SPASelectionStrategy": "HPASelectionStrategy"}
-"""Names that stand in a published proposal by mistake; no measure of likeness should decide about them."""
+"""Misprints in a published proposal, for which the similarity of names must not decide."""
 
 
 class GateError(ValueError):
-    """Feature gates were asked for in a way that cannot be granted; the message says which and what to write."""
+    """A setting of feature gates is invalid, and the message says what to write."""
 
 
 @dataclass(frozen=True)
 class FeatureGates:
-    """The gates in force; ask by attribute (`gates.hpa_scale_to_zero`) or by name (`enabled("HPAScaleToZero")`)."""
+    """The gates in force, by attribute (`gates.hpa_scale_to_zero`) or by name (`enabled("HPAScaleToZero")`)."""
 
     hpa_selection_strategy: bool = GATES["HPASelectionStrategy"].default
     hpa_configurable_tolerance: bool = GATES["HPAConfigurableTolerance"].default
@@ -86,7 +91,7 @@ class FeatureGates:
     cpu_startup_boost: bool = GATES["CPUStartupBoost"].default
 
     def enabled(self, name: str) -> bool:
-        """Say whether the gate of that name is on; an unknown name is an error."""
+        """Return whether the gate of that name is on, or raise GateError if it is unknown."""
         attribute = _ATTRIBUTES.get(name)
         if attribute is None:
             raise GateError(_unknown(name))
@@ -94,11 +99,15 @@ class FeatureGates:
 
     @classmethod
     def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
-        """Make the value from `{name: on}`; `AllAlpha` and `AllBeta` speak for gates that are not named."""
+        """Build the gates from `{name: on}`, where `AllAlpha` and `AllBeta` set all unnamed gates of a stage."""
         wanted = {gate.name: gate.default for gate in GATES.values()}
         for group, stage in _GROUPS.items():
             if group in settings:
-                wanted |= {gate.name: settings[group] for gate in GATES.values() if _yields(gate, stage)}
+                wanted |= {
+                    gate.name: settings[group]
+                    for gate in GATES.values()
+                    if gate.stage == stage and not gate.locked
+                }
         for name, on in settings.items():
             if name not in _GROUPS:
                 wanted[name] = _allowed(name, on)
@@ -107,7 +116,7 @@ class FeatureGates:
 
     @classmethod
     def parse(cls, text: str) -> "FeatureGates":
-        """Read `A=true,B=false`, the form of the --feature-gates flag; of a name given twice the last counts."""
+        """Parse the flag --feature-gates, `A=true,B=false`, where the last value of a name counts."""
         return cls.of(dict(_pairs(text)))
 
     def __str__(self) -> str:
@@ -128,10 +137,6 @@ def _pairs(text: str) -> Iterator[tuple[str, bool]]:
         if value not in BOOLEANS:
             raise GateError(f"feature gate {name} cannot be {value!r}: write {name}=true or {name}=false")
         yield name, BOOLEANS[value]
-
-
-def _yields(gate: Gate, stage: Stage) -> bool:
-    return gate.stage == stage and not gate.locked
 
 
 def _allowed(name: str, on: bool) -> bool:

@@ -1,6 +1,6 @@
-"""What is wrong with which field of an object, in the words and the spelling of the Kubernetes API.
+"""Errors about fields of an object, in the words and the spelling of the Kubernetes API.
 
-Validation returns lists of `FieldError`; the lab's API server turns them into a Status, `trimtab validate` into lines.
+Validation returns lists of `FieldError`. The lab's API server turns them into a Status, `trimtab validate` into lines.
 """
 
 import re
@@ -16,7 +16,7 @@ from trimtab.model.quantity import Quantity
 
 
 class ErrorType(StrEnum):
-    """The API's name for a kind of mistake; it is also the `reason` of a Status cause."""
+    """The API's name for a kind of error, which is the `reason` of a Status cause."""
 
     NOT_FOUND = "FieldValueNotFound"
     REQUIRED = "FieldValueRequired"
@@ -44,10 +44,19 @@ _WORDS = {
 }
 _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}
 
+_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
+_ESCAPES |= {'"': r"\"", "\\": r"\\"}
+
+MAX_QUANTITY_DIGITS = 64
+MAX_QUANTITY_EXPONENT = 30
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]", re.ASCII)
+_QUANTITY = re.compile(r"-?([0-9]+)[A-Za-z]*(?:e([0-9]+))?\Z", re.ASCII)
+_SHORTENED_LENGTH = 32
+
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """Where a field stands in its object, such as `spec.metrics[0].type` or `metadata.labels[app]`."""
+    """The path of a field in its object, such as `spec.metrics[0].type` or `metadata.labels[app]`."""
 
     text: str = ""
 
@@ -69,7 +78,7 @@ class FieldPath:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One mistake in one field."""
+    """An error about one field."""
 
     type: ErrorType
     field: str
@@ -78,7 +87,7 @@ class FieldError:
 
     @property
     def body(self) -> str:
-        """Return what is wrong, without saying where."""
+        """Return the text without the field."""
         parts = [_WORDS[self.type]]
         if self.type not in _WITHOUT_VALUE:
             parts.append(render(self.bad_value))
@@ -106,30 +115,30 @@ def required(path: FieldPath, detail: str = "") -> FieldError:
 
 
 def forbidden(path: FieldPath, detail: str) -> FieldError:
-    """Report a value that may not be set here, however well formed."""
+    """Report a well-formed value that must not be set here."""
     return FieldError(ErrorType.FORBIDDEN, path.text, "", detail)
 
 
 def not_supported(path: FieldPath, value: Any, supported: Iterable[str]) -> FieldError:
-    """Report a value that is none of the known ones, which are listed in order."""
-    listed = ", ".join(quote(one) for one in sorted(supported))
+    """Report a value outside an enumeration, which is listed in order."""
+    listed = ", ".join(map(quote, sorted(supported)))
     return FieldError(
         ErrorType.NOT_SUPPORTED, path.text, value, f"supported values: {listed}" if listed else ""
     )
 
 
 def not_found(path: FieldPath, value: Any) -> FieldError:
-    """Report a reference to something that does not exist."""
+    """Report a reference to an object that does not exist."""
     return FieldError(ErrorType.NOT_FOUND, path.text, value)
 
 
 def duplicate(path: FieldPath, value: Any) -> FieldError:
-    """Report a value that stands twice where it may stand once."""
+    """Report a value that occurs twice where it may occur once."""
     return FieldError(ErrorType.DUPLICATE, path.text, value)
 
 
 def too_long(path: FieldPath, limit_bytes: int) -> FieldError:
-    """Report a value of too many bytes; the value itself is not repeated."""
+    """Report a value of too many bytes, without the value."""
     unit = "byte" if limit_bytes == 1 else "bytes"
     return FieldError(ErrorType.TOO_LONG, path.text, "", f"may not be more than {limit_bytes} {unit}")
 
@@ -146,30 +155,26 @@ def type_invalid(path: FieldPath, value: Any, detail: str) -> FieldError:
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:
-    """Join several errors the way the API server's Status message does."""
+    """Join errors as the API server's Status message does."""
     messages = list(dict.fromkeys(error.message for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
 
 def render(value: Any) -> str:
-    """Write a bad value as the API server would: text quoted, numbers bare, the rest as compact JSON."""
+    """Return a bad value as the API server writes it: quoted text, bare numbers, else compact JSON."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     try:
-        # Go's JSON keeps <, > and & out of its output, so that it can stand in HTML.
+        # Go's JSON encoder escapes <, > and &, so that its output is safe in HTML.
         return _for_html(wire.encode(value).decode())
     except (TypeError, ValueError, msgspec.MsgspecError):
         return quote(str(value))
 
 
-_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
-_ESCAPES |= {'"': r"\"", "\\": r"\\"}
-
-
 def quote(text: str) -> str:
-    """Quote text as Go's `%q` does: printable characters stay, whatever their script."""
+    """Quote text as Go's `%q` does, keeping printable characters of every script."""
     return f'"{"".join(_quoted(letter) for letter in text)}"'
 
 
@@ -180,9 +185,7 @@ def _quoted(letter: str) -> str:
         return letter
     number = ord(letter)
     if 0xD800 <= number <= 0xDFFF:
-        return (
-            "\N{REPLACEMENT CHARACTER}"  # half a surrogate pair is no character; Go has replaced it already
-        )
+        return "\N{REPLACEMENT CHARACTER}"  # Go reads half a surrogate pair as this
     if number < 0x80:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
@@ -192,20 +195,13 @@ def _for_html(json: str) -> str:
     return json.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
-MOST_DIGITS = 64
-LARGEST_EXPONENT = 30
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]", re.ASCII)
-_PARTS = re.compile(r"-?([0-9]+)[A-Za-z]*(?:e([0-9]+))?\Z", re.ASCII)
-_SHOWN = 32
-
-
 def shortened(text: str) -> str:
-    """Return the beginning of a text that is too long to be repeated."""
-    return f"{text[:_SHOWN]}…"
+    """Return the beginning of a text that is too long for a message."""
+    return f"{text[:_SHORTENED_LENGTH]}…"
 
 
 def name_errors(text: str, longest: int, path: FieldPath) -> Iterator[FieldError]:
-    """Yield what is wrong with a name that nobody can have given."""
+    """Yield an error if a name is too long or has control characters."""
     if len(text) > longest:
         yield invalid(
             path, shortened(text), f"has {len(text)} characters; may have at most {longest} characters"
@@ -215,12 +211,12 @@ def name_errors(text: str, longest: int, path: FieldPath) -> Iterator[FieldError
 
 
 def quantity_errors(quantity: Quantity | None, path: FieldPath) -> Iterator[FieldError]:
-    """Yield that a quantity is out of all measure."""
-    parts = _PARTS.match(str(quantity)) if quantity is not None else None
+    """Yield an error if a quantity has too many digits or too large an exponent."""
+    text = "" if quantity is None else str(quantity)
+    parts = _QUANTITY.match(text)
     if parts is None:
         return
     digits, exponent = parts.groups()
-    if len(digits) > MOST_DIGITS or int(exponent or 0) > LARGEST_EXPONENT:
-        detail = f"may have at most {MOST_DIGITS} digits and an exponent of {LARGEST_EXPONENT}"
-        text = str(quantity)
-        yield invalid(path, text if len(text) <= MOST_DIGITS else shortened(text), detail)
+    if len(digits) > MAX_QUANTITY_DIGITS or int(exponent or 0) > MAX_QUANTITY_EXPONENT:
+        detail = f"may have at most {MAX_QUANTITY_DIGITS} digits and an exponent of {MAX_QUANTITY_EXPONENT}"
+        yield invalid(path, text if len(text) <= MAX_QUANTITY_DIGITS else shortened(text), detail)

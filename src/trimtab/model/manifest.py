@@ -1,6 +1,6 @@
-"""Reading one document of any kind that Trimtab knows, and everything that can be said about it offline.
+"""Read one document of any of Trimtab's kinds, and validate it offline, for `trimtab validate`.
 
-Nothing raises: what cannot be read is a list of field errors, what is legal but doubtful a list of warnings.
+Nothing raises: a document that cannot be read has field errors, a valid but doubtful one has warnings.
 """
 
 import re
@@ -22,11 +22,10 @@ from trimtab.model.field_errors import (
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.validation.limits import validate_limits
+from trimtab.model.hpa.versions import v1
 from trimtab.model.hpa.versions.conversion import V1
-from trimtab.model.hpa.versions.v1 import V1HorizontalPodAutoscaler as HPAv1
-from trimtab.model.hpa.versions.v2beta import V2beta1HorizontalPodAutoscaler as HPAv2beta1
 from trimtab.model.json import shape, wire
-from trimtab.model.json.wire import without_nulls
+from trimtab.model.json.wire import without_members, without_nulls
 from trimtab.model.vpa.defaults import options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
 from trimtab.model.vpa.validation import schema_errors, validate_scope, validate_vpa
@@ -36,9 +35,9 @@ OWN_GROUP = "autoscaling.trimtab.dev"
 
 _KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): {
-        V1: HPAv1,
+        V1: v1.V1HorizontalPodAutoscaler,
         "autoscaling/v2": HorizontalPodAutoscaler,
-        "autoscaling/v2beta1": HPAv2beta1,
+        "autoscaling/v2beta1": v1.V2beta1HorizontalPodAutoscaler,
         "autoscaling/v2beta2": HorizontalPodAutoscaler,
     },
     (OWN_GROUP, "HorizontalPodAutoscaler"): {"autoscaling.trimtab.dev/v2": HorizontalPodAutoscaler},
@@ -48,14 +47,23 @@ _KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
         "autoscaling.k8s.io/v1": VerticalPodAutoscalerCheckpoint
     },
 }
-"""The versions of each kind that are read, and the type whose fields each has."""
+"""The type of each version of each kind that is read."""
 
+_VPA_KINDS: dict[
+    str, type[VerticalPodAutoscaler] | type[VPAScope] | type[VerticalPodAutoscalerCheckpoint]
+] = {
+    "VerticalPodAutoscaler": VerticalPodAutoscaler,
+    "VPAScope": VPAScope,
+    "VerticalPodAutoscalerCheckpoint": VerticalPodAutoscalerCheckpoint,
+}
+
+_UNKNOWN = "unknown field, an API server drops it"
 _PREFIXED = re.compile(r"([a-z][\w.\[\]]*): (.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something legal that is surely not meant: where, and what to consider."""
+    """A warning about a field that is valid but probably not meant."""
 
     field: str
     text: str
@@ -63,7 +71,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one document is: its kind and name, the typed object if it can be read, and what was found."""
+    """A document's kind and name, the typed object if it can be read, its errors and warnings."""
 
     kind: str
     key: str
@@ -74,23 +82,27 @@ class Manifest:
 
 
 def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
-    """Read one document and judge it as an API server with these gates would, were it created now."""
+    """Read a document and validate it as an API server with these gates would on create."""
     if not isinstance(data, Mapping):
         error = type_invalid(
             FieldPath("."), shape.describe(data), "a manifest must be an object with apiVersion and kind"
         )
         return Manifest("document", "", errors=(error,))
-    untyped = tuple(_type_errors(data))
+    errors = tuple(_type_errors(data))
     kind, key = _text(data.get("kind")) or "document", _key_of(data)
-    if untyped:
-        return Manifest(kind, key, errors=untyped)
+    if errors:
+        return Manifest(kind, key, errors=errors)
     versions = _KNOWN.get((group_of(data["apiVersion"]), kind))
     if versions is None:
         return Manifest(kind, key, is_known=False)
     if data["apiVersion"] not in versions:
         error = not_supported(FieldPath("apiVersion"), data["apiVersion"], versions)
         return Manifest(kind, key, errors=(error,))
-    return _judged(data, kind, versions[data["apiVersion"]], gates)
+    data = _in_namespace(without_nulls(data))
+    judge = _judge_hpa if kind == "HorizontalPodAutoscaler" else _judge_vpa_kinds
+    obj, found, doubts = judge(data, gates)
+    unknown = [] if obj is None else _unknown_fields(data, versions[data["apiVersion"]])
+    return Manifest(kind, _key_of(data), obj, tuple(found), (*unknown, *doubts))
 
 
 def _type_errors(data: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -102,21 +114,13 @@ def _type_errors(data: Mapping[str, Any]) -> Iterator[FieldError]:
             yield shape.wrong_type(FieldPath(name), given, "text")
 
 
-def _judged(data: Mapping[str, Any], kind: str, wanted: type[wire.Wire], gates: FeatureGates) -> Manifest:
-    data = _in_namespace(without_nulls(data))
-    judge = _judge_hpa if kind == "HorizontalPodAutoscaler" else _judge_vpa_kinds
-    found, errors, doubts = judge(data, gates)
-    unknown = [] if found is None else list(_unknown_fields(data, wanted))
-    return Manifest(kind, _key_of(data), found, tuple(errors), (*unknown, *doubts))
-
-
 def _judge_hpa(
     data: Mapping[str, Any], gates: FeatureGates
 ) -> tuple[Member | None, list[FieldError], list[Doubt]]:
     errors = hpa.decode_errors(data)
     if errors:
         return None, errors, []
-    found = hpa.read(data)
+    obj = hpa.read(data)
     errors = hpa.validate_create(data, gates)
     warnings = [
         *hpa.ignored_annotations(data),
@@ -126,20 +130,20 @@ def _judge_hpa(
     ]
     if not errors:
         warnings += hpa.warnings_for(hpa.read(hpa.default(data)))
-    doubts = [Doubt(*warning) for warning in warnings] + _dropped_by_gates(found, gates)
-    absurd = validate_limits(found.spec)
+    doubts = [Doubt(*warning) for warning in warnings] + _dropped_by_gates(obj, gates)
+    excessive = validate_limits(obj.spec)
     if group_of(data["apiVersion"]) == OWN_GROUP:
-        return found, errors + absurd, doubts
-    # Kubernetes' own API server stores these; they fail, if at all, when somebody uses them.
-    return found, errors, doubts + [Doubt(str(one.field), one.body) for one in absurd]
+        return obj, errors + excessive, doubts
+    # Kubernetes' own API server stores these; they fail, if at all, when they are used.
+    return obj, errors, doubts + [Doubt(error.field, error.body) for error in excessive]
 
 
-def _dropped_by_gates(found: HorizontalPodAutoscaler, gates: FeatureGates) -> list[Doubt]:
-    """Name the fields that an API server with these gates drops without a word."""
+def _dropped_by_gates(obj: HorizontalPodAutoscaler, gates: FeatureGates) -> list[Doubt]:
+    """Warn of fields that an API server with these gates drops silently."""
     doubts = []
-    if found.spec.selection_strategy is not None and not gates.hpa_selection_strategy:
+    if obj.spec.selection_strategy is not None and not gates.hpa_selection_strategy:
         doubts.append(_dropped("spec.selectionStrategy", "HPASelectionStrategy"))
-    behavior = found.spec.behavior
+    behavior = obj.spec.behavior
     directions = {"scaleUp": behavior.scale_up, "scaleDown": behavior.scale_down} if behavior else {}
     for name, direction in directions.items():
         if direction and direction.tolerance is not None and not gates.hpa_configurable_tolerance:
@@ -154,33 +158,24 @@ def _dropped(field: str, gate: str) -> Doubt:
 def _judge_vpa_kinds(
     data: Mapping[str, Any], gates: FeatureGates
 ) -> tuple[Member | None, list[FieldError], list[Doubt]]:
-    wanted = _VPA_KINDS[data["kind"]]
+    kind = _VPA_KINDS[data["kind"]]
     metadata = {} if data.get("metadata") is None else data["metadata"]
     errors = shape.misfits(metadata, WholeMeta, FieldPath("metadata"))
-    errors += shape.misfits({name: value for name, value in data.items() if name != "metadata"}, wanted)
+    errors += shape.misfits(without_members(data, ("metadata",)), kind)
     if errors:
         return None, errors, []
-    found = wire.convert(data, wanted)
+    obj = wire.convert(data, kind)
     errors = validate_metadata(wire.convert(metadata, WholeMeta))
     doubts: list[Doubt] = []
-    if isinstance(found, VerticalPodAutoscaler):
-        findings = validate_vpa(found, options_for(gates))
-        errors += [*schema_errors(found), *findings.errors]
+    if isinstance(obj, VerticalPodAutoscaler):
+        findings = validate_vpa(obj, options_for(gates))
+        errors += [*schema_errors(obj), *findings.errors]
         doubts = [_doubt_of(text) for text in findings.warnings]
-    elif isinstance(found, VPAScope):
-        errors += validate_scope(found)
+    elif isinstance(obj, VPAScope):
+        errors += validate_scope(obj)
     else:
-        errors += _checkpoint_errors(found)
-    return found, errors, doubts
-
-
-_VPA_KINDS: dict[
-    str, type[VerticalPodAutoscaler] | type[VPAScope] | type[VerticalPodAutoscalerCheckpoint]
-] = {
-    "VerticalPodAutoscaler": VerticalPodAutoscaler,
-    "VPAScope": VPAScope,
-    "VerticalPodAutoscalerCheckpoint": VerticalPodAutoscalerCheckpoint,
-}
+        errors += _checkpoint_errors(obj)
+    return obj, errors, doubts
 
 
 def _checkpoint_errors(checkpoint: VerticalPodAutoscalerCheckpoint) -> list[FieldError]:
@@ -191,16 +186,12 @@ def _checkpoint_errors(checkpoint: VerticalPodAutoscalerCheckpoint) -> list[Fiel
     return [required(FieldPath("spec").child(name)) for name, text in given.items() if not text]
 
 
-def _unknown_fields(data: Mapping[str, Any], wanted: type[wire.Wire]) -> list[Doubt]:
-    """Find fields that an API server would drop; metadata has more than our types name."""
-    body = {name: value for name, value in data.items() if name != "metadata"}
+def _unknown_fields(data: Mapping[str, Any], kind: type[wire.Wire]) -> list[Doubt]:
+    body = without_members(data, ("metadata",))  # real metadata has more fields than our type
     return [
-        Doubt(path.text, f"unknown field, an API server drops it; did you mean {near}?" if near else _UNKNOWN)
-        for path, near in shape.unknown_fields(body, wanted)
+        Doubt(path.text, f"{_UNKNOWN}; did you mean {near}?" if near else _UNKNOWN)
+        for path, near in shape.unknown_fields(body, kind)
     ]
-
-
-_UNKNOWN = "unknown field, an API server drops it"
 
 
 def _doubt_of(warning: str) -> Doubt:
@@ -210,19 +201,15 @@ def _doubt_of(warning: str) -> Doubt:
 
 
 def _in_namespace(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put a manifest that names no namespace where `kubectl apply` puts it, and name one that is to be generated."""
+    """Fill in the default namespace and a generated name, as an API server would."""
     metadata = data.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         return data
     filled = dict(metadata or {})
     if filled.get("namespace") in (None, ""):
         filled["namespace"] = DEFAULT_NAMESPACE
-    if (
-        filled.get("name") in (None, "")
-        and isinstance(filled.get("generateName"), str)
-        and filled["generateName"]
-    ):
-        filled["name"] = f"{filled['generateName']}x"
+    if filled.get("name") in (None, "") and (prefix := _text(filled.get("generateName"))):
+        filled["name"] = f"{prefix}x"
     return {**data, "metadata": filled}
 
 

@@ -1,7 +1,6 @@
-"""Answers of the three metrics API groups.
+"""Responses of the three metrics API groups.
 
-Values stay text here, and so do the dates of pods, of which thousands are the same: they are turned into numbers by
-the reader that needs them, in bulk.
+Values stay text here, and so do the timestamps of pods, thousands of which are equal. The reader converts them in bulk.
 """
 
 from datetime import datetime
@@ -13,7 +12,7 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 
 Seconds = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""A number of seconds as the API has it: 64 bits; what is larger is no answer."""
+"""A number of seconds in 64 bits, as the API declares it."""
 
 
 class ContainerMetrics(Wire):
@@ -24,7 +23,7 @@ class ContainerMetrics(Wire):
 
 
 class MeasuredPod(Wire):
-    """Which pod was measured; the labels that metrics-server repeats for every pod are not read."""
+    """The measured pod, without the labels that metrics-server repeats."""
 
     name: str = ""
     namespace: str = ""
@@ -55,14 +54,14 @@ class DescribedObject(Wire):
 
 
 class CustomMetricIdentifier(Wire):
-    """custom.metrics.k8s.io/v1beta2: a metric's name and the selector that was asked for."""
+    """The name and the selector of a custom metric in v1beta2."""
 
     name: str = ""
     selector: LabelSelector | None = None
 
 
 class MetricValue(Wire):
-    """A custom metric's value; v1beta1 has `metricName` and `selector`, v1beta2 has `metric`."""
+    """The value of a custom metric, in v1beta1 (`metricName`, `selector`) or v1beta2 (`metric`)."""
 
     described_object: DescribedObject = DescribedObject()
     metric: CustomMetricIdentifier | None = None
@@ -70,8 +69,8 @@ class MetricValue(Wire):
     selector: LabelSelector | None = None
     timestamp: datetime | None = None
     window_seconds: Seconds | None = None
-    window: Seconds | None = None  # v1beta1's word for it
-    value: str = ""  # absent is not zero: whoever reads it decides (F34)
+    window: Seconds | None = None  # in v1beta1
+    value: str = ""  # absent is not 0: the reader decides (F34)
 
 
 class MetricValueList(Wire):
@@ -87,7 +86,7 @@ class ExternalMetricValue(Wire):
     metric_labels: dict[str, str] = {}
     timestamp: datetime | None = None
     window_seconds: Seconds | None = msgspec.field(default=None, name="window")
-    value: str = ""  # absent is not zero: whoever reads it decides (F34)
+    value: str = ""  # absent is not 0: the reader decides (F34)
 
 
 class ExternalMetricValueList(Wire):

@@ -1,8 +1,7 @@
-"""Amounts of resources and metrics, as Kubernetes counts them.
+"""Amounts of resources and metrics.
 
-`Quantity` is exact: it holds a whole number of nanos in a Python integer, so sums and milli-values never wrap
-around as int64 does upstream (docs/decisions/0010-exact-quantities.md). Text is read and written by
-`trimtab.model.quantity_syntax`.
+`Quantity` holds a whole number of nanos in a Python integer, so sums and milli-values are exact and never wrap around
+as int64 does upstream (docs/decisions/0010-exact-quantities.md). `quantity_syntax` reads and writes the text.
 """
 
 from functools import lru_cache
@@ -18,14 +17,14 @@ _LARGEST_FLOAT_EXPONENT = 308
 
 
 class Quantity:
-    """An immutable amount; equal, ordered and hashed by value, whatever it was written as."""
+    """An immutable amount, compared and hashed by value, whatever its text was."""
 
     __slots__ = ("_exponent", "_format", "_nanos")
 
     zero: ClassVar["Quantity"]
 
     def __init__(self, nanos: int, written: Format = "DecimalSI", exponent: int = -9) -> None:
-        """Make a quantity of `nanos`; `exponent` is the power of ten that `as_float` counts in."""
+        """Build a quantity, where `exponent` is the power of ten that `as_float` counts in."""
         self._nanos = nanos
         self._format = written
         self._exponent = exponent
@@ -33,38 +32,38 @@ class Quantity:
     @staticmethod
     @lru_cache(maxsize=_CACHED_TEXTS)
     def parse(text: str) -> "Quantity":
-        """Read a quantity such as `250m`, `1.5Gi` or `1e3`; raise QuantityError if it is none."""
+        """Return a quantity such as `250m`, `1.5Gi` or `1e3`, or raise QuantityError."""
         nanos, exponent, written = read(text)
         return Quantity(nanos, written, exponent)
 
     @staticmethod
     def from_int(value: int, written: Format = "DecimalSI") -> "Quantity":
-        """Make a quantity of whole units."""
+        """Return a quantity of whole units."""
         return Quantity(value * NANOS, written, 0)
 
     @staticmethod
     def from_milli(value: int, written: Format = "DecimalSI") -> "Quantity":
-        """Make a quantity of thousandths."""
+        """Return a quantity of thousandths."""
         return Quantity(value * _MICROS, written, -3)
 
     @property
     def format(self) -> Format:
-        """The family of suffixes it is written in."""
+        """Return the family of suffixes that the text uses."""
         return self._format
 
     @property
     def nanos(self) -> int:
-        """The exact amount, in billionths."""
+        """Return the exact amount in billionths."""
         return self._nanos
 
     @property
     def sign(self) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1."""
         return (self._nanos > 0) - (self._nanos < 0)
 
     @property
     def is_zero(self) -> bool:
-        """Whether the amount is nothing."""
+        """Return whether the amount is 0."""
         return self._nanos == 0
 
     def value(self) -> int:
@@ -76,7 +75,7 @@ class Quantity:
         return _divide_away(self._nanos, _MICROS)
 
     def as_float(self) -> float:
-        """Return the float that upstream computes, which is not always the nearest one.
+        """Return the float that upstream computes, which may differ from the nearest one.
 
         Tolerances and ratios are compared in floats, so the last digit decides whether a workload scales.
         """
@@ -94,7 +93,7 @@ class Quantity:
         return self._combined(self._nanos - other._nanos, other)
 
     def _combined(self, nanos: int, other: "Quantity") -> "Quantity":
-        # An amount of zero takes the other's format, so that a sum may begin with a plain 0.
+        # A zero takes the format of the other amount, so that a sum may begin with a plain 0.
         written = self._format if self._nanos else other._format
         return Quantity(nanos, written, min(self._exponent, other._exponent))
 
@@ -127,10 +126,10 @@ Quantity.zero = Quantity(0, exponent=0)
 
 
 def milli_value_of(text: str) -> int:
-    """Return `Quantity.parse(text).milli_value()`, without making a quantity.
+    """Return `Quantity.parse(text).milli_value()` without building a quantity.
 
-    Usage arrives as ever new numbers, so a cache would only be filled and emptied. The metrics server writes
-    nanocores and kibibytes: these two shapes take the shortest way.
+    Usage arrives as ever new numbers, so a cache would not help. The metrics server writes nanocores and kibibytes: these
+    two have a fast path.
     """
     if text[-1:] == "n" and len(text) < 18 and (number := text[:-1]).isdigit() and number.isascii():
         return -(-int(number) // _MICROS)

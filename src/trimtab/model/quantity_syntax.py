@@ -1,8 +1,7 @@
-"""The text of quantities: what Kubernetes accepts, and the one canonical way to write each.
+"""Conversion between the text of a quantity and nanos.
 
-Every quantity is a whole number of nanos (1e-9), because finer digits are rounded up when they are read. So
-this module turns text into an integer and back; `trimtab.model.quantity` puts the value type around it.
-Work is bounded by `MAX_TEXT` and `MAX_DIGITS` before any big number is made.
+Every quantity is a whole number of nanos (1e-9), because Kubernetes rounds finer digits up. `quantity` builds the value
+type on it. `MAX_TEXT` and `MAX_DIGITS` bound the work before a big number is computed.
 """
 
 import re
@@ -14,27 +13,27 @@ NANOS = 10**9
 """Nanos in one unit."""
 
 MAX_TEXT = 1024
-"""Longest text that is read, in characters. Upstream has no limit; the longest honest quantity has about 30."""
+"""Longest text that is read, in characters. Upstream has no limit; real quantities have at most about 30."""
 
 MAX_DIGITS = 1000
 """Most digits before the decimal point. Upstream stores `1e1000000000`, and computing with it takes minutes."""
 
 LARGEST_BINARY = 2**63 - 1
-"""Quantities written with a binary suffix are capped here, in units, when they are read."""
+"""Cap of quantities with a binary suffix, in units."""
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message is Kubernetes' own where it has one."""
+    """The text is not a quantity. The message is Kubernetes' own where it has one."""
 
 
 Reading = tuple[int, int, Format]
-"""What a text means: its nanos, the power of ten it is counted in, and the family it was written in."""
+"""Nanos, the power of ten that upstream counts them in, and the family of the suffix."""
 
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
 # Sign, whole digits, fraction, suffix; and of an exponent, sign and digits. The possessive `*+` never gives digits
-# back: a thousand zeros before a wrong letter would otherwise be shared out between the parts in every way.
+# back: the matcher would otherwise try every split of a thousand zeros before a wrong letter.
 _SYNTAX = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?[0-9]*+)\Z", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([-+]?)0*([0-9]+)\Z", re.ASCII)
 
@@ -60,7 +59,10 @@ _NO_SHAPE: tuple[int, int, int, Format] = (0, 0, 0, "DecimalSI")
 
 
 def read(text: str) -> Reading:
-    """Read a quantity; raise QuantityError for everything that Kubernetes refuses, and for the absurd."""
+    """Return what a text means, or raise QuantityError.
+
+    It rejects what Kubernetes rejects, and what exceeds the bounds of this module.
+    """
     last = text[-1:]
     if last <= "9":
         number, shape = text, _SHAPES[""]
@@ -69,7 +71,7 @@ def read(text: str) -> Reading:
     else:
         number, shape = text[:-1], _SHAPES.get(last, _NO_SHAPE)
     digits, nanos, exponent, written = shape
-    # str.isdigit alone takes the digits of every script.
+    # str.isdigit alone accepts the digits of every script.
     if len(number) <= digits and number.isdigit() and number.isascii():
         return int(number) * nanos, exponent, written
     return _read_any(text)
@@ -97,7 +99,7 @@ def _exponent(suffix: str) -> int:
     if found is None:
         raise QuantityError(_WRONG_SUFFIX)
     sign, digits = found.groups()
-    # Seven digits already say "absurd" on one side and "less than a nano" on the other.
+    # Seven digits are already out of bounds on one side and less than a nano on the other.
     return int(sign + digits[:7])
 
 
@@ -122,7 +124,7 @@ def _read_binary(whole: str, fraction: str, suffix: str) -> Reading:
     if nanos > LARGEST_BINARY * NANOS:
         return LARGEST_BINARY * NANOS, 0, "BinarySI"
     is_plain = not fraction and len(whole) <= _PLAIN_BINARY_DIGITS[suffix]
-    # Less than one unit cannot be written with a binary suffix, so it changes families for good.
+    # Less than one unit has no text with a binary suffix, so it changes families for good.
     written: Format = "DecimalSI" if 0 < nanos < NANOS else "BinarySI"
     return nanos, 0 if is_plain else -9, written
 

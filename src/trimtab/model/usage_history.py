@@ -1,4 +1,4 @@
-"""The past of one namespace: what its containers used, and which labels its pods carried, moment by moment."""
+"""Past usage of a namespace: what its containers used, and which labels its pods had."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,28 +6,28 @@ from typing import NamedTuple
 
 
 class ContainerName(NamedTuple):
-    """A container of a pod of the namespace."""
+    """A container and its pod."""
 
     pod: str
     container: str
 
 
 Series = Mapping[ContainerName, tuple[float, ...]]
-"""Per container a number for each moment; NaN where nothing was measured."""
+"""A number per container and time, NaN where nothing was measured."""
 
 
 class Labelled(NamedTuple):
-    """The labels that a pod had from one moment on."""
+    """The labels that a pod had from a time on."""
 
     since: int
-    """The place of that moment in the history's times."""
+    """The index of that time in `UsageHistory.times_ns`."""
     labels: Mapping[str, str] | None
-    """None where they changed within the step: what was used then cannot be told apart."""
+    """None where they changed within the step, so that its usage cannot be assigned."""
 
 
 @dataclass(frozen=True)
 class UsageHistory:
-    """Usage of one namespace on a grid of moments; they are the same for all its containers."""
+    """Usage of one namespace at times that all its containers share."""
 
     namespace: str
     times_ns: tuple[int, ...] = ()
@@ -36,15 +36,15 @@ class UsageHistory:
     memory: Series = field(default_factory=dict)
     """Bytes."""
     labels: Mapping[str, tuple[Labelled, ...]] = field(default_factory=dict)
-    """Per pod its labels over time, by their beginning; a pod that is missing here was never seen with its labels."""
+    """The labels of each pod in order of time; a pod whose labels are unknown is absent."""
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """Return the pods that used anything, by name."""
+        """Return the names of pods with usage, sorted."""
         return tuple(sorted({name.pod for series in (self.cpu, self.memory) for name in series}))
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """Return the label keys that the history tells about."""
-        turns = (turn for turns in self.labels.values() for turn in turns)
-        return frozenset(key for turn in turns for key in turn.labels or ())
+        """Return the keys of all labels in the history."""
+        entries = (entry for entries in self.labels.values() for entry in entries)
+        return frozenset(key for entry in entries for key in entry.labels or ())

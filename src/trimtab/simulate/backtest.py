@@ -23,12 +23,11 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.behavior.scale_to_zero import (
     can_scale_from_zero,
-    set_scaled_to_zero,
 )
 from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
-from trimtab.decide.horizontal.status.conditions import Conditions
+from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.simulate.model import MetricModel, Model, ModelError, model_metrics, replicas_for
@@ -135,9 +134,7 @@ def _first_replicas(
 def _at_zero(candidate: Candidate, now: float) -> Candidate:
     """Return the candidate in the state after it scaled its idle workload to zero."""
     hpa = candidate.hpa
-    conditions = Conditions(hpa.status.conditions, wire_time(now))
-    set_scaled_to_zero(conditions, scaled_to_zero=True)
-    status = msgspec.structs.replace(hpa.status, conditions=conditions.done())
+    status = with_scaled_to_zero(hpa.status, wire_time(now))
     return replace(candidate, hpa=msgspec.structs.replace(hpa, status=status))
 
 

@@ -24,7 +24,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
-from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_annotations import MAX_AGE
 from trimtab.model.times import format_time
 
 ENDLESS = 10_000

@@ -5,7 +5,7 @@ import json
 from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
 from trimtab.cluster.resource import Json
-from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
+from trimtab.model.hpa.metric_annotations import ON_LOSS
 
 
 async def two_queues(stage: Stage, policy: Json, *, replicas: int = 5) -> None:

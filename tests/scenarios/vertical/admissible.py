@@ -15,14 +15,9 @@ from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import LIMIT_RANGES, PODS
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT
-from trimtab.decide.vertical.resources.pod_rules import LimitRanges
-from trimtab.decide.vertical.update.in_place.resize import plan_resize, size_running_pod
-from trimtab.decide.vertical.update.observation import (
-    NamespaceRanges,
-    ObservedController,
-    ObservedVPA,
-    UpdateObservation,
-)
+from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, NamespaceRanges
+from trimtab.decide.vertical.update.observation import ObservedController, ObservedVPA, UpdateObservation
+from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
 from trimtab.lab.embedded import NAMESPACES
 from trimtab.lab.patches import json_patch
 from trimtab.model.core.objects import LimitRange
@@ -110,7 +105,7 @@ class Trial:
                 self.found.counts["resize: nothing to change"] += 1
                 continue
             name = stored["metadata"]["name"]
-            notes = {"metadata": {"annotations": {**plan.originals, **plan.annotations}}}
+            notes = {"metadata": {"annotations": {**plan.annotations_before, **plan.annotations_after}}}
             try:
                 if not plan.refusal:
                     await self.client.patch(RAW_PODS, name, self.name, notes)

@@ -5,8 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from trimtab.operator.settings.admission import STATUS_LEASE_NAME as LEASE_NAME
-from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
@@ -20,6 +18,8 @@ from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, elector_of
+from trimtab.operator.settings.admission import STATUS_LEASE_NAME as LEASE_NAME
+from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME, SECRETS
 from trimtab.operator.vertical.admission.registration import MUTATING

@@ -7,7 +7,6 @@ import pytest
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer, NotFoundError
@@ -25,8 +24,8 @@ def test_a_pod_and_a_vpa_are_explained(play):
             await stage.recommend(actor, 3)
             await stage.pass_time(25 * 3600)
             await stage.recommend(actor, 1)
-        gates = FeatureGates.of({"VPASelectorRefinement": True})
-        explainer = Explainer(stage.clock, stage.client, stage.namespace, gates=gates, settings=Settings())
+        settings = Settings.of(feature_gates="VPASelectorRefinement=true")
+        explainer = Explainer(stage.client, stage.namespace, settings)
         try:
             pod = await explainer.pod("db-0")
             vpa = await explainer.vpa("lead")
@@ -69,9 +68,7 @@ def test_a_vpa_is_explained_by_the_settings_of_the_operator(play):
         async with stage.running(checkpoints_interval=timedelta(), **changed) as actor:
             await stage.recommend(actor, 3)
         settings = Settings.of(**changed)
-        explainer = Explainer(
-            stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=settings
-        )
+        explainer = Explainer(stage.client, stage.namespace, settings)
         try:
             found = await explainer.vpa("base")
         finally:
@@ -108,9 +105,7 @@ def test_a_resize_that_waits_is_explained_in_the_kubelets_words(play_by_hand):
             told = {reason: message for reason, name, message in await stage.events(actor) if name == asked}
             assert words in told["InPlaceResizeDeferred"]
             assert "InPlaceResizedByVPA" not in told
-        explainer = Explainer(
-            stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=Settings()
-        )
+        explainer = Explainer(stage.client, stage.namespace, Settings())
         try:
             lines = (await explainer.pod(asked)).lines
         finally:

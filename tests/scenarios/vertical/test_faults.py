@@ -11,7 +11,7 @@ from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, MINUTE, Actor, Stage
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request
-from trimtab.decide.vertical.update.in_place.lost_answers import FIRST_READ
+from trimtab.decide.vertical.update.lost_responses import FIRST_CHECK
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 
@@ -178,7 +178,7 @@ def test_what_may_have_been_done_uses_budget_and_brakes(play_lab, fault, mode, v
             assert not {reason for reason, _, _ in await stage.events(actor)} & SAID_DONE
             assert _counted_as_done(actor) == 0
             before = len(asked)
-            await stage.update(actor, after=FIRST_READ.total_seconds())
+            await stage.update(actor, after=FIRST_CHECK.total_seconds())
             # Where no answer comes in time a loop takes minutes, so only the last request is fresh.
             assert asked[-1] not in _asked_again(actor, verb, before), "it may still be carried out"
             await stage.update(actor, 3)

@@ -27,7 +27,6 @@ from trimtab.dashboard.sources.operator_settings import FollowedSettings
 from trimtab.decide.vertical.explain import PodExplanation
 from trimtab.model.core.objects import Node
 from trimtab.model.core.pod import Pod
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
 from trimtab.operator.settings.settings import Settings, with_values
@@ -168,9 +167,7 @@ def test_a_vpa_whose_pods_stay_says_why_until_the_cause_is_gone(play, begin, end
 
 async def explained(stage: Stage, actor: Actor) -> list[str]:
     """Return what `explain vpa` prints."""
-    explainer = Explainer(
-        stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=actor.site.settings
-    )
+    explainer = Explainer(stage.client, stage.namespace, actor.site.settings)
     try:
         return list((await explainer.vpa("base")).lines)
     finally:
@@ -622,9 +619,7 @@ def test_what_is_told_of_a_pod_that_cannot_be_replaced_stays_true(play_lab):
                 await stage.update(actor)
                 assert "no node has room for cpu 900" in _verdict(stage, actor)
             settings = stage.settings(**NARROW)
-            explainer = Explainer(
-                stage.clock, stage.client, stage.namespace, gates=FeatureGates(), settings=settings
-            )
+            explainer = Explainer(stage.client, stage.namespace, settings)
             pod, vpa = await explainer.pod("db-0"), await explainer.vpa("base")
             await explainer.close()
             assert [

@@ -7,7 +7,7 @@ from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.decide.vertical.update.actions import ActionResult, Resize
-from trimtab.decide.vertical.update.in_place.resize import plan_resize
+from trimtab.decide.vertical.update.resize.plan import plan_resize
 from trimtab.model.quantity import Quantity
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.updater.actuator import ActionRateLimiter, UpdateActuator

@@ -29,9 +29,9 @@ async def requests_of(stage: Stage, name: str, count: int) -> list[object]:
 
 async def control_of(actor: Actor) -> dict[str, str | None]:
     """Return who controls each pod."""
-    standings = await actor.site.view.standings()
+    snapshot = await actor.site.view.control_snapshot()
     return {
-        pod.name: controlling_vpa(pod, standings.index, standings.owners, standings.nodes).key
+        pod.name: controlling_vpa(pod, snapshot.index, snapshot.owners, snapshot.nodes).key
         for pod in actor.site.view.pods
     }
 
@@ -169,10 +169,10 @@ def test_scp_e4_of_two_scopes_that_match_a_pod_the_older_wins_everywhere_and_bot
         async with stage.running() as actor:
             await stage.recommend(actor, 3)
             await stage.update(actor, 2)
-            standings = await actor.site.view.standings()
+            snapshot = await actor.site.view.control_snapshot()
             pod = actor.site.view.pods.get("db-0", stage.namespace)
             assert pod is not None
-            claim = controlling_vpa(pod, standings.index, standings.owners, standings.nodes).claim
+            claim = controlling_vpa(pod, snapshot.index, snapshot.owners, snapshot.nodes).claim
             assert claim is not None
             winner = claim.vpa.metadata.name
             loser = "newer" if winner == "older" else "older"
@@ -364,9 +364,9 @@ def test_scp_n3_without_its_scope_a_vpa_fails_closed_and_resumes_when_it_is_back
             assert (await stage.conditions("lead"))["ConfigUnsupported"] == "True"
             assert await stage.target("lead") == LEADER_TARGET
             pod = actor.site.view.pods.get("db-0", stage.namespace)
-            standings = await actor.site.view.standings()
+            snapshot = await actor.site.view.control_snapshot()
             assert pod is not None
-            control = controlling_vpa(pod, standings.index, standings.owners, standings.nodes)
+            control = controlling_vpa(pod, snapshot.index, snapshot.owners, snapshot.nodes)
             assert control.key == f"{stage.namespace}/base", "the base VPA takes over"
             await stage.scope("leader", pods={"role": "leader"})
             await stage.recommend(actor, 2)

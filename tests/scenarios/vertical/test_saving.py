@@ -7,9 +7,12 @@ from datetime import timedelta
 import msgspec
 
 from tests.scenarios.vertical.stage import FOLLOWER, Stage
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.input.memory_windows import WINDOWS_ANNOTATION
+from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
+from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 
 async def _database(stage: Stage) -> None:
@@ -86,9 +89,9 @@ def test_rv_l7_what_another_writes_on_a_checkpoint_after_it_was_read_survives(pl
         }
         await stage.client.create(CHECKPOINTS.untyped(), body, stage.namespace)
         async with stage.running() as actor:
-            store = CheckpointStore(stage.clock, stage.client, actor.site.ownership)
-            key = f"{stage.namespace}/base"
-            (found,) = (await store.read([key]))[key]
+            store = CheckpointStore(stage.client, ShardedClusterStates(ClusterState, actor.site.ownership))
+            vpa = NamespacedName(stage.namespace, "base")
+            (found,) = (await store.read([vpa]))[vpa]
             mark = {"metadata": {"annotations": {"who": "me"}}}
             await stage.client.patch(CHECKPOINTS.untyped(), "base-app", stage.namespace, mark)
             metadata = msgspec.structs.replace(found.metadata, annotations={WINDOWS_ANNOTATION: "{}"})

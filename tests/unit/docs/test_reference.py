@@ -12,7 +12,7 @@ from tools.reference import REFERENCE, pages
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 
 SOURCE = Path(trimtab.__file__).parent
-TELLING = {"set", "warn", "warn_last", "Told", "event", "tell", "Inert", "may_repeat"}
+TELLING = {"set", "event", "tell", "Inert", "EmitEvent", "SetCondition", "SelectorProblem", "EventToRecord"}
 REASON = re.compile(r"[A-Z][a-z]+(?:[A-Z]+[a-z]+)+\Z|VPA[A-Z][A-Za-z]+\Z|EvictedByVPA\Z")
 
 

@@ -93,7 +93,7 @@ def test_a_server_that_is_gone_is_an_error_after_a_few_tries():
 def test_progress_is_told_after_every_piece(monkeypatch):
     monkeypatch.setattr(range_queries, "MOST_STEPS", 31)
     heard: list[Progress] = []
-    read(Past(), 1, told=heard.append)
+    read(Past(), 1, on_progress=heard.append)
     assert heard == [Progress(31 / 61, 2, 62), Progress(1.0, 2, 122)]
 
 

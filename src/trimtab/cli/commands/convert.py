@@ -12,8 +12,8 @@ from trimtab.cli.manifests.yaml_nodes import Document, DocumentError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.versions.manifests import WRITERS
+from trimtab.model.hpa.manifest import WRITERS
+from trimtab.model.hpa.metric_annotations import MetricAnnotationError
 from trimtab.model.hpa.versions.v1_annotations import unreadable_spec
 from trimtab.model.json.wire import without_nulls
 from trimtab.operator.horizontal.inputs.hpa_state import MEMORY_ANNOTATION

@@ -25,7 +25,6 @@ from trimtab.decide.horizontal.explain.from_status import (
     forbidden_metric,
 )
 from trimtab.decide.horizontal.records.record import WELL, decided, loads
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.controller import HpaController, rules_of
 from trimtab.operator.runtime import Runtime
@@ -39,7 +38,6 @@ from trimtab.operator.vertical.explain import (
 )
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.feeder import DEFAULT_RECOMMENDER
-from trimtab.operator.vertical.wiring import compat_of
 
 HORIZONTAL = "horizontal"
 
@@ -144,16 +142,7 @@ async def explain_size(
     """Explain a VPA or a pod by the operator's settings. Return the explanation and a note about the settings."""
     recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
     found = await vertical_settings(client, choice, recommender)
-    settings = found.settings
-    explainer = Explainer(
-        client.clock,
-        client,
-        namespace,
-        gates=FeatureGates.parse(settings.feature_gates),
-        settings=settings,
-        compat=compat_of(settings.compat),
-        sees_all_pods=found.updater_sees_all_pods,
-    )
+    explainer = Explainer(client, namespace, found.settings, sees_all_pods=found.updater_sees_all_pods)
     try:
         explained = await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
     finally:

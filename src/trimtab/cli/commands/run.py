@@ -13,7 +13,7 @@ import click
 
 from trimtab.cli.errors import CommandError
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
-from trimtab.model.booleans import BOOLEANS
+from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator import gc_tuning
 from trimtab.operator.settings.bounds import refuse_absurd_values

@@ -20,14 +20,13 @@ from trimtab.cli.manifests.documents import read_bundle
 from trimtab.cli.manifests.yaml_nodes import Document
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import to_json, to_yaml, write_file
-from trimtab.decide.horizontal.decision import annotation_problem
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.decide.horizontal.status.dry_run import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.metric_fields import own_fields
-from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, is_dry_run
+from trimtab.model.hpa import metric_annotations, selection_strategy
+from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
@@ -96,7 +95,7 @@ def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
     annotations = hpa.metadata.annotations
     spec = selection_strategy.with_annotation(hpa.spec, annotations)
     if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
-        spec = own_fields.with_annotations(spec, annotations)
+        spec = metric_annotations.apply_annotations(spec, annotations)
     return msgspec.structs.replace(hpa, spec=spec)
 
 

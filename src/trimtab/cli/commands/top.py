@@ -18,10 +18,10 @@ from trimtab.decide.horizontal.behavior.stabilization import (
     SCALE_DOWN_STABILIZED,
     SCALE_UP_STABILIZED,
 )
-from trimtab.decide.horizontal.decision import UNKNOWN_ANNOTATION
+from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa.mode import DRY_RUN, MODE_ANNOTATION, mode_problem
-from trimtab.model.hpa.selection_strategy import named, strategy_problem
+from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
+from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.settings.published import Found
@@ -155,7 +155,9 @@ def _strategy_problem(hpa: HorizontalPodAutoscaler, settings: Settings) -> str:
 
 
 def _strategies(hpa: HorizontalPodAutoscaler) -> str:
-    return " or ".join(dict.fromkeys(named(hpa.metadata.annotations, hpa.spec.selection_strategy).values()))
+    return " or ".join(
+        dict.fromkeys(named_strategies(hpa.metadata.annotations, hpa.spec.selection_strategy).values())
+    )
 
 
 def mode_of(hpa: HorizontalPodAutoscaler, misspelt_strategy: str | None = None) -> str:

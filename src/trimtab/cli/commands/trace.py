@@ -98,8 +98,10 @@ async def _read(clock: Clock, address: ServerAddress, queries: dict[str, str], w
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             for column, query in queries.items():
                 task = progress.add_task(column, total=1.0)
-                tell = partial(_tell, progress, task)
-                series[column] = single_series(column, await read_history(client, query, wanted, told=tell))
+                show_progress = partial(_tell, progress, task)
+                series[column] = single_series(
+                    column, await read_history(client, query, wanted, on_progress=show_progress)
+                )
     finally:
         await client.close()
     return trace_from_series(series, wanted)

@@ -1,7 +1,7 @@
-"""From the bytes of answers, lists and watch events to typed objects.
+"""Decodes responses, lists and watch events into typed objects.
 
-Decoding goes straight into the given type and skips what it does not name. One object that does not fit never
-spoils the rest: a page falls back to object by object and reports the bad ones (fault F10).
+Fields that the type does not have are skipped. An object that does not fit its type does not affect other objects: a
+page is then decoded object by object, and invalid ones are reported.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Meta(Protocol):
-    """The metadata that a cache needs; a type that keeps thousands of objects may read no more than this."""
+    """The metadata that a cache needs. A type with thousands of objects may decode no more than this."""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class Meta(Protocol):
 
     @property
     def namespace(self) -> str:
-        """Return the namespace; empty for a cluster-scoped object."""
+        """Return the namespace, which is empty for a cluster-scoped object."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Meta(Protocol):
 
 
 class Object(Protocol):
-    """Anything with the usual metadata."""
+    """An object with metadata."""
 
     @property
     def metadata(self) -> Meta:
@@ -62,14 +62,14 @@ class Object(Protocol):
 
 
 class PartialObject(wire.Wire, frozen=True):
-    """An object of any kind, as far as its metadata."""
+    """An object of any kind, reduced to its metadata."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that does not have the shape of its type."""
+    """An object that does not fit its type."""
 
     metadata: ObjectMeta
     why: str
@@ -77,7 +77,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Generic[T]):
-    """One page of a list."""
+    """A page of a list."""
 
     items: Sequence[T]
     resource_version: str
@@ -95,7 +95,7 @@ class _Head(wire.Wire, frozen=True):
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """One line of a watch: what happened and to which object."""
+    """An event of a watch: its type and its object."""
 
     type: str
     object: T | None = None
@@ -114,7 +114,7 @@ class _PartialEvent(wire.Wire, frozen=True):
 
 
 def decode_answer(act: str, body: bytes, kind: type[T]) -> T:
-    """Decode the body of a good answer."""
+    """Decode the body of a successful response."""
     try:
         return wire.decode(body, kind)
     except wire.WireError as error:
@@ -122,7 +122,7 @@ def decode_answer(act: str, body: bytes, kind: type[T]) -> T:
 
 
 def decode_page(act: str, body: bytes, kind: type[T]) -> ListPage[T]:
-    """Decode one page of a list."""
+    """Decode a page of a list."""
     typed = _list_decoder(kind)
     try:
         listing = typed(body)
@@ -135,7 +135,7 @@ def decode_page(act: str, body: bytes, kind: type[T]) -> ListPage[T]:
 
 
 def read_head(text: bytes) -> ListMeta | None:
-    """Return what a list says about itself before its items, of which `text` is the beginning; None if it is no JSON."""
+    """Return the metadata of a list whose beginning is `text`, or None if it is not JSON."""
     try:
         return wire.decode(text.rstrip(b", \r\n\t") + b"}", _Head).metadata
     except wire.WireError:
@@ -156,7 +156,7 @@ def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> ListPage[T]:
 
 
 def event_decoder(kind: type[T]) -> Callable[[bytes], WatchEvent[T]]:
-    """Return a function that decodes one line of a watch; it raises WireError on what is no event at all."""
+    """Return a function that decodes a line of a watch. It raises WireError if the line is not an event."""
     typed = wire.decoder(_event_type(kind))
 
     def decode(line: bytes) -> WatchEvent[T]:
@@ -172,7 +172,7 @@ def event_decoder(kind: type[T]) -> Callable[[bytes], WatchEvent[T]]:
 
 
 def _decode_odd_event(line: bytes, kind: type[T]) -> WatchEvent[T]:
-    """Decode bookmarks, errors, unknown types, and objects that need a closer look."""
+    """Decode bookmarks, errors, unknown types, and objects that do not fit."""
     partial = wire.decode(line, _PartialEvent)
     if partial.type == "ERROR":
         return WatchEvent(partial.type, status=wire.decode(line, _StatusEvent).object)

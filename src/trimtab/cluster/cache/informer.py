@@ -1,7 +1,7 @@
-"""A cache of one resource that follows the server: list in pages, watch, resume, list again when told to.
+"""A cache of one resource that follows the server by list and watch.
 
-What it promises (faults F01 to F12): the cache never goes back in time, half a list is never taken for the whole,
-a watch that went silent is noticed within a minute, and an ill server is asked less and less often.
+The cache never goes back in time. A partial list is never used as a whole one. A silent watch is detected within a
+minute. Requests to a failing server back off.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class InformerCounts:
-    """What an informer went through; each is a metric."""
+    """Counters of an informer. Each is a metric."""
 
     lists: int = 0
     watches: int = 0
@@ -35,15 +35,15 @@ class InformerCounts:
     stale_lists: int = 0
     failures: int = 0
     unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Objects that did not decode, by namespace and name, with the reason."""
+    """Objects that could not be decoded, by namespace and name, with the reason."""
 
 
 class StaleListError(errors.ClusterError):
-    """A list is older than what we already saw: the server lags (fault F08)."""
+    """A list is older than the cache, because the server lags."""
 
 
 class Informer(Generic[T]):
-    """The cache of one resource; `run` keeps it up to date until cancelled."""
+    """The cache of a resource. `run` keeps it up to date until cancelled."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Informer(Generic[T]):
 
     @property
     def resource_version(self) -> str:
-        """Return the version that the cache has reached; empty before the first list."""
+        """Return the resourceVersion of the cache. It is empty before the first list."""
         return self._version or self._highest
 
     async def wait_synced(self) -> None:
@@ -91,25 +91,25 @@ class Informer(Generic[T]):
         await self._synced.wait()
 
     def staleness(self) -> float:
-        """Return the seconds since the server last proved that the cache is up to date."""
+        """Return the seconds since the cache was last verified to be up to date."""
         return self._clock.monotonic() - self._fresh_at
 
     def add_index(self, index: Index[T]) -> None:
-        """Keep `index` up to date from now on; it takes in what is cached already."""
+        """Add an index and fill it with the cached objects."""
         self._cache.add_index(index)
 
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
-        """Tell `subscriber` of every change; what is cached already comes first, as added."""
+        """Call `subscriber` for every change. Cached objects come first, as added."""
         self._cache.subscribe(subscriber)
         if self.has_synced:
             subscriber(Delta(CacheEvent.SYNCED))
 
     def note_written(self, resource_version: str) -> None:
-        """Take note of a version that one of our own writes got: no list older than it is believed."""
+        """Record the resourceVersion of one of our own writes. Older lists are then rejected."""
         self._highest = later(self._highest, resource_version)
 
     async def run(self) -> None:
-        """Follow the server until cancelled; failures are waited out, never raised."""
+        """Follow the server until cancelled. Failures are retried and never raised."""
         while True:
             try:
                 if self._version is None:
@@ -139,7 +139,7 @@ class Informer(Generic[T]):
         try:
             listing = await self._read_pages(self._page_size)
         except errors.Gone:
-            # The continue token expired between pages: one list without pages, never half a list (fault F12).
+            # The continue token expired between pages: list again without pages.
             self.counts.lists += 1
             listing = await self._read_pages(0)
         self._replace(listing)
@@ -162,11 +162,11 @@ class Informer(Generic[T]):
             )
         listed.unreadable += page.unreadable
         for whole in page.items:
-            thing = self._kept(whole)
-            if isinstance(thing, Unreadable):
-                listed.unreadable.append(thing)
+            obj = self._transform(whole)
+            if isinstance(obj, Unreadable):
+                listed.unreadable.append(obj)
             else:
-                listed.objects.put(self._cache.known(thing))
+                listed.objects.put(self._cache.known(obj))
         listed.version = page.resource_version
 
     def _replace(self, listed: "_Listed[T]") -> None:
@@ -179,7 +179,7 @@ class Informer(Generic[T]):
         self._proved_fresh()
         if not self.has_synced:
             self._synced.set()
-            self._cache.tell(Delta(CacheEvent.SYNCED))
+            self._cache.notify(Delta(CacheEvent.SYNCED))
 
     async def _follow(self) -> None:
         assert self._version is not None
@@ -189,16 +189,16 @@ class Informer(Generic[T]):
             async for event in events:
                 self._take(event)
         if self._watch.ran_its_time:
-            # The server kept the watch open for as long as we asked and had nothing more to say.
+            # The server ended the watch at its timeout.
             self._proved_fresh()
 
     def _take(self, event: WatchEvent[Any]) -> None:
-        thing = event.unreadable if event.object is None else self._kept(event.object)
-        if isinstance(thing, Unreadable):
-            self._skip(thing)
-            self._advance(thing.metadata.resource_version)
-        elif thing is not None:
-            self._apply(event.type, thing)
+        obj = event.unreadable if event.object is None else self._transform(event.object)
+        if isinstance(obj, Unreadable):
+            self._skip(obj)
+            self._advance(obj.metadata.resource_version)
+        elif obj is not None:
+            self._apply(event.type, obj)
         elif event.bookmark:
             self._advance(event.bookmark)
         else:
@@ -206,51 +206,51 @@ class Informer(Generic[T]):
                 "%s: a watch event of the unknown type %r is ignored", self.resource.plural, event.type
             )
 
-    def _kept(self, whole: Any) -> T | Unreadable:
-        """Return what is kept of an object; one that cannot be reduced spoils no other (fault F10)."""
+    def _transform(self, whole: Any) -> T | Unreadable:
+        """Apply the transform to an object. A failure affects only this object."""
         if self._reduce is None:
-            thing: T = whole
-            return thing
+            obj: T = whole
+            return obj
         try:
             return self._reduce(whole)
         except Exception as error:  # noqa: BLE001 - whatever an object makes it trip over, the others are kept
             return Unreadable(whole.metadata, f"{type(error).__name__}: {error}")
 
-    def _apply(self, kind: str, thing: T) -> None:
-        """Apply one event unless it is older than what the cache holds (faults F06 and F07)."""
-        meta = thing.metadata
+    def _apply(self, kind: str, obj: T) -> None:
+        """Apply an event unless it is older than the cached object."""
+        meta = obj.metadata
         if not meta.name or not meta.resource_version:
             raise WatchBrokenError(
                 f"{self.resource.plural}: an event about an object without name or version", list_again=True
             )
         old = self.store.get(meta.name, meta.namespace)
-        if self._is_stale(kind, thing, old):
+        if self._is_stale(kind, obj, old):
             self.counts.stale_events += 1
             return
         self.counts.events += 1
         self._watch.progressed()
         self.counts.unreadable.pop((meta.namespace, meta.name), None)
         if kind != "DELETED":
-            self._cache.put(thing)
+            self._cache.put(obj)
         elif old is not None:
             self._cache.delete(old)
         self._advance(meta.resource_version)
 
-    def _is_stale(self, kind: str, thing: T, old: T | None) -> bool:
-        version = thing.metadata.resource_version
-        if old is not None and old.metadata.uid == thing.metadata.uid:
+    def _is_stale(self, kind: str, obj: T, old: T | None) -> bool:
+        version = obj.metadata.resource_version
+        if old is not None and old.metadata.uid == obj.metadata.uid:
             # Some servers send a deletion with the object's last version, so an equal one is no duplicate.
             duplicate = kind != "DELETED" and version == old.metadata.resource_version
             return duplicate or is_older(version, old.metadata.resource_version)
         if kind == "DELETED" and old is None:
             # News only about an object that we could not read; for any other it is the second copy.
-            return (thing.metadata.namespace, thing.metadata.name) not in self.counts.unreadable
+            return (obj.metadata.namespace, obj.metadata.name) not in self.counts.unreadable
         if not is_older(version, self._version or ""):
             return False
         if kind != "DELETED":
-            # Either a late copy of something deleted, or an event out of order: only the server knows.
+            # A late event of a deleted object, or an event out of order. Only a new list can decide.
             raise WatchBrokenError(
-                f"{self.resource.plural} {thing.metadata.key}: an event as of version {version} came after "
+                f"{self.resource.plural} {obj.metadata.key}: an event as of version {version} came after "
                 f"{self._version}; listing again",
                 list_again=True,
             )
@@ -272,7 +272,7 @@ class Informer(Generic[T]):
 
 
 class _Listed(Generic[T]):
-    """A list being put together."""
+    """A list under construction."""
 
     def __init__(self) -> None:
         self.objects: Store[T] = Store()

@@ -1,7 +1,8 @@
-"""The items of a list, decoded while it arrives.
+"""Decodes the items of a list while it arrives.
 
-The usage of 10,000 pods is 4 MB of text, twice while its pieces are put together, and more than anything else a round
-takes for a moment. Here only the text is held that has not been decoded yet (docs/decisions/0151-lists-while-they-arrive.md).
+The usage of 10,000 pods is 4 MB of text, twice that while its chunks are joined, and the largest allocation of a sync.
+This decoder holds only text that is not decoded yet. See
+docs/decisions/cache-only-needed-pod-fields-and-stream-lists.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,20 +18,20 @@ from trimtab.model.json import wire
 T = TypeVar("T")
 
 SLICE = 64 * 1024
-"""Bytes that are decoded at once: enough that a call costs nothing beside them."""
+"""Bytes that are decoded at once, enough to make the cost of a call negligible."""
 
 LONGEST_HEAD = 8192
-"""Bytes before the first item at most; a continue token is a few hundred."""
+"""Maximum bytes before the first item. A continue token has a few hundred."""
 
 _BEGIN = b'"items":['
 _BETWEEN = b'},{"metadata":{'
-"""Where one item ends and the next begins. No string has it, for quotes inside one are written with a backslash."""
+"""The separator of two items. A string cannot contain it, because its quotes are escaped."""
 
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 class ListDecoder(Generic[T]):
-    """Takes a list in piece by piece; `on_head` is told what stands before its items as soon as that is there."""
+    """Decodes a list chunk by chunk. Calls `on_head` with the list's metadata as soon as it has arrived."""
 
     def __init__(self, kind: type[T], on_head: Callable[[ListMeta], None] | None = None) -> None:
         self._kind = kind
@@ -43,7 +44,7 @@ class ListDecoder(Generic[T]):
         self._is_sliced = True
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece; it never raises, because what is wrong with a list is told at its end."""
+        """Add a chunk. Never raises, because errors are reported at the end."""
         self._pieces.append(piece)
         self._size += len(piece)
         if self._is_sliced and self._head is None:
@@ -52,12 +53,12 @@ class ListDecoder(Generic[T]):
             self._take_slice()
 
     def finish(self, act: str) -> list[T]:
-        """Return all items; raise WireError if one cannot be read, or the failure that came in their place."""
+        """Return all items. Raise WireError if an item is invalid or the response is a failure."""
         rest = wire.decode(self._rest(act), list_type(self._kind))
         return self._all(rest.items or ())
 
     def finish_page(self, act: str) -> ListPage[T]:
-        """Return the page that this was; items that cannot be read are named in it."""
+        """Return the page. Invalid items are listed in it."""
         head = self._head or ListMeta()
         rest = decode_page(act, self._rest(act), self._kind)
         return ListPage(
@@ -68,13 +69,13 @@ class ListDecoder(Generic[T]):
         )
 
     def _all(self, last: Sequence[T]) -> list[T]:
-        """Hand the items over; whoever still knows where they were taken in does not keep them."""
+        """Return the items and drop our reference to them."""
         found, self._found = self._found, []
         found += last
         return found
 
     def _rest(self, act: str) -> bytes:
-        """Return what is not decoded yet, as a list."""
+        """Return the remaining text as a list."""
         text = b"".join(self._pieces)
         self._pieces.clear()
         if self._head is not None:
@@ -84,7 +85,7 @@ class ListDecoder(Generic[T]):
         return text
 
     def _begin(self) -> None:
-        """Read what stands before the items; a list that is written otherwise is decoded at its end."""
+        """Read the text before the items. A list of another layout is decoded at its end."""
         text = b"".join(self._pieces)
         at = text.find(_BEGIN, 0, LONGEST_HEAD)
         if at >= 0:
@@ -99,7 +100,7 @@ class ListDecoder(Generic[T]):
             self._on_head(self._head)
 
     def _take_slice(self) -> None:
-        """Decode the whole items that are there."""
+        """Decode the complete items that have arrived."""
         text = b"".join(self._pieces)
         end = text.rfind(_BETWEEN)
         if end >= 0:

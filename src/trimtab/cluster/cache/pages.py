@@ -1,8 +1,8 @@
-"""A list in pages, the next of which is made while this one arrives.
+"""Reads a list in pages and requests the next page while the current one arrives.
 
-The server takes as long to make a page as we take to read it, so asking ahead nearly halves the time of the first lists.
-The continue token stands at the beginning of a page, so the next can be asked for before the rest of this one is there;
-one page ahead and no more, so that no more than two are ever held.
+The server takes as long to build a page as the client takes to read it, so that prefetching nearly halves the time of
+the first lists. The continue token is at the beginning of a page. At most one page is prefetched, so that at most two
+are in memory.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from trimtab.model.core.meta import ListMeta
 
 T = TypeVar("T")
 Ask = Callable[[str, Callable[[bytes], None]], Coroutine[Any, Any, Response]]
-"""Asks for the page that a continue token stands for (an empty one is the first), to be taken in while it arrives."""
+"""Requests the page of a continue token. The empty token is the first page."""
 
 
 async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[ListPage[T], None]:
@@ -34,7 +34,7 @@ async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[ListPa
 
 
 class _PageFetch(Generic[T]):
-    """A page that was asked for, and the one after it from the moment that its token is known and its turn has come."""
+    """A requested page, and the request of the next page once its token is known."""
 
     def __init__(self, kind: type[T], ask: Ask, token: str) -> None:
         self.next: _PageFetch[T] | None = None
@@ -46,7 +46,7 @@ class _PageFetch(Generic[T]):
         self._answer = asyncio.ensure_future(ask(token, self._items.feed))
 
     async def land(self, act: str) -> ListPage[T]:
-        """Return the page; from now on the one after it may be asked for."""
+        """Return the page. The next page may be requested from now on."""
         self._is_waited_for = True
         self._look_ahead()
         answer = await self._answer
@@ -54,13 +54,13 @@ class _PageFetch(Generic[T]):
             self._items.feed(answer.body)  # from a transport that returns it whole
             await asyncio.sleep(0)  # so that the next request leaves before this page is taken in
         page = self._items.finish_page(act)
-        del self._items  # it knows us: a circle that only the collector of garbage would open
+        del self._items  # breaks a reference cycle
         self._token = page.continue_token
         self._look_ahead()
         return page
 
     def drop(self) -> None:
-        """Forget answers that nobody waits for any more, and their failures too."""
+        """Cancel the remaining requests and ignore their failures."""
         self._answer.cancel()
         if self._answer.done() and not self._answer.cancelled():
             self._answer.exception()

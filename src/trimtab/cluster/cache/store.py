@@ -1,7 +1,7 @@
-"""The objects of one informer, by namespace and name, with the rule that nothing goes back in time.
+"""The objects of an informer by namespace and name, and indexes over them.
 
-resourceVersions of one resource are comparable integers (KEP-5504). A server that uses other texts is believed as it
-speaks: only equal versions of one object are recognised as duplicates then.
+The resourceVersions of a resource are comparable integers (KEP-5504). If a server uses other texts, only equal versions
+of an object are detected as duplicates.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -16,23 +16,23 @@ _NONE: Mapping[str, object] = {}
 
 
 class Index(Protocol[T_contra]):
-    """Something that is kept up to date with a store, such as a lookup by owner or by label selector."""
+    """An index that follows a store, such as a lookup by owner or by label selector."""
 
     def add(self, new: T_contra) -> None:
-        """Take in an object."""
+        """Add an object."""
         ...
 
     def update(self, old: T_contra, new: T_contra) -> None:
-        """Replace an object by its newer self."""
+        """Replace an object by a newer version."""
         ...
 
     def remove(self, old: T_contra) -> None:
-        """Forget an object."""
+        """Remove an object."""
         ...
 
 
 class Store(Generic[T]):
-    """Objects by namespace and name; cluster-scoped ones have the empty namespace."""
+    """Objects by namespace and name. Cluster-scoped objects have the empty namespace."""
 
     def __init__(self) -> None:
         # Two levels instead of a tuple per object: less memory, and the objects of a namespace come for free.
@@ -52,15 +52,15 @@ class Store(Generic[T]):
         return objects.get(name) if objects else None
 
     def in_namespace(self, namespace: str) -> Mapping[str, T]:
-        """Return the objects of a namespace by name; a view, not to be kept across a wait."""
+        """Return a view of the objects of a namespace by name. Do not keep it across an await."""
         return self._namespaces.get(namespace, {})
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces that hold anything, sorted."""
+        """Return the namespaces with objects, sorted."""
         return sorted(self._namespaces)
 
     def put(self, new: T) -> T | None:
-        """Store an object and return the one that it replaces."""
+        """Store an object and return the one it replaces."""
         meta = new.metadata
         objects = self._namespaces.setdefault(meta.namespace, {})
         old = objects.get(meta.name)
@@ -68,7 +68,7 @@ class Store(Generic[T]):
         self._count += old is None
         return old
 
-    def take(self, name: str, namespace: str) -> T | None:
+    def remove(self, name: str, namespace: str) -> T | None:
         """Remove an object and return it."""
         objects = self._namespaces.get(namespace)
         old = objects.pop(name, None) if objects else None
@@ -80,20 +80,20 @@ class Store(Generic[T]):
 
 
 def version_number(resource_version: str) -> int | None:
-    """Return a resourceVersion as a number; None if it is none."""
+    """Return a resourceVersion as a number, or None."""
     if resource_version.isascii() and resource_version.isdigit() and len(resource_version) < 40:
         return int(resource_version)
     return None
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether `version` certainly lies before `than`."""
+    """Return whether `version` is certainly older than `than`."""
     left, right = version_number(version), version_number(than)
     return left is not None and right is not None and left < right
 
 
 def later(version: str, other: str) -> str:
-    """Return the later of two versions; where they cannot be compared, the second."""
+    """Return the newer of two versions, or the second if they cannot be compared."""
     return version if is_older(other, version) else other
 
 
@@ -101,14 +101,14 @@ K = TypeVar("K", bound=Hashable)
 
 
 class KeyIndex(Generic[T, K]):
-    """The objects under each key; an object may have several keys or none."""
+    """Objects by key. An object may have several keys or none."""
 
     def __init__(self, keys: Callable[[T], Iterable[K]]) -> None:
         self._keys = keys
         self._objects: dict[K, dict[str, T]] = {}
 
     def get(self, key: K) -> Mapping[str, T]:
-        """Return the objects under `key` by uid; a view, not to be kept across a wait."""
+        """Return a view of the objects under `key` by uid. Do not keep it across an await."""
         return self._objects.get(key, {})
 
     def keys(self) -> Iterable[K]:
@@ -116,17 +116,17 @@ class KeyIndex(Generic[T, K]):
         return self._objects.keys()
 
     def add(self, new: T) -> None:
-        """Take in an object."""
+        """Add an object."""
         for key in self._keys(new):
             self._objects.setdefault(key, {})[new.metadata.uid] = new
 
     def update(self, old: T, new: T) -> None:
-        """Replace an object by its newer self."""
+        """Replace an object by a newer version."""
         self.remove(old)
         self.add(new)
 
     def remove(self, old: T) -> None:
-        """Forget an object."""
+        """Remove an object."""
         for key in self._keys(old):
             objects = self._objects.get(key)
             if objects is not None:
@@ -136,17 +136,15 @@ class KeyIndex(Generic[T, K]):
 
 
 def by_uid() -> KeyIndex[T, str]:
-    """Return an index by the object's own uid, for walking up owner chains."""
-    return KeyIndex(lambda thing: (thing.metadata.uid,))
+    """Return an index by uid, for walking up owner chains."""
+    return KeyIndex(lambda obj: (obj.metadata.uid,))
 
 
 def by_owner() -> KeyIndex[T, str]:
-    """Return an index by the uid of the controlling owner."""
-    return KeyIndex(
-        lambda thing: [owner.uid for owner in thing.metadata.owner_references if owner.controller]
-    )
+    """Return an index by the uid of the controller."""
+    return KeyIndex(lambda obj: [owner.uid for owner in obj.metadata.owner_references if owner.controller])
 
 
 def by_node() -> KeyIndex[Pod, str]:
-    """Return an index of pods by the node that they are bound to."""
+    """Return an index of pods by node."""
     return KeyIndex(lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())

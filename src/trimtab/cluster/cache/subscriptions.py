@@ -1,7 +1,7 @@
-"""What an informer has learnt: the store, the indexes over it, and those who want to hear of changes.
+"""A store with its indexes and event handlers.
 
-Subscribers and indexes are called in the order of the changes, before the next event is read, so that whoever looks
-at an index inside a subscriber sees the state that the delta speaks of.
+Indexes and handlers are called in the order of the changes, before the next event is read. A handler therefore sees
+indexes in the state of its event.
 """
 
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class CacheEvent(Enum):
-    """What happened to a cached object."""
+    """The type of a change."""
 
     ADDED = "added"
     UPDATED = "updated"
@@ -29,7 +29,7 @@ class CacheEvent(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Delta(Generic[T]):
-    """A change of the cache; `SYNCED` closes the first list and carries no object."""
+    """A change of the cache. `SYNCED` ends the first list and has no object."""
 
     change: CacheEvent
     old: T | None = None
@@ -37,7 +37,7 @@ class Delta(Generic[T]):
 
     @property
     def object(self) -> T:
-        """Return the object as it is, or as it last was."""
+        """Return the current object, or the last one if it was deleted."""
         found = self.new if self.new is not None else self.old
         if found is None:
             raise ValueError("a SYNCED delta has no object")
@@ -53,19 +53,19 @@ class Cache(Generic[T]):
         self._subscribers: list[Callable[[Delta[T]], None]] = []
 
     def add_index(self, index: Index[T]) -> None:
-        """Keep `index` up to date from now on; it takes in what is stored already."""
-        for thing in self.store:
-            index.add(thing)
+        """Add an index and fill it with the stored objects."""
+        for obj in self.store:
+            index.add(obj)
         self._indexes.append(index)
 
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
-        """Tell `subscriber` of every change; what is stored already comes first, as added."""
-        for thing in self.store:
-            subscriber(Delta(CacheEvent.ADDED, new=thing))
+        """Call `subscriber` for every change. Stored objects come first, as added."""
+        for obj in self.store:
+            subscriber(Delta(CacheEvent.ADDED, new=obj))
         self._subscribers.append(subscriber)
 
     def put(self, new: T) -> None:
-        """Take in an object, new or changed."""
+        """Store an object, new or changed."""
         old = self.store.put(new)
         if old is not None and old.metadata.uid != new.metadata.uid:
             # Deleted and made again under the same name while we did not look: two objects, two changes.
@@ -76,15 +76,15 @@ class Cache(Generic[T]):
                 index.add(new)
             else:
                 index.update(old, new)
-        self.tell(Delta(CacheEvent.ADDED if old is None else CacheEvent.UPDATED, old, new))
+        self.notify(Delta(CacheEvent.ADDED if old is None else CacheEvent.UPDATED, old, new))
 
     def delete(self, old: T) -> None:
-        """Forget an object."""
-        self.store.take(old.metadata.name, old.metadata.namespace)
+        """Remove an object."""
+        self.store.remove(old.metadata.name, old.metadata.namespace)
         self._removed(old)
 
     def replace(self, objects: Store[T], keep: Collection[Key]) -> None:
-        """Make the store hold `objects`, and what it has under the keys to `keep`; deletions come first."""
+        """Replace the store's content by `objects`, except for the keys to `keep`. Deletions come first."""
         gone = [
             old
             for old in self.store
@@ -93,24 +93,24 @@ class Cache(Generic[T]):
         ]
         for old in gone:
             self.delete(old)
-        for thing in objects:
-            if self.store.get(thing.metadata.name, thing.metadata.namespace) is not thing:
-                self.put(thing)
+        for obj in objects:
+            if self.store.get(obj.metadata.name, obj.metadata.namespace) is not obj:
+                self.put(obj)
 
-    def known(self, thing: T) -> T:
-        """Return the stored copy if it is the same version, so that a relist holds no object twice."""
-        meta = thing.metadata
+    def known(self, obj: T) -> T:
+        """Return the stored object if its version is the same, so that a relist holds no object twice."""
+        meta = obj.metadata
         old = self.store.get(meta.name, meta.namespace)
         if (
             old is None
             or old.metadata.uid != meta.uid
             or old.metadata.resource_version != meta.resource_version
         ):
-            return thing
+            return obj
         return old
 
-    def tell(self, delta: Delta[T]) -> None:
-        """Call the subscribers; one that fails disturbs neither the others nor the cache."""
+    def notify(self, delta: Delta[T]) -> None:
+        """Call the handlers. A failing handler affects neither the cache nor other handlers."""
         for subscriber in self._subscribers:
             try:
                 subscriber(delta)
@@ -120,4 +120,4 @@ class Cache(Generic[T]):
     def _removed(self, old: T) -> None:
         for index in self._indexes:
             index.remove(old)
-        self.tell(Delta(CacheEvent.DELETED, old=old))
+        self.notify(Delta(CacheEvent.DELETED, old=old))

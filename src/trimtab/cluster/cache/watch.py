@@ -1,9 +1,8 @@
-"""One watch at a time: its request, its deadline, its lines, and the ways it can break.
+"""A single watch: its request, its deadline, its lines, and its failures.
 
-A watch asks the server to end it after 35 to 45 seconds and gives it 10 more. client-go asks for 5 to 10 minutes,
-so a connection that silently stalls leaves it blind for as long (fault F04); ours is noticed within a minute. The
-price is one cheap request per resource per 40 seconds, and the server sends a bookmark just before each end, so the
-version to resume from stays young (fault F11).
+A watch requests a timeout of 35 to 45 s and waits 10 s more. client-go requests 5 to 10 minutes, so that a stalled
+connection leaves it blind for as long. Here it is detected within a minute, for one cheap request per resource and
+40 s. The server sends a bookmark before each end, so that the version to resume from stays recent.
 """
 
 import asyncio
@@ -26,20 +25,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WatchPace:
-    """How long a watch lasts, in seconds."""
+    """The duration of watches, in seconds."""
 
     shortest: float = 35.0
     longest: float = 45.0
     grace: float = 10.0
-    """How much longer than asked we wait for the server to end the watch."""
+    """How long to wait after the timeout for the server to end the watch."""
     short: float = 5.0
-    """A watch that ends sooner, without an event, counts as a failure (fault F02)."""
+    """A watch that ends sooner, without an event, is a failure."""
     proof: float = 7.0
-    """How long the first watch after a failure lasts: its end proves that the cache is up to date (fault F09)."""
+    """The duration of the first watch after a failure. Its end verifies that the cache is up to date."""
 
 
 class WatchBrokenError(Exception):
-    """A watch ended otherwise than at its time; `list_again` says that resuming would not be safe."""
+    """A watch ended early. `list_again` says that resuming is not safe."""
 
     def __init__(self, message: str, *, list_again: bool = False) -> None:
         super().__init__(message)
@@ -47,7 +46,7 @@ class WatchBrokenError(Exception):
 
 
 class Watch(Generic[T]):
-    """Opens watches on one resource, one after the other."""
+    """Opens successive watches on a resource."""
 
     def __init__(
         self, client: Client, resource: Resource[T], selection: ListOptions, pace: WatchPace
@@ -65,14 +64,14 @@ class Watch(Generic[T]):
         self.ran_its_time = False
 
     def progressed(self) -> None:
-        """Take note that an event was news; a stream of old news does not count as a working watch."""
+        """Record that an event was new. A stream of old events does not count as a working watch."""
         self._progressed = True
 
     async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[WatchEvent[T], None]:
-        """Yield the events after `version` until the watch ends; raise if it did not end as it should.
+        """Yield the events after `version` until the watch ends. Raise if it ended early.
 
-        A watch on a cache that `is_doubtful` ends soon, because only its end proves that nothing was missed. One that
-        ended before a slow server said anything is followed by a long one: the server may only be far behind.
+        A watch on a cache that `is_doubtful` is short, because only its end verifies that no event was missed. If it
+        ends before a slow server sent anything, the next watch is long, because the server may only lag.
         """
         asked = round(self._client.sender.random.uniform(self._pace.shortest, self._pace.longest))
         is_proof = is_doubtful and not self._proof_was_silent
@@ -100,7 +99,7 @@ class Watch(Generic[T]):
                         raise errors.error_from_status(self._act, event.status)
                     yield event
             except (wire.WireError, LineTooLongError) as error:
-                # Nobody can say which object this was about, so only a new list is safe (fault F10).
+                # The object of the event is unknown, so only a new list is safe.
                 raise WatchBrokenError(f"{self._act}: {error}", list_again=True) from error
 
     def _check_silence(self) -> None:

@@ -1,6 +1,7 @@
-"""Where the cluster is and who we are: kubeconfig files, service accounts, exec plugins, TLS.
+"""The configuration of a connection: kubeconfig files, service accounts, exec plugins, TLS.
 
-Everything ends in a `Connection`. Talking to the server is the transport's work.
+Reading order: `in_cluster` (which configuration is used), `kubeconfig`, `schema`, `credentials`, `exec_plugin`, `tls`,
+`proxies`, and `connection`, which all of them produce. What does not belong here: sending requests.
 """
 
 from trimtab.cluster.config.connection import Connection, Credential, Credentials, StaticCredentials

@@ -1,4 +1,4 @@
-"""From a kubeconfig user to credentials: what wins over what, and what is refused."""
+"""Builds the credentials of a kubeconfig user, by kubectl's precedence."""
 
 import base64
 import binascii
@@ -13,11 +13,11 @@ from trimtab.cluster.config.exec_plugin import ExecCredentials
 from trimtab.cluster.errors import ConfigError
 
 _REREAD_SECONDS = 60.0
-"""The kubelet renews a token when a fifth of its life is left, at least ten minutes early; a minute is soon enough."""
+"""The kubelet renews a token at least 10 minutes before its end, so that reading it every minute suffices."""
 
 
 class TokenFileCredentials:
-    """Reads the token again every minute, and at once after the server refused it."""
+    """Reads the token every minute, and at once after the server rejected it."""
 
     def __init__(self, clock: Clock, path: Path, *, fallback: str | None = None) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class TokenFileCredentials:
 def credentials_of(
     clock: Clock, user: schema.KubeconfigUser, base: Path, cluster: schema.Cluster, where: str
 ) -> Credentials:
-    """Return the credentials of a user; a token file wins over a token, both over a plugin or a password."""
+    """Return the credentials of a user. A token file precedes a token, both precede a plugin or a password."""
     _check(user, where)
     if user.token_file:
         return TokenFileCredentials(
@@ -73,7 +73,7 @@ def credentials_of(
 
 
 def impersonation_of(user: schema.KubeconfigUser) -> Mapping[str, str]:
-    """Return the headers that ask the server to treat us as someone else."""
+    """Return the headers of the user's impersonation."""
     headers: dict[str, str] = {}
     if user.as_:
         headers["Impersonate-User"] = user.as_
@@ -94,7 +94,7 @@ def _check(user: schema.KubeconfigUser, where: str) -> None:
 
 
 def _id_token(clock: Clock, provider: schema.AuthProvider, where: str) -> str:
-    """Return the ID token of an OpenID Connect provider while it is valid; renewing it is a plugin's work."""
+    """Return the ID token of an OpenID Connect provider while it is valid. Only plugins renew it."""
     instead = "use an exec plugin such as kubelogin"
     if provider.name != "oidc":
         raise ConfigError(

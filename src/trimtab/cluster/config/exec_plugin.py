@@ -1,6 +1,7 @@
-"""Credentials printed by a program (client.authentication.k8s.io): started without a shell, renewed before they expire.
+"""Credentials from a program (client.authentication.k8s.io), renewed before they expire.
 
-Only the user's own kubeconfig can name a program; nothing that a cluster says ever reaches this module.
+The program is started without a shell. Only the user's own kubeconfig can name it; data of a cluster never reaches
+this module.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecCredentials:
-    """Runs the program when there is no credential, or it expired, or the server refused it."""
+    """Runs the program if there is no credential, it expired, or the server rejected it."""
 
     def __init__(
         self, clock: Clock, config: schema.ExecConfig, base: Path, cluster: schema.Cluster, where: str

@@ -1,4 +1,4 @@
-"""The connection of a program that runs in a pod: the service account that Kubernetes mounts there."""
+"""Chooses the connection: the pod's service account, or a kubeconfig."""
 
 import os
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def is_in_cluster(environ: Mapping[str, str], mount: Path = SERVICE_ACCOUNT) -> bool:
-    """Return whether we seem to run in a pod with a service account."""
+    """Return whether this process seems to run in a pod with a service account."""
     return "KUBERNETES_SERVICE_HOST" in environ and (mount / "token").exists()
 
 
 def load_in_cluster(
     clock: Clock, environ: Mapping[str, str] | None = None, mount: Path = SERVICE_ACCOUNT
 ) -> Connection:
-    """Return the connection of the pod's service account; token and authority are re-read as they rotate."""
+    """Return the connection of the pod's service account. Rotated tokens and authorities are read again."""
     environ = os.environ if environ is None else environ
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
@@ -45,7 +45,7 @@ def load_connection(
     context: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Connection:
-    """Return the connection that the user means: what is named, else $KUBECONFIG, else the pod's, else the home file."""
+    """Return the connection of the named kubeconfig, else $KUBECONFIG, else the pod, else the home file."""
     environ = os.environ if environ is None else environ
     if path is None and context is None and not environ.get("KUBECONFIG") and is_in_cluster(environ):
         return load_in_cluster(clock, environ)

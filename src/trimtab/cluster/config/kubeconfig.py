@@ -1,7 +1,7 @@
-"""Reading kubeconfig files: one, or several merged in the order of $KUBECONFIG, down to one connection.
+"""Reads kubeconfig files, merged in the order of $KUBECONFIG, into a connection.
 
-Of two entries with one name the first file's wins, as kubectl has it. Paths inside a file are relative to that file.
-Every way to be wrong ends in a `ConfigError` of one line that names the file and the entry.
+Of two entries with the same name the first file's is used, as kubectl does. Paths in a file are relative to that file.
+Every mistake is a `ConfigError` of one line that names the file and the entry.
 """
 
 import base64
@@ -28,7 +28,7 @@ DEFAULT_PATH = "~/.kube/config"
 
 @dataclass(slots=True)
 class Kubeconfig:
-    """The merged entries of all files, each with the directory that its paths are relative to."""
+    """The merged entries of all files, each with the directory of its relative paths."""
 
     sources: Sequence[Path]
     current_context: str = ""
@@ -42,7 +42,7 @@ class Kubeconfig:
         return ":".join(str(source) for source in self.sources)
 
     def add(self, content: schema.ConfigFile, base: Path) -> None:
-        """Merge one more file; what is there already stays."""
+        """Merge another file. Existing entries stay."""
         self.current_context = self.current_context or content.current_context or ""
         for cluster in content.clusters or ():
             self.clusters.setdefault(cluster.name, (cluster.cluster or schema.Cluster(), base))
@@ -58,14 +58,14 @@ def load_kubeconfig(
     context: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Connection:
-    """Return the connection of a context (the current one if not named) of the user's kubeconfig."""
+    """Return the connection of a context, by default the current one, of the user's kubeconfig."""
     environ = os.environ if environ is None else environ
     config = read_kubeconfig(_paths(path, environ), must_exist=path is not None)
     return connect(clock, config, context, environ)
 
 
 def read_kubeconfig(paths: Sequence[Path], *, must_exist: bool = True) -> Kubeconfig:
-    """Read and merge files; missing ones are skipped unless they must exist."""
+    """Read and merge files. Missing files are skipped unless they are required."""
     config = Kubeconfig(paths)
     found = False
     for path in paths:
@@ -79,7 +79,7 @@ def read_kubeconfig(paths: Sequence[Path], *, must_exist: bool = True) -> Kubeco
 
 
 def connect(clock: Clock, config: Kubeconfig, context: str | None, environ: Mapping[str, str]) -> Connection:
-    """Turn one context of a kubeconfig into a connection."""
+    """Return the connection of a context."""
     name = context or config.current_context
     if not name:
         raise ConfigError(f"{config.origin}: no current-context; name one of: {_names(config.contexts)}")

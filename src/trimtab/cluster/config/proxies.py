@@ -1,4 +1,4 @@
-"""Which HTTP proxy leads to the API server: the kubeconfig's, else the environment's, else none."""
+"""Chooses the HTTP proxy of the API server: the kubeconfig's, else the environment's, else none."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
@@ -23,7 +23,7 @@ def proxy_for(server: str, written: str, environ: Mapping[str, str], where: str)
 
 
 def is_excluded(host: str, no_proxy: str) -> bool:
-    """Return whether a NO_PROXY list names the host: by name, domain, address or network, or by `*`."""
+    """Return whether NO_PROXY covers the host: by name, domain, address, network, or `*`."""
     # Loopback never goes through a proxy, as in Go's rules; a proxy could not reach ours.
     if host == "localhost" or _in_network(host, "127.0.0.0/8") or host == "::1":
         return True
@@ -51,7 +51,7 @@ _HERE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def check_address(url: str, *, carries_secret: bool) -> None:
-    """Refuse an address that is none, or that a secret would go to in clear."""
+    """Reject an invalid address, and one to which a secret would be sent without TLS."""
     parts = urlsplit(url)
     if (
         parts.scheme not in {"http", "https"}

@@ -1,4 +1,4 @@
-"""The shape of a kubeconfig file, as far as we use it. Field names are the file's own, which mix two spellings."""
+"""The fields of a kubeconfig file that are used. Their names are the file's own."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ field = msgspec.field
 
 
 class ExecEnv(msgspec.Struct, frozen=True):
-    """One environment variable for an exec plugin."""
+    """An environment variable of an exec plugin."""
 
     name: str
     value: str = ""
 
 
 class ExecConfig(msgspec.Struct, frozen=True, rename="camel"):
-    """How to run a program that prints credentials."""
+    """The command of a program that prints credentials."""
 
     command: str = ""
     api_version: str = ""
@@ -27,14 +27,14 @@ class ExecConfig(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AuthProvider(msgspec.Struct, frozen=True):
-    """The older way to have credentials renewed; only OpenID Connect is left of it."""
+    """The older kind of renewed credentials, of which only OpenID Connect is supported."""
 
     name: str = ""
     config: dict[str, str] | None = None
 
 
 class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
-    """Who we are."""
+    """The credentials of a user."""
 
     token: str = ""
     token_file: str = field(default="", name="tokenFile")
@@ -53,14 +53,14 @@ class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Extension(msgspec.Struct, frozen=True):
-    """Something that other programs left in the file; exec plugins may ask for theirs."""
+    """An extension of the file. Exec plugins may request theirs."""
 
     name: str = ""
     extension: Any = None
 
 
 class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
-    """Where a cluster is."""
+    """The address of a cluster."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -101,7 +101,7 @@ class NamedContext(msgspec.Struct, frozen=True):
 
 
 class ConfigFile(msgspec.Struct, frozen=True, rename="kebab"):
-    """A whole file; every part may be missing, for files are merged."""
+    """A whole file. Every part may be missing, since files are merged."""
 
     current_context: str | None = None
     clusters: list[NamedCluster] | None = None

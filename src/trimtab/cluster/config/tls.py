@@ -1,4 +1,4 @@
-"""TLS towards the API server: verified unless the user's own file says otherwise, re-read when files change."""
+"""TLS contexts for the API server, verified unless the user's file disables it, and renewed with their files."""
 
 import ssl
 import tempfile
@@ -18,7 +18,7 @@ class ClientCertificate:
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """How to check the server and which certificate to show; files are kept as paths so that they can rotate."""
+    """How to verify the server, and the client certificate. Files stay paths, so that they can rotate."""
 
     ca_file: Path | None = None
     ca_data: bytes | None = None
@@ -39,7 +39,7 @@ class TlsSettings:
         return tuple((stat.st_mtime_ns, stat.st_ino) for stat in stats)
 
     def context(self, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
-        """Build the TLS context; a certificate from the credentials goes before the configured one."""
+        """Build the TLS context. A certificate of the credentials precedes the configured one."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._trust(context)

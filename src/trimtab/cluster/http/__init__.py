@@ -1,13 +1,14 @@
-"""The transport over HTTP/1.1: our own pool of connections on httptools, without a client library in between.
+"""The HTTP/1.1 transport: our own connection pool on httptools.
 
-    transport.HttpTransport    what the client sees: turns, credentials, words for what went wrong
-    pool.Pool                  kept connections, new ones, and when a request may be sent a second time
+    transport.HttpTransport    the client's view: concurrency, credentials, error messages
+    pool.Pool                  idle and new connections, and when a request may be repeated
     connection.HttpConnection  one exchange at a time on one socket
-    answers.AnswerParser       bytes in, one answer out; knows no socket
-    tls, dialing, requests     TLS over any loop's sockets; addresses and proxies; the bytes of a request
-    watchdog.Watchdog          one timer for all deadlines
+    responses.ResponseParser   bytes in, response out; no socket
+    tls, dialer, requests      TLS on any event loop; addresses and proxies; the bytes of a request
+    deadlines.DeadlineTimer    one timer for all deadlines
 
-Decision 0035 has the figures and says why it is not a library.
+For figures and the comparison with libraries see
+docs/decisions/trimtab-has-its-own-http-client-and-few-dependencies.md.
 """
 
 from trimtab.cluster.http.transport import HttpTransport

@@ -1,4 +1,4 @@
-"""One connection to a server, and one exchange at a time on it."""
+"""A connection to a server, with one exchange at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from trimtab.cluster.http.tls import ByteSink
 
 _BUFFER = 1024 * 1024
-"""Bytes of a stream that may wait for its reader before the server has to."""
+"""Buffered bytes of a stream at which reading from the server pauses."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A request as bytes, and what must be known about it to read its answer."""
+    """A request as bytes, with what is needed to read its response."""
 
     payload: bytes
     method: str
     max_body: int | None = None
-    """Bytes of the answer at most; None for a stream, whose reader has limits of its own."""
+    """Maximum bytes of the response. None for a stream, whose reader has its own limits."""
     takes_encoded: bool = False
-    """Whether the answer may be compressed; only who hands it on unread can say yes."""
+    """Whether the response may be compressed. Only proxies that forward it unread can accept that."""
     into: Callable[[bytes], None] | None = None
-    """Takes the body of a good answer while it arrives."""
+    """Receives the body of a successful response while it arrives."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """A connection; its owner sends one message, reads the whole answer, then may send the next."""
+    """A connection. Its owner sends a message, reads the whole response, and may then send the next."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.deadline = NEVER
         self.total = NEVER
-        """The deadline once an answer has begun."""
+        """The deadline after the response has begun."""
         self.idle_since = 0.0
         self.is_used = False
-        """Whether an exchange went over it before: only then may an end mean that the server was tired of it."""
+        """Whether an exchange used it before. Only then may an end mean that the server closed an idle connection."""
         self.closed: asyncio.Future[None] = loop.create_future()
         self._loop = loop
         self._wire: ByteSink | None = None
@@ -58,27 +58,27 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Return whether another message may be sent: the last answer is whole and nothing says otherwise."""
+        """Return whether another message may be sent."""
         if self._ended is not None or self._is_busy or self._wire is None:
             return False
         return not self._wire.is_closing()
 
     @property
     def status(self) -> int:
-        """Return the status of the answer."""
+        """Return the status of the response."""
         return self._parser.status
 
     @property
     def headers(self) -> Headers:
-        """Return the headers of the answer."""
+        """Return the headers of the response."""
         return self._parser.headers
 
     def attach(self, wire: "ByteSink") -> None:
-        """Use `wire` from now on: the socket, or TLS above it."""
+        """Send through `wire` from now on: the socket, or TLS above it."""
         self._wire = wire
 
     def start(self, message: Message, *, whole: bool) -> "asyncio.Future[None]":
-        """Send; the future is done when the answer is there, all of it or its head."""
+        """Send a message. The future is done when the response or its head has arrived."""
         if self._ended is not None:
             raise self._ended
         assert self._wire is not None
@@ -91,12 +91,12 @@ class HttpConnection(asyncio.Protocol):
         return self._waiter
 
     def finish(self) -> bytes:
-        """Return the body of a whole answer; after that, `is_reusable` tells whether the server wants more."""
+        """Return the body of a whole response. `is_reusable` is valid after that."""
         self._finish()
         return self._parser.take_body()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes, in the pieces that the server sent: a watch sends an event in each."""
+        """Yield the body in the chunks that the server sends. A watch sends an event per chunk."""
         parser = self._parser
         while True:
             if parser.parts:
@@ -111,23 +111,23 @@ class HttpConnection(asyncio.Protocol):
                 await self._wait()
 
     def expire(self) -> None:
-        """End the exchange: its time is up."""
+        """End the exchange because its deadline passed."""
         self._fail(DeadlineError("no whole answer in time", had_begun=self._parser.status != 0))
 
     def close(self) -> None:
-        """Close in order; for a connection without an exchange."""
+        """Close an idle connection."""
         self._end(EndedError("closed", untouched=False))
         if self._wire is not None:
             self._wire.close()
 
     def abort(self) -> None:
-        """Close at once; an exchange under way ends with an error."""
+        """Close at once. A running exchange ends with an error."""
         self._fail(EndedError("closed by us", untouched=False))
 
     # What the event loop calls.
 
     def data_received(self, data: bytes) -> None:
-        """Read on in the answer."""
+        """Parse received bytes."""
         if not self._is_busy:
             self._fail(BadAnswerError("the server spoke unasked"))
             return
@@ -141,14 +141,14 @@ class HttpConnection(asyncio.Protocol):
             self._progress()
 
     def eof_received(self) -> None:
-        """Take note of the server's own end, which is how an answer without a length ends."""
+        """Handle the server's end of stream, which ends a response without a length."""
         if self._is_busy and self._parser.end():
             self._wake()
         else:
             self._fail(self._end_of_connection(None))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take note that the socket is gone."""
+        """Handle the loss of the socket."""
         self._end(self._end_of_connection(exc))
         if not self.closed.done():
             self.closed.set_result(None)
@@ -176,7 +176,7 @@ class HttpConnection(asyncio.Protocol):
                 self._pause()
 
     def _finish(self) -> None:
-        """Take note that the answer was read whole."""
+        """Mark the response as read."""
         self._is_busy = False
         self.is_used = True
         self.deadline = NEVER

@@ -1,7 +1,7 @@
-"""Deadlines of all requests of a pool on one timer.
+"""The deadlines of all requests of a pool, on one timer.
 
-A timer of its own for each request would be set and cancelled thousands of times a second, and nearly none ever
-rings. The timer here is set for the earliest deadline and moved only when it rings or an earlier one comes.
+A timer per request would be set and cancelled thousands of times per second, and would almost never fire. This timer is
+set for the earliest deadline and moves only when it fires or an earlier deadline is added.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ NEVER = float("inf")
 
 
 class Guarded(Protocol):
-    """Something that must end by `deadline`, in the loop's time; the deadline may move, but only to later."""
+    """An exchange that must end by `deadline`, in the loop's time. The deadline may only move later."""
 
     deadline: float
 
     def expire(self) -> None:
-        """End: the time is up."""
+        """End, because the deadline passed."""
         ...
 
 
 class DeadlineTimer:
-    """Calls `expire` on whatever is guarded when its deadline passes."""
+    """Calls `expire` on guarded exchanges when their deadline passes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -29,18 +29,18 @@ class DeadlineTimer:
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = NEVER
 
-    def guard(self, thing: Guarded) -> None:
-        """Look after `thing` until it is released."""
-        self._guarded.add(thing)
-        if thing.deadline < self._rings_at:
-            self._set(thing.deadline)
+    def guard(self, exchange: Guarded) -> None:
+        """Guard an exchange until it is released."""
+        self._guarded.add(exchange)
+        if exchange.deadline < self._rings_at:
+            self._set(exchange.deadline)
 
-    def release(self, thing: Guarded) -> None:
-        """Forget `thing`."""
-        self._guarded.discard(thing)
+    def release(self, exchange: Guarded) -> None:
+        """Stop guarding an exchange."""
+        self._guarded.discard(exchange)
 
     def stop(self) -> None:
-        """Forget everything."""
+        """Stop guarding all exchanges."""
         self._guarded.clear()
         self._set(NEVER)
 
@@ -53,7 +53,7 @@ class DeadlineTimer:
     def _ring(self) -> None:
         now = self._loop.time()
         # Timers may ring a little early: a loop's clock has a resolution.
-        for thing in [thing for thing in self._guarded if thing.deadline <= now]:
-            self._guarded.discard(thing)
-            thing.expire()
-        self._set(min((thing.deadline for thing in self._guarded), default=NEVER))
+        for exchange in [exchange for exchange in self._guarded if exchange.deadline <= now]:
+            self._guarded.discard(exchange)
+            exchange.expire()
+        self._set(min((exchange.deadline for exchange in self._guarded), default=NEVER))

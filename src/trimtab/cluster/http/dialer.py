@@ -1,4 +1,4 @@
-"""New connections: addresses one after the other, through a proxy if there is one, with TLS if the server has it."""
+"""Opens connections: tries addresses in turn, through a proxy and with TLS if necessary."""
 
 import asyncio
 import base64
@@ -17,7 +17,7 @@ from trimtab.cluster.http.tls import TlsWire
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where something listens."""
+    """The address of a server."""
 
     scheme: str
     host: str
@@ -27,7 +27,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> "Address":
-        """Read an address; a user and a password in it become a Basic authorization."""
+        """Parse an address. A user and a password in it become a Basic authorization."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         authorization = None
@@ -38,7 +38,7 @@ class Address:
 
     @property
     def is_secure(self) -> bool:
-        """Return whether TLS is spoken there."""
+        """Return whether the server uses TLS."""
         return self.scheme == "https"
 
     @property
@@ -49,13 +49,13 @@ class Address:
 
     @property
     def host_header(self) -> str:
-        """Return the value of the Host header, without a port that goes without saying."""
+        """Return the value of the Host header, without the default port."""
         usual = 443 if self.is_secure else 80
         return self.authority.rpartition(":")[0] if self.port == usual else self.authority
 
 
 class Dialer:
-    """Makes connections to one server."""
+    """Opens connections to a server."""
 
     def __init__(
         self, server: Address, *, proxy: Address | None = None, server_name: str | None = None
@@ -66,20 +66,20 @@ class Dialer:
 
     @property
     def target_prefix(self) -> str:
-        """Return what stands before the path in a request: a proxy for plain HTTP wants the whole address."""
+        """Return the prefix of the path in a request. A proxy for plain HTTP needs the whole address."""
         if self._proxy is not None and not self.server.is_secure:
             return f"http://{self.server.host_header}{self.server.path}"
         return self.server.path
 
     @property
     def proxy_headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers that only a proxy for plain HTTP reads in each request."""
+        """Return the headers of each request for a plain HTTP proxy."""
         if self._proxy is None or self.server.is_secure or self._proxy.authorization is None:
             return ()
         return (("Proxy-Authorization", self._proxy.authorization),)
 
     async def dial(self, context: ssl.SSLContext | None, seconds: float) -> HttpConnection:
-        """Return a new connection; raise CannotConnectError, DeadlineError or ssl.SSLError."""
+        """Return a new connection. Raise CannotConnectError, DeadlineError or ssl.SSLError."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         connection = HttpConnection(loop)
@@ -97,7 +97,7 @@ class Dialer:
     async def _prepare(
         self, transport: asyncio.Transport, connection: HttpConnection, context: ssl.SSLContext | None
     ) -> HttpConnection:
-        """Bring the proxy and TLS in between; return the connection to use."""
+        """Add the proxy and TLS. Return the connection to use."""
         wire: Any = transport
         if self._proxy is not None and self._proxy.is_secure:
             wire = await _secure(wire, connection, context or _own_trust(), self._proxy.host)
@@ -129,7 +129,7 @@ class Dialer:
 
 
 async def _connect(connection: HttpConnection, address: Address, seconds: float) -> asyncio.Transport:
-    """Try the host's addresses in turn, each for a fair share of the time that is left."""
+    """Try the host's addresses in turn, each for a share of the remaining time."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     try:
@@ -178,7 +178,5 @@ def _no_connection(address: Address, error: OSError) -> HttpProblem:
         return DeadlineError(f"no connection to {address.host}:{address.port} in time")
     reason = error.strerror or str(error) or type(error).__name__
     if error.errno and not isinstance(error, socket.gaierror):
-        reason = os.strerror(
-            error.errno
-        )  # asyncio's own text tells the address once more instead of the reason
+        reason = os.strerror(error.errno)  # asyncio's own text repeats the address instead of the reason
     return CannotConnectError(f"cannot connect to {address.host}:{address.port}: {reason}")

@@ -1,16 +1,16 @@
-"""What can go wrong on a connection; the transport puts it into the words of a TransportError.
+"""Errors of a connection. The transport turns them into a TransportError.
 
 HttpProblem
-├── DeadlineError     the time was up
-├── EndedError        the connection ended before the answer did; `untouched` if not a byte of one had come
-├── BadAnswerError    what came is not an answer that we can read
-├── TooBigError       the answer is longer than allowed
-└── CannotConnectError  no connection in the first place: nothing was sent
+├── DeadlineError     a deadline passed
+├── EndedError        the connection ended before the response; `untouched` if no byte of it had arrived
+├── BadAnswerError    the response is invalid
+├── TooBigError       the response is longer than allowed
+└── CannotConnectError  no connection was made, so nothing was sent
 """
 
 
 class HttpProblem(Exception):  # noqa: N818 - the root of the tree; its leaves are errors
-    """The root of what this package raises inside."""
+    """The base class of the internal errors of this package."""
 
 
 class DeadlineError(HttpProblem):
@@ -22,7 +22,7 @@ class DeadlineError(HttpProblem):
 
 
 class EndedError(HttpProblem):
-    """The other side, or the network, ended the connection."""
+    """The server or the network ended the connection."""
 
     def __init__(self, message: str, *, untouched: bool) -> None:
         super().__init__(message)
@@ -30,12 +30,12 @@ class EndedError(HttpProblem):
 
 
 class BadAnswerError(HttpProblem):
-    """The answer breaks the rules of HTTP, or uses what we did not ask for."""
+    """The response violates HTTP, or uses a feature that was not requested."""
 
 
 class TooBigError(HttpProblem):
-    """The answer is longer than the request allows."""
+    """The response is longer than allowed."""
 
 
 class CannotConnectError(HttpProblem):
-    """There is no connection; the cause tells why."""
+    """No connection could be made. The cause says why."""

@@ -1,8 +1,8 @@
-"""Connections that are kept between requests, and when a request may be sent a second time.
+"""Keeps connections between requests, and decides when a request may be repeated.
 
-A server closes connections that were idle for long, and the news may cross a request on its way. A read that got not
-a byte of an answer on a used connection is sent again on a new one. A write is not: it may have been carried out
-(decision 0034). So that this stays rare, a connection that was idle for a second is looked at before it is used.
+A server closes connections that were idle for long, which may coincide with a request. A read that received no byte of
+a response on a used connection is repeated on a new one. A write is not, because it may have been carried out. See
+docs/decisions/retry-reads-and-verify-writes.md. A connection that was idle for a second is checked before its use.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ _READS = frozenset({"GET", "HEAD"})
 
 
 class ExchangeDeadline(msgspec.Struct, frozen=True):
-    """The time that an exchange has; `end` is the last moment, in the loop's time."""
+    """The deadlines of an exchange. `end` is the latest, in the loop's time."""
 
     deadlines: Deadlines
     end: float = NEVER
 
 
 class Pool:
-    """The connections to one server; it belongs to the event loop that runs when it is made."""
+    """The connections to a server. A pool belongs to the event loop in which it is created."""
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
@@ -43,7 +43,7 @@ class Pool:
     async def fetch(
         self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline
     ) -> Response:
-        """Send and return the whole answer."""
+        """Send a message and return the whole response."""
         connection = await self._exchange(message, context, limits, whole=True)
         response = Response(connection.status, connection.headers, connection.finish())
         self.put_back(connection)
@@ -52,13 +52,13 @@ class Pool:
     async def open(
         self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline
     ) -> HttpConnection:
-        """Send and return once the head of the answer is there; the connection is to be put back."""
+        """Send a message and return once the head of the response has arrived. The caller puts the connection back."""
         connection = await self._exchange(message, context, limits, whole=False)
         connection.deadline = NEVER
         return connection
 
     async def close(self) -> None:
-        """Close all connections; what is under way ends with an error."""
+        """Close all connections. Running exchanges end with an error."""
         self._dog.stop()
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -76,7 +76,7 @@ class Pool:
     async def _exchange(
         self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline, *, whole: bool
     ) -> HttpConnection:
-        # The time to connect may be spent on the answer if there is a connection: evictions take ten seconds.
+        # With an idle connection, the time to connect is available for the response. Evictions take 10 s.
         deadlines = limits.deadlines
         begin_by = min(self._loop.time() + deadlines.connect + deadlines.first_byte, limits.end)
         connection = self._take(context) or await self._find(context) or await self._dial(context, limits)
@@ -98,7 +98,7 @@ class Pool:
         try:
             await connection.start(message, whole=whole)
         except BaseException:
-            # Also when the caller no longer waits: whatever comes later belongs to nobody.
+            # Also when the caller was cancelled, since later bytes have no reader.
             connection.abort()
             raise
         finally:
@@ -106,7 +106,7 @@ class Pool:
         return connection
 
     def _take(self, context: ssl.SSLContext | None) -> HttpConnection | None:
-        """Return the connection that was used last, if that was so lately that nothing needs to be checked."""
+        """Return the most recent connection if it was used too lately to need a check."""
         if not self._idle:
             return None
         connection = self._idle[-1]
@@ -119,7 +119,7 @@ class Pool:
         return self._idle.pop()
 
     async def _find(self, context: ssl.SSLContext | None) -> HttpConnection | None:
-        """Return a kept connection that can be used; close those that cannot."""
+        """Return an idle connection that works, and close those that do not."""
         while self._idle:
             connection = self._idle.pop()
             if self._loop.time() - connection.idle_since > _LOOK_AFTER_SECONDS:
@@ -143,7 +143,7 @@ class Pool:
         return connection
 
     def put_back(self, connection: HttpConnection) -> None:
-        """Keep a connection whose answer was read whole; drop any other."""
+        """Keep a connection whose response was read whole, else close it."""
         if connection.is_reusable:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)
@@ -153,9 +153,13 @@ class Pool:
             connection.abort()
 
     def _sweep(self) -> None:
-        """Close what was idle for too long."""
+        """Close connections that were idle for too long."""
         oldest = self._loop.time() - _KEEP_ALIVE_SECONDS
-        kept = [one for one in self._idle if one.is_reusable and one.idle_since > oldest]
+        kept = [
+            connection
+            for connection in self._idle
+            if connection.is_reusable and connection.idle_since > oldest
+        ]
         for connection in self._idle:
             if connection not in kept:
                 connection.close()

@@ -1,4 +1,4 @@
-"""The bytes of a request: what is the same for all of them is put together once."""
+"""Encodes requests. The parts that all requests share are encoded once."""
 
 import re
 from collections.abc import Iterable
@@ -14,17 +14,17 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class HeadWriter:
-    """Writes the heads of requests to one server; `fixed` headers go with each of them."""
+    """Encodes the heads of requests to a server. `fixed` headers are part of each."""
 
     def __init__(self, host: str, prefix: str, fixed: Iterable[tuple[str, str]]) -> None:
         self._prefix = prefix
-        """What stands before the path of a target: the server's base path, or its whole address for a proxy."""
+        """The prefix of every target: the server's base path, or its whole address for a proxy."""
         self._fixed = [("Host", host), *fixed]
         self._lines = "".join(header_line(*pair) for pair in self._fixed)
         self._names = frozenset(name.lower() for name, _ in self._fixed)
 
     def write(self, request: Request) -> bytes:
-        """Return the bytes of a request; a header of its own goes before a fixed one of the same name."""
+        """Return the bytes of a request. Its own headers replace fixed ones of the same name."""
         return self.write_parts(
             request.method,
             request.path + query_text(request.query),
@@ -58,14 +58,14 @@ class HeadWriter:
 
 @lru_cache(maxsize=256)
 def header_line(name: str, value: str) -> str:
-    """Return one line of a head; a value that would start another line is refused."""
+    """Return a header line. Reject a value that would start another line."""
     if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
         raise ValueError(f"the header {name!r} cannot be sent: it holds a character that HTTP does not allow")
     return f"{name}: {value}\r\n"
 
 
 def query_text(query: Query) -> str:
-    """Return the query of a target, with its question mark."""
+    """Return the query with its question mark."""
     return _encoded(tuple(query)) if query else ""
 
 

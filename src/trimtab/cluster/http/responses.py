@@ -1,7 +1,7 @@
-"""Reading one answer after the other from the bytes of a connection; no socket, no waiting.
+"""Parses responses from the bytes of a connection, without a socket.
 
-httptools does the parsing. What it leaves to its user is here: interim answers, answers that end with the
-connection, limits, and bytes that nobody asked for.
+httptools parses. This module handles interim responses, responses that end with the connection, limits, and unexpected
+bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,13 +11,13 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from trimtab.cluster.http.errors import BadAnswerError, TooBigError
 
 _MAX_HEAD = 256 * 1024
-"""Bytes before the body; API servers send less than one KB, so more is an attack or an accident."""
+"""Maximum bytes before the body. API servers send less than 1 KB."""
 
 _NO_LIMIT = 1 << 62
 
 
 class Headers(Mapping[str, str]):
-    """The headers of an answer, with lower-case names; made readable when somebody looks, as few do."""
+    """The headers of a response, with lower-case names, decoded on first use."""
 
     __slots__ = ("_raw", "_read")
 
@@ -46,7 +46,7 @@ class Headers(Mapping[str, str]):
 
 
 class ResponseParser:
-    """The answer being read: `status` is 0 until its head is complete, `parts` are what came of its body."""
+    """Parses a response. `status` is 0 until its head is complete; `parts` are the chunks of its body."""
 
     def __init__(self) -> None:
         self._parser = HttpResponseParser(self)
@@ -55,7 +55,7 @@ class ResponseParser:
     def expect(
         self, *, with_body: bool, max_body: int | None, into: Callable[[bytes], None] | None = None
     ) -> None:
-        """Start over for the next answer; `into` takes the body of a good one in the place of `parts`."""
+        """Reset for the next response. `into` receives the body of a successful one instead of `parts`."""
         self.status = 0
         self.parts: list[bytes] = []
         self.size = 0
@@ -73,11 +73,11 @@ class ResponseParser:
 
     @property
     def headers(self) -> Headers:
-        """Return the headers of the answer."""
+        """Return the headers of the response."""
         return Headers(self._raw)
 
     def feed(self, data: bytes) -> None:
-        """Read on; raise if it cannot be an answer, or is a longer one than allowed."""
+        """Parse bytes. Raise if they are not a response, or longer than allowed."""
         self.has_begun = True
         if not self.status:
             self._head_size += len(data)
@@ -95,13 +95,13 @@ class ResponseParser:
             raise BadAnswerError(f"the head of the answer has more than {_MAX_HEAD} bytes")
 
     def end(self) -> bool:
-        """Take note that the connection ended in order; return whether the answer is whole."""
+        """Handle the end of the connection. Return whether the response is complete."""
         if self.status and not self._framed:
             self.is_complete = True
         return self.is_complete
 
     def take_body(self) -> bytes:
-        """Return what came of the body since the last time."""
+        """Return the chunks of the body since the last call."""
         parts = self.parts
         self.parts = []
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -109,12 +109,12 @@ class ResponseParser:
     # What httptools calls, by its names.
 
     def on_message_begin(self) -> None:
-        """Notice bytes of a second answer, which nobody asked for: this connection is out of step."""
+        """Reject bytes of a second, unrequested response."""
         if self.is_complete:
             self.keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, and look at the three that say how the body is to be read."""
+        """Store a header, and evaluate the three that define the body."""
         if self.is_complete:
             return
         self._raw.append((name, value))
@@ -134,7 +134,7 @@ class ResponseParser:
             self.encoding = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """Learn the status; an interim answer (1xx) is no answer yet."""
+        """Store the status. An interim response (1xx) is skipped."""
         status = self._parser.get_status_code()
         if self.is_complete:
             return
@@ -144,13 +144,13 @@ class ResponseParser:
             return
         self.status = status
         if not self._with_body:
-            # The parser cannot be told that no body follows, so it cannot read another answer either.
+            # The parser has no way to skip the body, so it cannot parse another response.
             self.is_complete = True
         elif status in {204, 304}:
             self._framed = True
 
     def on_body(self, data: bytes) -> None:
-        """Keep a piece of the body."""
+        """Store a chunk of the body."""
         self.size += len(data)
         if self.size > self._limit:
             self._problem = TooBigError()
@@ -162,7 +162,7 @@ class ResponseParser:
             self.parts.append(data)
 
     def on_message_complete(self) -> None:
-        """Learn that the answer is whole."""
+        """Mark the response as complete."""
         if self.status and not self.is_complete:
             self.is_complete = True
             self._into = None  # a connection may be idle for long, and is not to hold on to what it brought

@@ -1,7 +1,8 @@
 """TLS between a socket and a connection, on any event loop.
 
-A request and its answer are one TLS record each, so little is needed around ssl's memory buffers: no queues, no state
-machine. It stacks, which is how a server is reached through a proxy that speaks TLS itself (decision 0035).
+A request and its response are one TLS record each, so that ssl's memory buffers need no queues and no state machine
+around them. Layers stack, for a server behind a proxy with TLS. See
+docs/decisions/trimtab-has-its-own-http-client-and-few-dependencies.md.
 """
 
 import asyncio
@@ -14,26 +15,26 @@ from trimtab.cluster.config.connection import Connection
 from trimtab.cluster.config.tls import ClientCertificate
 
 _RECORD = 16 * 1024
-"""Bytes of one TLS record at most: what one read can return."""
+"""Maximum bytes of a TLS record, which is what a read can return."""
 
 
 class ByteSink(Protocol):
-    """Where bytes are sent: a socket's transport, or TLS on top of another wire."""
+    """Sends bytes: a socket's transport, or TLS above another sink."""
 
     def set_protocol(self, protocol: asyncio.Protocol, /) -> None:
-        """Say who is told what arrives."""
+        """Set the receiver of arriving bytes."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Send."""
+        """Send bytes."""
         ...
 
     def is_closing(self) -> bool:
-        """Return whether nothing can be sent any more."""
+        """Return whether the sink is closing or closed."""
         ...
 
     def close(self) -> None:
-        """Send what is waiting, then close."""
+        """Send buffered bytes, then close."""
         ...
 
     def abort(self) -> None:
@@ -41,16 +42,16 @@ class ByteSink(Protocol):
         ...
 
     def pause_reading(self) -> None:
-        """Let the other side wait."""
+        """Pause reading from the server."""
         ...
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading."""
         ...
 
 
 class TlsWire(asyncio.Protocol):
-    """TLS on top of `below`, which hands it what arrives there; `above` gets the plain bytes."""
+    """TLS above `below`. `above` receives the decrypted bytes."""
 
     def __init__(
         self, below: ByteSink, above: asyncio.Protocol, context: ssl.SSLContext, server_name: str
@@ -64,12 +65,12 @@ class TlsWire(asyncio.Protocol):
         self._failure: ssl.SSLError | None = None
 
     async def handshake(self) -> None:
-        """Agree on keys and check the server; raise ssl.SSLError if that fails."""
+        """Perform the handshake. Raise ssl.SSLError if it fails."""
         self._shake()
         await self._shaken
 
     def data_received(self, data: bytes) -> None:
-        """Decrypt and hand on."""
+        """Decrypt bytes and pass them on."""
         self._incoming.write(data)
         if not self._shaken.done():
             self._shake()
@@ -78,17 +79,17 @@ class TlsWire(asyncio.Protocol):
         self._read()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass on the end; without TLS's own farewell it does not count as the server's (no `eof_received`)."""
+        """Pass on the loss of the connection. Without a TLS close_notify it is not an end of stream."""
         if not self._shaken.done():
             self._shaken.set_exception(exc or ConnectionResetError("ended during the TLS handshake"))
         self._above.connection_lost(self._failure or exc)
 
     def set_protocol(self, protocol: asyncio.Protocol, /) -> None:
-        """Hand on to somebody else, such as another layer of TLS."""
+        """Set another receiver, such as another layer of TLS."""
         self._above = protocol
 
     def write(self, data: bytes) -> None:
-        """Encrypt and send."""
+        """Encrypt and send bytes."""
         sent = self._tls.write(data)
         if sent < len(data):
             view = memoryview(data)
@@ -97,12 +98,12 @@ class TlsWire(asyncio.Protocol):
         self._below.write(self._outgoing.read())
 
     def is_closing(self) -> bool:
-        """Return whether nothing can be sent any more."""
+        """Return whether the sink is closing or closed."""
         return self._below.is_closing()
 
     def close(self) -> None:
-        """Say farewell, without waiting for the other side's, and close."""
-        # The farewell is written all the same; the error says that its echo is missing, or that nobody listens.
+        """Send close_notify and close, without waiting for the peer's."""
+        # close_notify is written although unwrap raises, because the peer has not answered it.
         with suppress(ssl.SSLError):
             self._tls.unwrap()
         self._flush()
@@ -113,11 +114,11 @@ class TlsWire(asyncio.Protocol):
         self._below.abort()
 
     def pause_reading(self) -> None:
-        """Let the other side wait."""
+        """Pause reading from the server."""
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self._below.resume_reading()
 
     def _shake(self) -> None:
@@ -126,7 +127,7 @@ class TlsWire(asyncio.Protocol):
         except ssl.SSLWantReadError:
             self._flush()
         except ssl.SSLError as error:
-            self._flush()  # the alert tells the other side why
+            self._flush()  # sends the alert
             self._shaken.set_exception(error)
             self._below.close()
         else:
@@ -146,7 +147,7 @@ class TlsWire(asyncio.Protocol):
             self._below.close()
 
     def _decrypt(self, parts: list[bytes]) -> bool:
-        """Add what can be read to `parts`; return whether the server said farewell."""
+        """Append the readable bytes to `parts`. Return whether the server sent close_notify."""
         # Asking whether there is more is cheaper than the exception that says that there is not.
         while self._incoming.pending or self._tls.pending():
             try:
@@ -171,7 +172,7 @@ _CHECK_SECONDS = 60.0
 
 
 class TlsContexts:
-    """The TLS context of one server; None if it is reached without TLS."""
+    """The TLS context of a server, or None without TLS."""
 
     def __init__(self, clock: Clock, connection: Connection) -> None:
         self._clock = clock
@@ -182,7 +183,7 @@ class TlsContexts:
         self._checked = 0.0
 
     def current(self, certificate: ClientCertificate | None) -> ssl.SSLContext | None:
-        """Return the context to use now."""
+        """Return the current context."""
         if not self._secure:
             return None
         now = self._clock.monotonic()

@@ -1,7 +1,7 @@
-"""What the client sees of HTTP: turns, deadlines, credentials, and words for what went wrong.
+"""The HTTP transport: concurrency, deadlines, credentials and error messages.
 
-Credentials and TLS files are looked at again while we run, so that rotated tokens and authorities need no restart
-(faults F16 and F20). Answers are asked for uncompressed: on a cluster's network inflating costs more than reading.
+Credentials and TLS files are read again while the program runs, so that rotated tokens and authorities need no restart.
+Responses are requested uncompressed, because in a cluster's network inflating costs more than reading.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from trimtab.cluster.transport.transport import Request, Response
 
 
 class HttpTransport:
-    """Connections to one API server; at most `concurrency` requests are in flight, watches not counted."""
+    """Connections to an API server, with at most `concurrency` requests in flight besides watches."""
 
     def __init__(self, clock: Clock, connection: Connection, *, concurrency: int = 32) -> None:
         self._connection = connection
@@ -37,7 +37,7 @@ class HttpTransport:
         self._pool: Pool | None = None
 
     async def request(self, request: Request) -> Response:
-        """Send and return the whole answer; a 401 is tried once more with fresh credentials."""
+        """Send a request and return the whole response. After a 401, retry once with new credentials."""
         now = asyncio.get_running_loop().time
         last_moment = now() + request.deadlines.overall
         await self._turns.acquire()
@@ -54,7 +54,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["_HttpStream"]:
-        """Send and yield once the headers are there."""
+        """Send a request and yield the response once its headers have arrived."""
         pool = self._connections()
         answer = await self._open(pool, request)
         if answer.status == 401:
@@ -129,7 +129,7 @@ class HttpTransport:
 
 
 class _HttpStream:
-    """A watch in progress."""
+    """A running watch."""
 
     def __init__(self, request: Request, answer: HttpConnection) -> None:
         self._request = request
@@ -138,7 +138,7 @@ class _HttpStream:
         self.headers: Mapping[str, str] = answer.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the bytes as they come."""
+        """Yield the bytes as they arrive."""
         try:
             async for chunk in self._answer.chunks():
                 yield chunk

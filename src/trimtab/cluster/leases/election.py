@@ -1,9 +1,9 @@
-"""Leader election by a Lease, and the fence that stops writing the moment the lease may be lost.
+"""Leader election by a Lease, with fencing.
 
-The numbers are client-go's: a lease of 15 s, renewed every 2 s, given up when 10 s passed since the last renewal.
-client-go calls its election "not fencing"; ours is: `may_write` compares the monotonic clock with the moment before
-the last successful renewal was sent, so that a process that was stopped, or whose event loop stood still, finds the
-door closed before its first write (faults F25, F26, F28). Whoever takes over waits the full 15 s.
+The times are client-go's: a lease of 15 s, renewed every 2 s, lost 10 s after the last renewal. client-go's election
+does not fence writes. Here `may_write` compares the monotonic clock with the time before the last successful renewal was
+sent, so that a process that was suspended cannot write after its lease may have expired. A new leader waits the full
+15 s.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from trimtab.model.times import format_micro_time
 log = logging.getLogger(__name__)
 _UNTYPED = LEASES.untyped()
 RELEASED_BY = "autoscaling.trimtab.dev/released-by"
-"""The annotation of a released Lease that says whose clock its last renewTime is by."""
+"""The annotation of a released Lease that names the clock of its last renewTime."""
 
 CLOCK_SET = "autoscaling.trimtab.dev/clock-set"
-"""The annotation of a Lease that says by how many seconds the clock of its renewTime was set while its process ran."""
+"""The annotation of a Lease with the seconds by which the clock of its renewTime was set."""
 
 _JITTER = 1.2
 _RELEASE_SECONDS = 2.0
@@ -43,14 +43,14 @@ _RELEASE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """How long things take, in seconds."""
+    """The times of an election, in seconds."""
 
     duration: float = 15.0
-    """How long others wait after the last renewal that they saw before they take over."""
+    """How long candidates wait after the last observed renewal."""
     renew_deadline: float = 10.0
-    """How long after its last renewal a leader still writes; shorter than `duration` by the margin for slow writes."""
+    """How long a leader writes after its last renewal. The margin to `duration` is for slow writes."""
     retry: float = 2.0
-    """How often a leader renews and a candidate looks."""
+    """The period of renewals and of a candidate's reads."""
 
     def __post_init__(self) -> None:
         if not self.duration > self.renew_deadline > self.retry * _JITTER > 0:
@@ -58,15 +58,15 @@ class LeaseTimes:
 
 
 def unique_identity(host: str) -> str:
-    """Return a name for this process that no other has, even on the same host."""
+    """Return a unique name for this process."""
     return f"{host}_{uuid.uuid4()}"
 
 
 class LeaderElector:
-    """Tries to hold one Lease; `run` keeps trying until cancelled and then releases it.
+    """Tries to hold a Lease. `run` keeps trying until cancelled and then releases it.
 
-    It is a `Fence`: hand it to `Client.fenced`. Give it a client of its own, so that its renewals neither wait behind
-    the turns of other requests nor are fenced themselves.
+    It is a `Fence` for `Client.fenced`. Use a separate client, so that its renewals are neither rate-limited with other
+    requests nor fenced.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LeaderElector:
         self.holder = ""
         self.transitions = 0
         self.epoch = Epoch()
-        """The time in which we hold the lease, or last held it."""
+        """The epoch in which this process holds the lease, or last held it."""
         self._client = client
         self._clock = client.clock
         self._namespace = namespace
@@ -103,25 +103,25 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Return whether we hold the lease, as far as we know; before a write, `may_write` is what counts."""
+        """Return whether this process seems to hold the lease. Writes must check `may_write`."""
         return self._write_until is not None
 
     def may_write(self) -> bool:
-        """Return whether we surely still hold the lease."""
+        """Return whether this process certainly holds the lease."""
         return self.time_left() > 0
 
     def time_left(self) -> float:
-        """Return for how many seconds we surely still hold the lease; 0 if we do not."""
+        """Return for how many seconds this process certainly holds the lease."""
         if self._write_until is None:
             return 0.0
         return max(self._write_until - self._clock.monotonic(), 0.0)
 
     async def run(self) -> None:
-        """Take part in the election until cancelled; release the lease on the way out."""
+        """Take part in the election until cancelled, then release the lease."""
         try:
             while True:
                 await self.step()
-                # Candidates look at uneven times, so that two of them rarely meet in one write.
+                # Jitter, so that two candidates rarely write at the same time.
                 spread = (_JITTER - 1.0) * self._client.sender.random.random()
                 pause = (
                     min(self._times.retry, self.time_left())
@@ -133,7 +133,7 @@ class LeaderElector:
             await self.release()
 
     async def release(self) -> None:
-        """Stop writing, and let the next one take over without waiting."""
+        """Stop writing, and let the next leader take over without waiting."""
         if not self.may_write():
             self._settle(None)
             return
@@ -164,16 +164,16 @@ class LeaderElector:
 
     @property
     def is_taken(self) -> bool:
-        """Return whether somebody else holds the lease, as far as can be seen."""
+        """Return whether another process seems to hold the lease."""
         return self._is_held_by_another()
 
     def observe(self, lease: Json | None) -> None:
-        """Take in the lease as a list shows it; of the one that we hold, our own renewals tell."""
+        """Process a Lease from a list. Our own Lease is tracked by its renewals."""
         if lease is not None and not self.is_leader:
             self._observe(lease)
 
     async def step(self) -> None:
-        """Try once to take the lease, or renew it."""
+        """Try once to acquire or renew the lease."""
         if not self.may_write():
             self._settle(None)
         sent_at = self._clock.monotonic()
@@ -191,7 +191,7 @@ class LeaderElector:
         if held:
             self._settle(sent_at + self._times.renew_deadline)
         elif held is False or not self.may_write():
-            # Another holds it, or nobody could tell us for too long.
+            # Another process holds it, or no read succeeded for too long.
             self._settle(None)
 
     async def _acquire_or_renew(self) -> bool:
@@ -208,7 +208,7 @@ class LeaderElector:
         if self._is_held_by_another():
             return False
         if not self._is_ours():
-            # Before the write: should its answer get lost, the next look finds our own renewal, and the epoch goes on.
+            # Before the write, so that the epoch continues if the response is lost and the next read shows our own renewal.
             self.epoch = self._next_epoch(_renewed(current))
         return await self._write(current)
 
@@ -216,7 +216,7 @@ class LeaderElector:
         return Epoch(self._last_clock, renewed, dict(self._clocks), self._own_clock)
 
     async def _create(self) -> bool:
-        # Someone deleted the lease of a leader who may not know yet: give it the time to notice.
+        # The Lease of a leader was deleted. Wait until that leader must have stopped.
         if self._is_held_by_another():
             return False
         self._seen = {}
@@ -232,7 +232,7 @@ class LeaderElector:
         return True
 
     async def _write(self, current: Json) -> bool:
-        """Renew or take over; the resourceVersion goes along, so that of two candidates one gets through."""
+        """Renew or take over. The resourceVersion lets only one of two candidates succeed."""
         now = self._clock.now()
         body = {
             **current,
@@ -243,7 +243,7 @@ class LeaderElector:
         return True
 
     def _signed(self, metadata: Json, moment: datetime) -> Json:
-        """Return the metadata with what the holder says of itself; it changes hands together with the lease."""
+        """Return the metadata with the holder's annotations. They change together with the holder."""
         annotations = {**(metadata.get("annotations") or {}), **self._annotations}
         annotations.pop(CLOCK_SET, None)
         if seconds := self._own_clock.seconds_set(moment.timestamp(), self._clock.monotonic()):
@@ -267,7 +267,7 @@ class LeaderElector:
         return record
 
     def _observe(self, lease: Json) -> None:
-        """Take in what the server holds; a change starts the wait anew, whatever times are written in it."""
+        """Process the server's Lease. A change starts the wait again, whatever times it contains."""
         now = self._clock.monotonic()
         if lease.get("spec") != self._seen.get("spec"):
             self._seen_at = now
@@ -278,7 +278,7 @@ class LeaderElector:
         self.transitions = spec.lease_transitions
 
     def _read_clock(self, lease: Json, now: float) -> None:
-        """Take in what a renewal, or the release by the last holder, shows of that holder's clock."""
+        """Update the estimate of the holder's clock from its renewal or release."""
         found = wire.convert(lease, Lease)
         holder = found.spec.holder_identity or found.metadata.annotations.get(RELEASED_BY, "")
         name, seconds_set = clock_name(holder), _seconds_set(found)
@@ -299,7 +299,7 @@ class LeaderElector:
         return self._clock.monotonic() - self._seen_at < duration
 
     def _is_ours(self) -> bool:
-        """Return whether we wrote the lease; a name alone proves nothing, another process may have it too."""
+        """Return whether this process wrote the lease. The holder's name alone is not a proof."""
         return self.holder == self._identity and self._seen.get("spec", {}).get("renewTime") in self._renewals
 
     def _settle(self, write_until: float | None) -> None:

@@ -1,39 +1,39 @@
-"""Whether we may still write: the seam between the client and leader election (fault F25)."""
+"""The fence that stops writes when the lease may be lost."""
 
 from typing import Protocol
 
 
 class Fence(Protocol):
-    """Whoever decides whether writing is allowed: the holder of a lease."""
+    """Decides whether this process may write."""
 
     def may_write(self) -> bool:
         """Return whether a write may be sent now."""
         ...
 
     def time_left(self) -> float:
-        """Return for how many seconds writing is still allowed."""
+        """Return for how many seconds writes are allowed."""
         ...
 
 
 class NoFence:
-    """The fence of a program that shares its objects with no second copy of itself."""
+    """The fence of a program without leader election."""
 
     def may_write(self) -> bool:
         """Return True."""
         return True
 
     def time_left(self) -> float:
-        """Return that there is no end."""
+        """Return infinity."""
         return float("inf")
 
 
 class ClosedFence:
-    """The fence of a program that only looks: nothing is ever written."""
+    """The fence of a read-only program."""
 
     def may_write(self) -> bool:
         """Return False."""
         return False
 
     def time_left(self) -> float:
-        """Return no time at all."""
+        """Return 0."""
         return 0.0

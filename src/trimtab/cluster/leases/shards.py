@@ -1,9 +1,10 @@
-"""Several copies of a program share its work: N shards, a Lease for each, and every copy holds a fair number of them.
+"""Divides the work of a program among replicas: N shards with a Lease each.
 
-What belongs to which shard is a rendezvous hash of its name, so that every copy says the same without asking, and a
-change of N moves as little as possible. Copies count each other by member Leases, one slot each. Whoever holds more than its quota hands shards
-over: it stops writing, lets the writes under way end, and only then releases the Lease. A holder's name ends with its
-N: while others share by another number, which a change of the flag brings about, nothing new is taken (decision 0036).
+A rendezvous hash of its name assigns an object to a shard, so that all replicas agree without communication and a change
+of N moves few objects. Replicas count each other by member Leases, one slot each. A replica with more shards than its
+quota stops writing for a shard, waits for its writes in flight, and then releases the Lease. The holder's name ends with
+N. While other replicas use another N, during a change of the flag, no shard is acquired. See
+docs/decisions/shard-work-by-lease-and-fence-every-write.md.
 """
 
 import asyncio
@@ -22,43 +23,43 @@ from trimtab.cluster.resource import LEASES
 log = logging.getLogger(__name__)
 
 MOST_SHARDS = 16
-"""More would cost more renewals than they spread work; the names of all their Leases are in the chart's rights."""
+"""More shards cost more renewals than they save. The chart's RBAC rules name all their Leases."""
 
 
 def rank(key: str, number: int) -> bytes:
-    """Return how much `key` prefers `number` to others: the highest wins (rendezvous hashing)."""
+    """Return the weight of `number` for `key`. The highest weight wins (rendezvous hashing)."""
     return blake2b(f"{number}/{key}".encode(), digest_size=8).digest()
 
 
 def shard_of(key: str, shards: int) -> int:
-    """Return the shard that `key` belongs to."""
+    """Return the shard of `key`."""
     return max(range(shards), key=lambda number: rank(key, number)) if shards > 1 else 0
 
 
 def quota(shards: int, members: int, position: int) -> int:
-    """Return how many shards the member at `position` of the living ones holds; the first ones take the rest."""
+    """Return the quota of the living member at `position`. The first members take the remainder."""
     whole, rest = divmod(shards, members)
     return whole + (1 if position < rest else 0)
 
 
 class ShardUser(Protocol):
-    """Whoever works on what the shards hold."""
+    """A component that works on the held shards."""
 
     def shard_gained(self, shard: int) -> None:
-        """Begin with a shard."""
+        """Start to work on a shard."""
         ...
 
     def shard_lost(self, shard: int) -> None:
-        """Take note that somebody else decides from now on."""
+        """Stop to work on a shard."""
         ...
 
     def is_shard_busy(self, shard: int) -> bool:
-        """Return whether anything is still under way for a shard."""
+        """Return whether a write for the shard is in flight."""
         ...
 
 
 class Shard:
-    """One shard's Lease as this copy sees it; it is the `Fence` of every write for the shard."""
+    """The Lease of a shard in this replica, and the `Fence` of its writes."""
 
     def __init__(self, number: int, elector: LeaderElector) -> None:
         self.number = number
@@ -67,12 +68,12 @@ class Shard:
 
     @property
     def epoch(self) -> Epoch | None:
-        """Return the epoch in which we hold it; None if we may not write for it now."""
+        """Return the epoch of the shard, or None if this replica may not write for it."""
         return self.elector.epoch if self.may_write() else None
 
     @property
     def is_held(self) -> bool:
-        """Return whether we hold it, as far as we know."""
+        """Return whether this replica seems to hold the shard."""
         return self.elector.is_leader
 
     def may_write(self) -> bool:
@@ -80,12 +81,12 @@ class Shard:
         return not self.is_closing and self.elector.may_write()
 
     def time_left(self) -> float:
-        """Return for how many seconds writing is still allowed."""
+        """Return for how many seconds writes are allowed."""
         return 0.0 if self.is_closing else self.elector.time_left()
 
 
 class Shards:
-    """All shards of a program; `run` keeps a fair number of them until cancelled and then releases them."""
+    """All shards of a program. `run` holds its quota until cancelled and then releases it."""
 
     def __init__(
         self,
@@ -115,38 +116,38 @@ class Shards:
         self._handing_over: dict[int, asyncio.Task[None]] = {}
         self._shards = [Shard(number, self._elector("shard", number)) for number in range(count)]
         self._beyond = [self._elector("shard", number) for number in range(count, MOST_SHARDS)]
-        """Shards that only those have who share by a larger number."""
+        """Shards that exist only for replicas with a larger N."""
         self._members = [self._elector("member", number) for number in range(MOST_SHARDS)]
 
     def serve(self, user: ShardUser) -> None:
-        """Tell `user`, too, of every shard that comes and goes."""
+        """Notify `user` of every shard that is gained or lost."""
         self._users.append(user)
 
     def of(self, key: str) -> Shard:
-        """Return the shard that `key` belongs to."""
+        """Return the shard of `key`."""
         return self._shards[shard_of(key, self.count)]
 
     def __getitem__(self, number: int) -> Shard:
         return self._shards[number]
 
     def held(self) -> tuple[int, ...]:
-        """Return the shards that we may write for."""
+        """Return the shards that this replica may write for."""
         return tuple(shard.number for shard in self._shards if shard.may_write())
 
     def may_write(self) -> bool:
-        """Return whether we may write for any shard."""
+        """Return whether this replica may write for any shard."""
         return any(shard.may_write() for shard in self._shards)
 
     def time_left(self) -> float:
-        """Return for how long that is so."""
+        """Return for how many seconds that holds."""
         return max(shard.time_left() for shard in self._shards)
 
     def silence(self) -> float:
-        """Return the seconds since the Leases were last seen."""
+        """Return the seconds since the Leases were last read."""
         return self._clock.monotonic() - self._looked_at
 
     async def run(self) -> None:
-        """Take part until cancelled; release everything on the way out."""
+        """Hold shards until cancelled, then release them."""
         try:
             while True:
                 await self.step()
@@ -156,14 +157,14 @@ class Shards:
             await self._leave()
 
     async def step(self) -> None:
-        """Renew what we hold, look at the rest, and take or hand over what the quota says."""
+        """Renew held shards, read the rest, and acquire or release shards by the quota."""
         await asyncio.gather(
-            *(one.elector.step() for one in self._shards if one.is_held and not one.is_closing)
+            *(shard.elector.step() for shard in self._shards if shard.is_held and not shard.is_closing)
         )
         can_see = await self._look()
         slot = await self._keep_membership(can_see)
         if not can_see:
-            return  # what we hold we keep; who else there is, nobody can say now
+            return  # keep the held shards; the other members are unknown now
         if slot is None:
             self._hand_over_uncounted()
             return
@@ -181,7 +182,7 @@ class Shards:
             await self._take(wanted - len(held))
 
     async def _look(self) -> bool:
-        """Take in all Leases by one list; return whether it came."""
+        """List all Leases. Return whether it succeeded."""
         try:
             async with asyncio.timeout(self._times.renew_deadline / 2):
                 listed = await self._client.list(LEASES.untyped(), ListOptions(self._namespace))
@@ -199,7 +200,7 @@ class Shards:
         return True
 
     async def _keep_membership(self, can_see: bool) -> int | None:
-        """Hold one member slot; return its number, or None if there is none for us."""
+        """Hold a member slot. Return its number, or None if all slots are taken."""
         ours = [number for number, member in enumerate(self._members) if member.is_leader]
         if not ours and can_see:
             free = [number for number, member in enumerate(self._members) if not member.is_taken]
@@ -209,9 +210,9 @@ class Shards:
         return next((number for number in ours if self._members[number].is_leader), None)
 
     async def _take(self, number: int) -> None:
-        free = [one.number for one in self._shards if not one.is_held and not one.elector.is_taken]
+        free = [shard.number for shard in self._shards if not shard.is_held and not shard.elector.is_taken]
         wanted = self._preferred(free)[:number]
-        await asyncio.gather(*(self._shards[one].elector.step() for one in wanted))
+        await asyncio.gather(*(self._shards[number].elector.step() for number in wanted))
 
     def _hand_over(self, held: list[Shard], number: int) -> None:
         kept = self._preferred([shard.number for shard in held])[: len(held) - number]
@@ -224,27 +225,27 @@ class Shards:
                 )
 
     def _hand_over_uncounted(self) -> None:
-        """Give everything back if all slots are others': they share out among themselves what we still hold."""
+        """Release everything if other replicas hold all slots."""
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
         if held and all(member.is_taken for member in self._members):
             self._hand_over(held, len(held))
 
     def _other_counts(self) -> set[int]:
-        """Return the numbers of shards by which others share at present: theirs hold other HPAs than ours."""
+        """Return the numbers of shards that other replicas use now."""
         electors = [*(shard.elector for shard in self._shards), *self._beyond]
         holders = [elector.holder for elector in electors if elector.is_taken]
         counts = {int(count) for holder in holders if (count := holder.rpartition("/")[2]).isdigit()}
         return counts - {self.count}
 
     def _give_way(self, other: int) -> None:
-        """Take nothing until those who share by another number are gone; if we hold some too, the larger number stays."""
+        """Acquire no shard until replicas with another N are gone. If both hold shards, the larger N stays."""
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
         log.info("others share by %d shards and we by %d: waiting for them to end", other, self.count)
         if held and self.count < other:
             self._hand_over(held, len(held))
 
     async def _release(self, shard: Shard) -> None:
-        """Let the writes under way end, then give the Lease back; if they do not, it runs out by itself."""
+        """Wait for the writes in flight, then release the Lease. If they do not end, the Lease expires."""
         try:
             # A write under way ends by its own deadline, which is within the time that is left of the Lease.
             while self._is_busy(shard.number) and shard.elector.may_write():
@@ -261,15 +262,17 @@ class Shards:
         for task in self._handing_over.values():
             task.cancel()
         await asyncio.gather(*self._handing_over.values(), return_exceptions=True)
-        held = [one.elector for one in self._shards if one.is_held]
-        await asyncio.gather(*(one.release() for one in [*held, *(m for m in self._members if m.is_leader)]))
+        held = [shard.elector for shard in self._shards if shard.is_held]
+        await asyncio.gather(
+            *(elector.release() for elector in [*held, *(m for m in self._members if m.is_leader)])
+        )
 
     def _is_one_of_us(self, member: LeaderElector) -> bool:
-        """Return whether a member lives, as far as can be seen, and shares by the same number."""
+        """Return whether a member seems to be alive and uses the same N."""
         return member.is_leader or (member.is_taken and member.holder.endswith(f"/{self.count}"))
 
     def _preferred(self, numbers: list[int]) -> list[int]:
-        """Put first what this copy prefers, so that copies that choose at the same time choose differently."""
+        """Order shards by this replica's preference, so that replicas choose different ones."""
         return sorted(numbers, key=lambda number: rank(self.identity, number), reverse=True)
 
     def _elector(self, kind: str, number: int) -> LeaderElector:

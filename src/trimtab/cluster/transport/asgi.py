@@ -1,6 +1,6 @@
-"""A transport without a socket: it calls an ASGI application in the same process.
+"""A transport that calls an ASGI application in the same process.
 
-Anything that uvicorn would serve, an adapter or a test's small server, can be asked this way under the virtual clock.
+Adapters and small test servers run this way under the virtual clock.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ Application = Callable[
 
 
 class AsgiTransport:
-    """Calls `app` for each request; `headers` go with every one of them (a token, for example)."""
+    """Calls `app` for each request. `headers` are added to every request."""
 
     def __init__(self, app: Application, *, headers: Mapping[str, str] | None = None) -> None:
         self._app = app
         self._headers = dict(headers or {})
 
     async def request(self, request: Request) -> Response:
-        """Send and return the whole answer."""
+        """Send a request and return the whole response."""
         try:
             async with asyncio.timeout(request.deadlines.total), self.stream(request) as stream:
                 parts = [chunk async for chunk in stream.chunks()]
@@ -36,7 +36,7 @@ class AsgiTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["_Exchange"]:
-        """Send and yield once the headers are there."""
+        """Send a request and yield the response once its headers have arrived."""
         exchange = _Exchange(request)
         task = asyncio.ensure_future(self._serve(exchange, request))
         try:
@@ -45,12 +45,12 @@ class AsgiTransport:
         finally:
             exchange.disconnect()
             task.cancel()
-            # The application may answer the cancellation in its own way; its error is already in the exchange.
+            # The exchange already holds the error of a cancelled application.
             with suppress(asyncio.CancelledError, Exception):
                 await task
 
     async def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, since there is no connection."""
 
     async def _serve(self, exchange: "_Exchange", request: Request) -> None:
         try:
@@ -64,7 +64,7 @@ class AsgiTransport:
 
 
 class _Exchange:
-    """One request and its answer, between the application's task and the caller's."""
+    """A request and its response, between the application's task and the caller's."""
 
     def __init__(self, request: Request) -> None:
         self.status = 0
@@ -91,7 +91,7 @@ class _Exchange:
             raise TransportError(f"{self._request}: the answer was cut: {self._error!r}") from self._error
 
     async def receive(self) -> Message:
-        """Give the application the request's body once, then the news that we went away."""
+        """Return the request's body once, then a disconnect message."""
         if not self._body_sent:
             self._body_sent = True
             return {"type": "http.request", "body": self._request.body or b"", "more_body": False}
@@ -99,7 +99,7 @@ class _Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Take one ASGI message from the application."""
+        """Process an ASGI message of the application."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {
@@ -115,13 +115,13 @@ class _Exchange:
                 self._queue.put_nowait(None)
 
     def fail(self, error: BaseException | None) -> None:
-        """End the answer because the application returned or raised."""
+        """End the response after the application returned or raised."""
         self._error = error
         self._started.set()
         self._queue.put_nowait(None)
 
     def disconnect(self) -> None:
-        """Tell the application that nobody listens any more."""
+        """Send the application a disconnect."""
         self._gone.set()
 
 

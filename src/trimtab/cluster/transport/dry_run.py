@@ -1,9 +1,9 @@
-"""What a dry run may send: the one rule, asked by the sender for every write.
+"""The writes that a dry run may send. The sender checks every write.
 
-A dry run decides everything and changes nothing that others act on. It writes events, and the Leases by which copies
-of it take turns. It writes no status: a live updater and webhook apply the recommendation in it, and a live operator
-resumes from the memory in it. Requests that store nothing pass: reviews of tokens and rights, and writes with
-`dryRun=All`. All other writes are refused here, whichever loop sends them.
+A dry run decides and changes nothing that other programs act on. It writes events and its own Leases. It writes no
+status, because a live updater and webhook apply the recommendation in it, and a live operator resumes from the memory in
+it. Requests that store nothing pass: reviews of tokens and access, and writes with `dryRun=All`. All other writes are
+rejected, whichever component sends them.
 """
 
 from dataclasses import dataclass
@@ -38,14 +38,14 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Which writes a dry run may send."""
+    """The rule of a dry run."""
 
     lease_namespace: str = ""
     lease_name: str = ""
-    """The Lease of this process; those of its shards, members and settings begin with this name."""
+    """The Lease of this process. The Leases of its shards, members and settings begin with this name."""
 
     def may_send(self, request: Request) -> bool:
-        """Return whether a request may leave this process."""
+        """Return whether a request may be sent."""
         if request.method == "GET" or ("dryRun", "All") in request.query:
             return True
         target = _target_of(request)

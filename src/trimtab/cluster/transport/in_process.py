@@ -1,7 +1,7 @@
-"""A transport without a socket: it calls a server object in the same process, such as the embedded cluster.
+"""A transport that calls a server object in the same process, such as the lab.
 
-The same client code runs on it under the virtual clock, deterministically and at the price of a function call. Any
-object with the `InProcessServer` shape will do; this package knows none of them.
+The same client code runs on it under the virtual clock, deterministically and at the cost of a function call. Any
+object with the interface `InProcessServer` works.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from trimtab.cluster.transport.transport import Request, Response
 
 
 class InProcessAnswer(Protocol):
-    """What a server object returns: a whole body, or a stream of chunks."""
+    """The response of a server object: a whole body, or a stream of chunks."""
 
     @property
     def status(self) -> int:
@@ -39,24 +39,24 @@ class InProcessAnswer(Protocol):
 
 
 class InProcessServer(Protocol):
-    """A server that answers requests without a socket."""
+    """A server without a socket."""
 
     async def request(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
     ) -> InProcessAnswer:
-        """Answer one request."""
+        """Answer a request."""
         ...
 
 
 class InProcessTransport:
-    """Calls `server` for each request; `headers` go with every one of them (the Authorization, for example)."""
+    """Calls `server` for each request. `headers` are added to every request."""
 
     def __init__(self, server: InProcessServer, *, headers: Mapping[str, str] | None = None) -> None:
         self._server = server
         self._headers = {"accept": "application/json", **(headers or {})}
 
     async def request(self, request: Request) -> Response:
-        """Send and return the whole answer."""
+        """Send a request and return the whole response."""
         try:
             async with asyncio.timeout(request.deadlines.total):
                 answer = await self._ask(request)
@@ -69,7 +69,7 @@ class InProcessTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["_Stream"]:
-        """Send and yield once the headers are there."""
+        """Send a request and yield the response once its headers have arrived."""
         try:
             async with asyncio.timeout(request.deadlines.first_byte):
                 answer = await self._ask(request)
@@ -83,7 +83,7 @@ class InProcessTransport:
                 await close()
 
     async def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, since there is no connection."""
 
     async def _ask(self, request: Request) -> InProcessAnswer:
         headers = {**self._headers, **request.headers}
@@ -92,7 +92,7 @@ class InProcessTransport:
 
 
 class _Stream:
-    """A watch in progress, or an answer that came instead."""
+    """A running watch, or the response in its place."""
 
     def __init__(self, answer: InProcessAnswer) -> None:
         self.status = answer.status
@@ -100,7 +100,7 @@ class _Stream:
         self._answer = answer
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the bytes as the server makes them."""
+        """Yield the bytes as the server produces them."""
         if self._answer.stream is None:
             yield self._answer.body
             return

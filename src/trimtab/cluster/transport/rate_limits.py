@@ -1,4 +1,4 @@
-"""How often we may bother an API server: backoff after failures, turns after a 429, an optional rate limit."""
+"""Back-off after failures, waiting after a 429, and an optional rate limit."""
 
 import asyncio
 import random
@@ -9,10 +9,10 @@ from trimtab.clock import Clock
 
 
 class Backoff:
-    """Delays that double with each failure and start over after a quiet time.
+    """Delays that double with each failure and reset after a time without failures.
 
-    The defaults are client-go's for lists and watches: 0.8 s doubling to 30 s, up to as much again as jitter, and
-    back to the start after two minutes without a failure.
+    The defaults are client-go's for lists and watches: 0.8 s doubling to 30 s, up to as much again as jitter, and a reset
+    after 2 minutes.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Backoff:
         self._last: float | None = None
 
     def delay(self) -> float:
-        """Return how long to wait after this failure."""
+        """Return the delay after this failure."""
         now = self._clock.monotonic()
         if self._last is not None and now - self._last > self._reset_after + self._next:
             self._next = self._first
@@ -42,16 +42,16 @@ class Backoff:
         return min(base * (1.0 + self._random.random()), max(self._longest, base))
 
     def reset(self) -> None:
-        """Start over."""
+        """Reset the delay."""
         self._next = self._first
 
 
 class RateLimiter:
-    """Gives each request its turn.
+    """Admits requests to the server.
 
-    Without a 429 every request goes at once, unless `qps` limits them. After a 429 only one request at a time goes,
-    and only when the server's Retry-After has passed; the first that is served opens the gate again. So however
-    many callers wait, an overloaded server hears from one of them per Retry-After (fault F13).
+    Without a 429 every request goes at once, unless `qps` limits them. After a 429 only one request goes at a time, after
+    the server's Retry-After. The first success lifts the limit. An overloaded server therefore receives one request per
+    Retry-After, however many callers wait.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class RateLimiter:
 
     @property
     def is_open(self) -> bool:
-        """Return whether nobody has to wait: no limit is set and the server did not complain."""
+        """Return whether requests go at once: no limit is set and the server did not answer 429."""
         return self._qps is None and not self._throttled
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn and hold it while the request is under way."""
+        """Wait for admission and hold it while the request is in flight."""
         await self._take_token()
         if not self._throttled:
             yield
@@ -86,14 +86,14 @@ class RateLimiter:
             yield
 
     def throttle(self, retry_after: float | None) -> None:
-        """Take note of a 429."""
+        """Record a 429."""
         wait = 1.0 if retry_after is None else max(retry_after, 0.1)
         self._throttled = True
-        # Up to a quarter more, so that many clients told the same second do not return in the same instant.
+        # Up to 25 % more, so that clients with the same Retry-After do not return at the same time.
         self._not_before = self._clock.monotonic() + wait * (1.0 + 0.25 * self._random.random())
 
     def served(self) -> None:
-        """Take note of any other answer: the server has room again."""
+        """Record any other response, which lifts the limit."""
         self._throttled = False
 
     async def _take_token(self) -> None:

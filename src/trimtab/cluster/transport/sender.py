@@ -1,7 +1,7 @@
-"""Sending one request: its turn, its fence, its retries, and the errors that answers stand for.
+"""Sends requests: rate limit, fence, retries, and errors of responses.
 
-Reads are retried with jitter. A write is sent again only when the server said that it did nothing (429): after a lost
-answer or a 5xx the caller looks first and decides again, because the write may have happened (fault F18).
+Reads are retried with jitter. A write is repeated only after a 429, when the server did nothing. After a lost response or
+a 5xx the write may have happened, so the caller reads first and decides again.
 """
 
 import random
@@ -30,21 +30,21 @@ _MAX_ERROR_BODY = 64 * 1024
 
 @dataclass(slots=True)
 class RequestCounts:
-    """How many requests were sent, by verb and outcome; for tests and metrics."""
+    """Counts requests by verb and outcome, for tests and metrics."""
 
     sent: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def add(self, verb: str, status: int) -> None:
-        """Count one; a status of 0 means that no answer came."""
+        """Count a request. A status of 0 means that no response arrived."""
         self.sent[verb, status] = self.sent.get((verb, status), 0) + 1
 
     def total(self) -> int:
-        """Return how many there were."""
+        """Return the number of requests."""
         return sum(self.sent.values())
 
 
 class Sender:
-    """The one place where requests leave from; `fenced` gives a copy that shares everything but the fence."""
+    """Sends all requests of a client. `fenced` returns a copy with another fence."""
 
     def __init__(self, clock: Clock, transport: Transport, pacer: RateLimiter, jitter: random.Random) -> None:
         self.clock = clock
@@ -54,16 +54,16 @@ class Sender:
         self._pacer = pacer
         self._fence: Fence = NoFence()
         self.dry_run: DryRun | None = None
-        """The rule of a dry run; None if this process may write."""
+        """The rule of a dry run, or None if this process may write."""
 
     def fenced(self, fence: Fence) -> "Sender":
-        """Return a sender whose writes stop when `fence` says so."""
+        """Return a sender whose writes `fence` can stop."""
         other = self._copy()
         other._fence = fence
         return other
 
     def in_dry_run(self, rule: DryRun) -> "Sender":
-        """Return a sender that sends only the writes that a dry run may."""
+        """Return a sender that sends only the writes of a dry run."""
         other = self._copy()
         other.dry_run = rule
         return other
@@ -74,7 +74,7 @@ class Sender:
         return other
 
     async def send(self, act: str, request: Request) -> Response:
-        """Send, wait out 429, try a read again after a failure, and return a good answer or raise."""
+        """Send a request, wait after a 429, retry a failed read. Return a successful response or raise."""
         backoff: Backoff | None = None
         throttled = failures = 0
         while True:
@@ -92,7 +92,7 @@ class Sender:
                 await self.clock.sleep(backoff.delay())
 
     async def send_once(self, act: str, request: Request) -> Response:
-        """Send one time, at once, and return a good answer or raise."""
+        """Send a request once, without waiting. Return a successful response or raise."""
         if request.method != "GET":
             request = self._allowed(act, request)
         try:
@@ -103,14 +103,14 @@ class Sender:
         self.counts.add(request.method, answer.status)
         if not 200 <= answer.status < 300:
             raise errors.error_from_answer(act, answer.status, answer.headers, answer.body)
-        # Some proxies answer 200 with a failure Status (fault F14); typed decoding would see an empty object.
+        # Some proxies answer 200 with a failure Status. Typed decoding would see an empty object.
         if failure := errors.read_failure(answer.body):
             raise errors.error_from_status(act, failure)
         return answer
 
     @asynccontextmanager
     async def watch(self, act: str, request: Request) -> AsyncIterator[ResponseStream]:
-        """Open a watch once, in turn, without retry; the informer has its own backoff."""
+        """Open a watch, rate-limited and without retry. The informer has its own back-off."""
         async with AsyncExitStack() as stack:
             async with self._pacer.turn():
                 try:
@@ -137,7 +137,7 @@ class Sender:
         raise error
 
     async def send_in_turn(self, act: str, request: Request) -> Response:
-        """Send one time, when the server has room; for callers with a backoff of their own."""
+        """Send a request once, rate-limited, for callers with their own back-off."""
         if self._pacer.is_open:
             return await self._send_and_note(act, request)
         async with self._pacer.turn():
@@ -156,7 +156,7 @@ class Sender:
         return answer
 
     def _allowed(self, act: str, request: Request) -> Request:
-        """Return the write if it may be sent, ending before the lease may."""
+        """Return the write with a deadline before the lease may be lost, or raise if it may not be sent."""
         if self.dry_run is not None and not self.dry_run.may_send(request):
             raise errors.DryRunRefused(f"{act}: not sent, this is a dry run")
         if not self._fence.may_write():

@@ -1,8 +1,8 @@
-"""The seam under the client: one request, one answer, or one stream of lines.
+"""The interface of transports: a request with a response, or with a stream of bytes.
 
-`http.HttpTransport` speaks to any API server; `inprocess.InProcessTransport` calls a server object in the same
-process. Neither knows what a pod is. Headers of answers have lower-case names. The values are structs and not
-dataclasses because thousands are made in a second, and a frozen dataclass takes ten times as long to make.
+`http.HttpTransport` talks to any API server. `in_process.InProcessTransport` calls a server object in the same process.
+Headers of responses have lower-case names. Values are structs, because thousands are created per second and a frozen
+dataclass takes ten times as long.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,14 +15,14 @@ Query = Sequence[tuple[str, str]]
 NO_HEADERS: Mapping[str, str] = {}
 
 DEFAULT_MAX_BODY = 256 * 1024 * 1024
-"""Bytes of one answer; a page of 500 pods has 4 MB, so only a runaway answer comes near."""
+"""Maximum bytes of a response. A page of 500 pods has 4 MB."""
 
 DEFAULT_MAX_LINE = 8 * 1024 * 1024
-"""Bytes of one watch event; etcd holds objects of 1.5 MB at most."""
+"""Maximum bytes of a watch event. etcd limits objects to 1.5 MB."""
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A whole answer."""
+    """A whole response."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,16 +30,16 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Deadlines(msgspec.Struct, frozen=True):
-    """How long each part of a request may take, in seconds (fault F05)."""
+    """The deadlines of the parts of a request, in seconds."""
 
     connect: float = 5.0
     first_byte: float = 10.0
     total: float = 30.0
     overall: float = float("inf")
-    """From the call on, with the time that is spent waiting for a turn: how a fence keeps a write from leaving late."""
+    """The deadline of the whole call, waiting included. A fence uses it to stop late writes."""
 
     def within(self, limit: float) -> "Deadlines":
-        """Return the same deadlines, none longer than `limit`."""
+        """Return the deadlines, each limited to `limit`."""
         return Deadlines(
             min(self.connect, limit),
             min(self.first_byte, limit),
@@ -49,7 +49,7 @@ class Deadlines(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What is sent: a method, a path (percent-encoded, below the server's address), and what goes with them."""
+    """A request: method, percent-encoded path, query, headers and body."""
 
     method: str
     path: str
@@ -60,14 +60,14 @@ class Request(msgspec.Struct, frozen=True):
     max_body: int = DEFAULT_MAX_BODY
     max_line: int = DEFAULT_MAX_LINE
     into: Callable[[bytes], None] | None = None
-    """Takes the body of a good answer while it arrives; a transport that cannot do that returns it whole, as ever."""
+    """Receives the body of a successful response while it arrives. Transports may ignore it and return the body."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
 
 class ResponseStream(Protocol):
-    """An answer that arrives bit by bit."""
+    """A response that arrives in chunks."""
 
     @property
     def status(self) -> int:
@@ -80,19 +80,19 @@ class ResponseStream(Protocol):
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the bytes as they come; raise TransportError if they are cut."""
+        """Yield the chunks as they arrive. Raise TransportError if the connection breaks."""
         ...
 
 
 class Transport(Protocol):
-    """A way to one API server."""
+    """Sends requests to an API server."""
 
     async def request(self, request: Request) -> Response:
-        """Send and return the whole answer, whatever its status; raise TransportError if there is none."""
+        """Send a request and return the response of any status. Raise TransportError if there is none."""
         ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """Send and return once the headers are there; leaving the context drops the rest."""
+        """Send a request and yield the response once its headers have arrived. Leaving the context drops the rest."""
         ...
 
     async def close(self) -> None:
@@ -101,11 +101,11 @@ class Transport(Protocol):
 
 
 class LineTooLongError(Exception):
-    """A line passed the limit before it ended."""
+    """A line exceeds the limit."""
 
 
 async def lines(stream: ResponseStream, limit: int) -> AsyncIterator[bytes]:
-    """Yield the complete lines of `stream`; what follows the last line end is half an event and is dropped."""
+    """Yield the complete lines of `stream`. An incomplete last line is dropped."""
     rest = b""
     async for chunk in stream.chunks():
         if not rest and chunk.find(b"\n") == len(chunk) - 1:

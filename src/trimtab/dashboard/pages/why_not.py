@@ -4,12 +4,12 @@ from trimtab.dashboard.pages.views import PolicyView
 from trimtab.decide.horizontal import Decision, DecisionReason, Observation, reason_for
 from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP
 from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, scale_up_limit
-from trimtab.decide.horizontal.decision import is_only_told
 from trimtab.decide.horizontal.explain.advice import advise, fewer, more
 from trimtab.decide.horizontal.explain.change_reason import partly_held
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, next_step, reason_of, when
-from trimtab.decide.horizontal.metrics.on_loss import words_of
+from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
+from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
 
 _STARTS = {DecisionReason.ABOVE_MAXIMUM, DecisionReason.BELOW_MINIMUM}
@@ -58,12 +58,12 @@ def why_not_less(seen: Observation, decision: Decision) -> str:
 def _stand_ins(decision: Decision) -> str:
     """Say what the lost metrics count as."""
     lost = [one for one in decision.trail.proposals if isinstance(one, LossFallback)]
-    return " ".join(f"{one.label} cannot be read: {words_of(one)}." for one in lost)
+    return " ".join(f"{one.label} cannot be read: {describe_fallback(one)}." for one in lost)
 
 
 def _moves(seen: Observation, decision: Decision, verb: str, would: str) -> str:
     text = f"It {verb} from {decision.current} to {decision.desired}"
-    if is_only_told(seen):
+    if must_not_scale(seen.hpa, seen.gates):
         text = f"It {would} from {decision.current} to {decision.desired}, but nothing is scaled: {_next(seen, decision)}"
     held = partly_held(decision)
     return f"{text}; {held}." if held else f"{text}."

@@ -23,9 +23,9 @@ from trimtab.decide.horizontal.explain.from_status import (
     explain_from_status,
     forbidden_metric,
 )
-from trimtab.decide.horizontal.selection.owners import OwnerLookup
+from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
-from trimtab.model.hpa.metric_fields.naming import plain_names
+from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 

@@ -19,14 +19,13 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
 from trimtab.operator.vertical.explain import (
     CheckpointedState,
     CheckpointReader,
     preview_updates,
 )
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.wiring import compat_of
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ class RemoteState:
         """Return what the recommender saved about a VPA."""
         try:
             saved = CheckpointReader(self.clock, self.client, self.view, self.followed().settings)
-            return await saved.of(vpa, standings)
+            return await saved.read(vpa, standings)
         except errors.ClusterError as error:
             log.info("the saved history of %s cannot be read: %s", vpa, error)
             return None

@@ -88,7 +88,7 @@ class OperatorVertical:
         vpa = self.view.vpas.get(name, namespace)
         if vpa is None:
             return None
-        standings = await self.view.standings()
+        standings = await self.view.control_snapshot()
         claim = standings.claims.get(vpa.key)
         here = await self._with_elsewhere(vpa.key, standings)
         events = await self.elsewhere.events(identity) if self.elsewhere is not None else ()
@@ -126,7 +126,12 @@ class OperatorVertical:
     def _pod(self, pod: Pod, standings: ControlSnapshot) -> PodExplanation:
         verdict = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
         return explain_pod(
-            pod, standings.index, standings.owners, standings.nodes, verdict=verdict, compat=self.view.compat
+            pod,
+            standings.index,
+            standings.owners,
+            standings.nodes,
+            last_update=verdict,
+            compat=self.view.compat,
         )
 
     def _cuts(
@@ -158,7 +163,7 @@ class OperatorVertical:
         texts = [readable(resource, one[resource]) if resource in one else "" for one in bounds]
         container = entry.container_name
         derived = self._derivations(vpa, container, resource)
-        if "upper_bound" in derived and not derived["upper_bound"].is_known:
+        if "upper_bound" in derived and not derived["upper_bound"].is_confident:
             # A bound that grows with ignorance is no bound: 1,330 cores after two samples.
             upper, texts[2] = None, f"no bound yet: {derived['upper_bound'].sample_text}"
         return AmountView(
@@ -185,7 +190,7 @@ class OperatorVertical:
             bound: amounts[resource]
             for recommended in (found.containers if found is not None else ())
             if recommended.name == container
-            for bound, amounts in recommended.reasons.items()
+            for bound, amounts in recommended.derivations.items()
             if resource in amounts
         }
 

@@ -18,6 +18,15 @@ from trimtab.decide.horizontal.explain.explanation import Explanation, explain
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.owners import (
+    ConflictingHpa,
+    Owner,
+    OwnerNotFound,
+    OwnerUnavailable,
+    Target,
+    found_owner,
+    owner_key,
+)
 from trimtab.decide.horizontal.observation.pods import PodSnapshot, snapshot_pod
 from trimtab.decide.horizontal.observation.samples import (
     FetchFailure,
@@ -27,16 +36,7 @@ from trimtab.decide.horizontal.observation.samples import (
     Series,
 )
 from trimtab.decide.horizontal.records.record import Record, replay
-from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa
-from trimtab.decide.horizontal.selection.owners import (
-    Owner,
-    OwnerNotFound,
-    OwnerUnavailable,
-    Target,
-    found_owner,
-    owner_key,
-    owners_to_find,
-)
+from trimtab.decide.horizontal.selection.owners import owners_to_find
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 
 __all__ = [

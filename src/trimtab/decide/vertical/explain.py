@@ -1,7 +1,7 @@
-"""Why a VPA recommends what it does, and why a pod is changed or left alone.
+"""Explains why a VPA recommends what it does, and why a pod is changed or left alone.
 
-Nothing is decided here: the values that decisions return are put side by side, as data for `--output json` and as
-lines for people.
+Nothing is decided here. The values that decisions return are collected, as data for `--output json` and as lines of
+text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +20,9 @@ from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError
 from trimtab.decide.vertical.recommend.recommendation import ContainerRecommendation
 from trimtab.decide.vertical.resources.capping import Cut
 from trimtab.decide.vertical.resources.container_resources import requests_and_limits
-from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.update.actions import PodUpdateResult
-from trimtab.decide.vertical.update.in_place.resize import size_running_pod
+from trimtab.decide.vertical.update.resize.plan import size_running_pod
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.json.wire import Wire
 from trimtab.model.readable import readable_amount
@@ -37,7 +37,7 @@ class CompetingVpa(Wire):
 
 
 class ContainerExplanation(Wire):
-    """What one container has, and what it would be given now."""
+    """The requests of one container, and what it would get now."""
 
     name: str
     requests: ResourceList
@@ -47,7 +47,7 @@ class ContainerExplanation(Wire):
 
 
 class PodExplanation(Wire):
-    """Who controls a pod, whom it teaches, what it would be given, and what the last update loop did with it."""
+    """The VPA that controls a pod, the VPAs its usage counts for, its sizes, and the last update."""
 
     pod: str
     controlled_by: str | None
@@ -55,12 +55,13 @@ class PodExplanation(Wire):
     lost: tuple[CompetingVpa, ...] = ()
     conflicts: tuple[str, ...] = ()
     teaches: tuple[str, ...] = ()
+    """The VPAs that its usage counts for."""
     containers: tuple[ContainerExplanation, ...] = ()
     update: str = ""
 
 
 class AmountExplanation(Wire):
-    """How one recommended amount came about."""
+    """The derivation of one recommended amount."""
 
     container: str
     bound: str
@@ -70,7 +71,7 @@ class AmountExplanation(Wire):
 
 
 class VPAExplanation(Wire):
-    """Whom a VPA speaks for, who feeds its profile, and how each number came about."""
+    """The scope of a VPA, the pods that feed its profile, and the derivation of each number."""
 
     vpa: str
     mode: str
@@ -82,7 +83,7 @@ class VPAExplanation(Wire):
     recommends: dict[str, ResourceList] = msgspec.field(default_factory=dict)
     """The target of each container, as the status has it."""
     saved_at: str = ""
-    """When the history was saved that the amounts are derived from; empty if it is the recommender's own."""
+    """When the checkpoint behind the amounts was saved; empty if they come from the recommender itself."""
     amounts: tuple[AmountExplanation, ...] = ()
     cuts: tuple[str, ...] = ()
 
@@ -93,10 +94,10 @@ def explain_pod(
     owners: ControllerIndex,
     nodes: NodeLabels,
     ranges: LimitRanges = NO_LIMIT_RANGES,
-    verdict: PodUpdateResult | None = None,
+    last_update: PodUpdateResult | None = None,
     compat: VpaCompat = DEFAULT,
 ) -> PodExplanation:
-    """Explain one pod: control, sizes, and the verdict of the last update loop if given."""
+    """Explain one pod: control, sizes, and the result of the last update loop if given."""
     control = controlling_vpa(pod, index, owners, nodes)
     return PodExplanation(
         pod=pod.metadata.key,
@@ -106,7 +107,7 @@ def explain_pod(
         conflicts=tuple(conflict.message for conflict in control.conflicts),
         teaches=receiving_vpas(pod, index, owners, nodes),
         containers=tuple(_containers(pod, control.claim, ranges, compat)) if control.claim else (),
-        update=f"{verdict.action}: {verdict.reason}" if verdict else "",
+        update=f"{last_update.action}: {last_update.reason}" if last_update else "",
     )
 
 
@@ -137,14 +138,14 @@ def explain_vpa(
     recommended: Iterable[ContainerRecommendation] = (),
     cuts: Iterable[Cut] = (),
 ) -> VPAExplanation:
-    """Explain one VPA: its scope, the pods that feed its profile, and each number with its derivation."""
+    """Explain one VPA: its scope, the pods that feed its profile, and each number."""
     fed_by: list[str] = []
     not_fed_by: dict[str, str] = {}
     for pod in _of_target(claim, pods, owners):
         if claim.key in receiving_vpas(pod, index, owners, nodes):
             fed_by.append(pod.metadata.key)
         else:
-            not_fed_by[pod.metadata.key] = _why_not(claim, pod, index, owners, nodes)
+            not_fed_by[pod.metadata.key] = _reason_not_fed(claim, pod, index, owners, nodes)
     return VPAExplanation(
         vpa=claim.key,
         mode=claim.mode,
@@ -161,11 +162,11 @@ def explain_vpa(
 def _recommends(vpa: VerticalPodAutoscaler) -> dict[str, ResourceList]:
     recommended = vpa.status.recommendation
     entries = recommended.container_recommendations if recommended else ()
-    return {one.container_name: one.target for one in entries}
+    return {entry.container_name: entry.target for entry in entries}
 
 
 def describe_scope(scope: Scope | ScopeError) -> str:
-    """Say in one sentence whom a scope takes in."""
+    """Describe the pods of a scope in one sentence."""
     if isinstance(scope, ScopeError):
         return f"nothing: {scope.message}"
     parts = []
@@ -184,7 +185,9 @@ def _of_target(claim: VpaClaim, pods: Iterable[Pod], owners: ControllerIndex) ->
     yield from (pod for pod in pods if topmost_controller(pod, owners) == wanted)
 
 
-def _why_not(claim: VpaClaim, pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> str:
+def _reason_not_fed(
+    claim: VpaClaim, pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels
+) -> str:
     control = controlling_vpa(pod, index, owners, nodes)
     reasons: Mapping[str, str] = {other.key: reason for other, reason in control.lost}
     return reasons.get(claim.key, control.reason)
@@ -192,7 +195,7 @@ def _why_not(claim: VpaClaim, pod: Pod, index: VPAIndex, owners: ControllerIndex
 
 def _amounts(recommended: Iterable[ContainerRecommendation]) -> Iterator[AmountExplanation]:
     for container in recommended:
-        for bound, per_resource in container.reasons.items():
+        for bound, per_resource in container.derivations.items():
             for resource, derivation in per_resource.items():
                 yield AmountExplanation(
                     container=container.name,
@@ -203,40 +206,42 @@ def _amounts(recommended: Iterable[ContainerRecommendation]) -> Iterator[AmountE
                 )
 
 
-def pod_lines(found: PodExplanation) -> list[str]:
-    """Return the explanation of a pod as lines for people."""
-    lines = [f"pod {found.pod}: controlled by {found.controlled_by or 'no VPA'}: {found.reason}"]
-    lines += [f"  {rival.vpa} does not control it: {rival.reason}" for rival in found.lost]
-    lines += [f"  conflict: {message}" for message in found.conflicts]
-    lines.append(f"  its usage counts for {', '.join(found.teaches) or 'no VPA'}")
-    for container in found.containers:
+def pod_lines(explanation: PodExplanation) -> list[str]:
+    """Return the explanation of a pod as lines of text."""
+    lines = [
+        f"pod {explanation.pod}: controlled by {explanation.controlled_by or 'no VPA'}: {explanation.reason}"
+    ]
+    lines += [f"  {loser.vpa} does not control it: {loser.reason}" for loser in explanation.lost]
+    lines += [f"  conflict: {message}" for message in explanation.conflicts]
+    lines.append(f"  its usage counts for {', '.join(explanation.teaches) or 'no VPA'}")
+    for container in explanation.containers:
         lines.append(
             f"  {container.name}: requests {_amounts_text(container.requests)}, "
             f"would get {_amounts_text(container.wanted_requests)}"
         )
         lines += [f"    {cut}" for cut in container.cuts]
-    if found.update:
-        lines.append(f"  last update loop: {found.update}")
+    if explanation.update:
+        lines.append(f"  last update loop: {explanation.update}")
     return lines
 
 
-def vpa_lines(found: VPAExplanation) -> list[str]:
-    """Return the explanation of a VPA as lines for people."""
+def vpa_lines(explanation: VPAExplanation) -> list[str]:
+    """Return the explanation of a VPA as lines of text."""
     lines = [
-        f"VPA {found.vpa}: mode {found.mode}, for {found.scope}",
-        f"  learns from {', '.join(found.fed_by) or 'no pod'}",
+        f"VPA {explanation.vpa}: mode {explanation.mode}, for {explanation.scope}",
+        f"  learns from {', '.join(explanation.fed_by) or 'no pod'}",
     ]
-    lines += [f"  does not learn from {pod}: {reason}" for pod, reason in found.not_fed_by.items()]
+    lines += [f"  does not learn from {pod}: {reason}" for pod, reason in explanation.not_fed_by.items()]
     lines += [
-        f"  recommends for {name}: {_amounts_text(target)}" for name, target in found.recommends.items()
+        f"  recommends for {name}: {_amounts_text(target)}" for name, target in explanation.recommends.items()
     ]
-    if found.saved_at:
-        lines.append(f"  by its history as saved at {found.saved_at}:")
+    if explanation.saved_at:
+        lines.append(f"  by its history as saved at {explanation.saved_at}:")
     lines += [
         f"  {entry.container} {entry.resource} {entry.bound.replace('_', ' ')}: {entry.text}"
-        for entry in found.amounts
+        for entry in explanation.amounts
     ]
-    lines += [f"  {cut}" for cut in found.cuts]
+    lines += [f"  {cut}" for cut in explanation.cuts]
     return lines
 
 

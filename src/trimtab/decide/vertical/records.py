@@ -1,10 +1,10 @@
-"""Records of vertical decisions: everything one depended on and what came of it, as JSON that replays.
+"""Records of vertical decisions: the whole input and the whole result, as JSON that replays.
 
-`replay_update` and `replay_admission` decide again from the record alone; an unchanged program gives the same
-bytes, a changed one shows exactly where it decides otherwise.
+`replay_update` and `replay_admission` decide again from the record alone. An unchanged program gives the same bytes; a
+changed one shows where it decides differently. Records of format 1 are read, too (`records_format_1`).
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,8 @@ import msgspec
 from trimtab.decide.vertical.admission.admit import AdmissionContext, PodAdmission, admit_pod
 from trimtab.decide.vertical.admission.patches import Operation
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.records_format_1 import Json, upgrade_admission, upgrade_update
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.decide.vertical.update.actions import (
     Action,
     ActionResult,
@@ -27,47 +29,48 @@ from trimtab.decide.vertical.update.loop_state import (
     UpdaterSettings,
     UpdaterState,
 )
-from trimtab.decide.vertical.update.observation import NamespaceRanges, UpdateObservation
+from trimtab.decide.vertical.update.observation import UpdateObservation
+from trimtab.decide.vertical.update.resize.plan import ResizePlan
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
 
-VERSION = 1
+VERSION = 2
 _DEFAULT_GATES = FeatureGates()
 
 
 class RecordedAction(Wire):
-    """One action of a loop, and what became of it."""
+    """One action of a loop, and its result."""
 
     kind: str
     pod: str
     vpa: str
     reason: str
-    outcome: ActionResult
+    result: ActionResult
     operations: tuple[Operation, ...] = ()
-    originals: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str | None] = msgspec.field(default_factory=dict)
+    annotations_before: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations_after: dict[str, str | None] = msgspec.field(default_factory=dict)
 
 
 class UpdateRecord(Wire):
-    """One update loop: its whole input, the actions with their outcomes, and its whole result."""
+    """One update loop: its whole input, the actions with their results, and its whole result."""
 
     version: int
     now: datetime
     observation: UpdateObservation
-    before: UpdaterState
+    state_before: UpdaterState
     settings: UpdaterSettings
     gates: FeatureGates
     compat: VpaCompat
     actions: tuple[RecordedAction, ...]
-    after: UpdaterState
+    state_after: UpdaterState
     events: tuple[UpdateEvent, ...]
-    verdicts: tuple[PodUpdateResult, ...]
+    pod_results: tuple[PodUpdateResult, ...]
 
 
 class AdmissionRecord(Wire):
-    """The admission of one pod: the raw pod, what was known, and the patch."""
+    """The admission of one pod: the raw pod, the cluster, and the patch."""
 
     version: int
     pod: Any
@@ -98,67 +101,66 @@ def recorded_loop(
     gates: FeatureGates = _DEFAULT_GATES,
     compat: VpaCompat = DEFAULT,
 ) -> Generator[Action, ActionResult, RecordedResult]:
-    """Run `update_loop` and write down what it asked and was told."""
+    """Run `update_loop` and record its actions with their results."""
     actions: list[RecordedAction] = []
     loop = update_loop(observation, state, now, settings, gates, compat)
-    result = yield from _watched(loop, actions)
+    result = yield from _recording(loop, actions)
     record = UpdateRecord(
         version=VERSION,
         now=now,
         observation=observation,
-        before=state,
+        state_before=state,
         settings=settings,
         gates=gates,
         compat=compat,
         actions=tuple(actions),
-        after=result.state,
+        state_after=result.state,
         events=result.events,
-        verdicts=result.verdicts,
+        pod_results=result.pod_results,
     )
     return RecordedResult(result, record)
 
 
-def _watched(loop: UpdateLoop, actions: list[RecordedAction]) -> UpdateLoop:
+def _recording(loop: UpdateLoop, actions: list[RecordedAction]) -> UpdateLoop:
     try:
         action = next(loop)
         while True:
-            outcome = yield action
-            actions.append(_recorded(action, outcome))
-            action = loop.send(outcome)
+            result = yield action
+            actions.append(_recorded(action, result))
+            action = loop.send(result)
     except StopIteration as end:
-        result: UpdateResult = end.value
-        return result
+        update: UpdateResult = end.value
+        return update
 
 
-def _recorded(action: Action, outcome: ActionResult) -> RecordedAction:
-    kind = "evict" if isinstance(action, Evict) else "resize"
+def _recorded(action: Action, result: ActionResult) -> RecordedAction:
+    plan = ResizePlan() if isinstance(action, Evict) else action.plan
     return RecordedAction(
-        kind=kind,
+        kind="evict" if isinstance(action, Evict) else "resize",
         pod=action.pod.metadata.key,
         vpa=action.vpa.key,
         reason=action.reason,
-        outcome=outcome,
-        operations=() if isinstance(action, Evict) else action.operations,
-        originals={} if isinstance(action, Evict) else action.plan.originals,
-        annotations={} if isinstance(action, Evict) else action.plan.annotations,
+        result=result,
+        operations=plan.operations,
+        annotations_before=plan.annotations_before,
+        annotations_after=plan.annotations_after,
     )
 
 
 def replay_update(record: UpdateRecord) -> UpdateRecord:
-    """Decide again; the outcomes are those recorded, in order, and beyond them every action succeeds."""
-    told = [action.outcome for action in record.actions]
+    """Decide again with the recorded results of actions; actions beyond them succeed."""
     loop = recorded_loop(
-        record.observation, record.before, record.now, record.settings, record.gates, record.compat
+        record.observation, record.state_before, record.now, record.settings, record.gates, record.compat
     )
     try:
         next(loop)
-        for outcome in told:
-            loop.send(outcome)
+        for action in record.actions:
+            loop.send(action.result)
         while True:
             loop.send(ActionResult.DONE)
     except StopIteration as end:
-        found: RecordedResult = end.value
-        return found.record
+        replayed: RecordedResult = end.value
+        return replayed.record
 
 
 def record_admission(
@@ -169,10 +171,10 @@ def record_admission(
     compat: VpaCompat = DEFAULT,
     max_boost_cpu: Quantity = Quantity.zero,
 ) -> tuple[PodAdmission, AdmissionRecord]:
-    """Admit a pod and write down everything that the answer depends on."""
+    """Admit a pod and record everything that the patch depends on."""
     ranges = NamespaceRanges(observation.limit_ranges)
     names = {namespace, *(limit_range.metadata.namespace for limit_range in observation.limit_ranges)}
-    answer = admit_pod(
+    admission = admit_pod(
         pod,
         namespace,
         AdmissionContext(
@@ -194,12 +196,12 @@ def record_admission(
         gates=gates,
         compat=compat,
         max_boost_cpu=max_boost_cpu,
-        operations=answer.operations,
-        controlled_by=answer.control.key,
-        reason=answer.reason,
-        error=answer.error,
+        operations=admission.operations,
+        controlled_by=admission.control.key,
+        reason=admission.reason,
+        error=admission.error,
     )
-    return answer, record
+    return admission, record
 
 
 def replay_admission(record: AdmissionRecord) -> AdmissionRecord:
@@ -216,10 +218,23 @@ def to_json(record: UpdateRecord | AdmissionRecord) -> bytes:
 
 
 def read_update(data: bytes) -> UpdateRecord:
-    """Read a record of an update loop."""
-    return wire.decode(data, UpdateRecord)
+    """Read a record of an update loop, of any format."""
+    return wire.decode(_current_format(data, upgrade_update), UpdateRecord)
 
 
 def read_admission(data: bytes) -> AdmissionRecord:
-    """Read a record of an admission."""
-    return wire.decode(data, AdmissionRecord)
+    """Read a record of an admission, of any format."""
+    return wire.decode(_current_format(data, upgrade_admission), AdmissionRecord)
+
+
+class _Versioned(Wire):
+    version: int
+
+
+def _current_format(data: bytes, upgrade: Callable[[Json], Json]) -> bytes:
+    match wire.decode(data, _Versioned).version:
+        case 1:
+            return wire.encode(upgrade(msgspec.json.decode(data)))
+        case int(version) if version != VERSION:
+            raise wire.WireError(f"records of format {version} cannot be read")
+    return data

@@ -2,12 +2,8 @@
 
 from collections.abc import Iterator
 
-from trimtab.decide.vertical.resources.pod_rules import (
-    LimitRanges,
-    container_violations,
-    pod_totals,
-    pod_violations,
-)
+from trimtab.decide.vertical.resources.limit_ranges import LimitRanges
+from trimtab.decide.vertical.resources.pod_rules import container_violations, pod_totals, pod_violations
 from trimtab.lab.admission import AdmissionAttributes
 from trimtab.lab.apiserver.errors import forbidden
 from trimtab.lab.storage.codec import JsonObject

@@ -77,9 +77,9 @@ def _has_own_name_rule(resource: ServedResource) -> bool:
 
 def _validate_name(name: str, resource: ServedResource) -> list[FieldError]:
     if resource.group == RBAC:
-        complaints = names.path_segment(name)
+        complaints = names.path_segment_problems(name)
     elif resource.plural == "namespaces":
-        complaints = names.dns1123_label(name)
+        complaints = names.dns1123_label_problems(name)
     else:
         complaints = [] if SERVICE_NAME.match(name) else [SERVICE_RULE]
         complaints += ["must be no more than 63 characters"] if len(name) > 63 else []

@@ -13,6 +13,8 @@ from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.schemas.prune import prune
 from trimtab.lab.schemas.shapes import shape_of_kind
 from trimtab.lab.storage.codec import JsonObject, copy_of
+from trimtab.model.core.metadata_validation import NEGATIVE
+from trimtab.model.core.workloads import validate_scale
 from trimtab.model.labels.selector import Selector
 
 GROUP, VERSION, KIND = "autoscaling", "v1", "Scale"
@@ -44,22 +46,32 @@ class ScaleHandler:
             before = scale_of(request, old)
             after = edit(copy_of(before))
             prune(after, SHAPE, KIND, VERSION)
+            replicas = _checked_replicas(request, after)
             version = (after.get("metadata") or {}).get("resourceVersion")
             old["metadata"].pop("resourceVersion")
             if version and (is_update or version != before["metadata"]["resourceVersion"]):
                 # A patch carries the version it was computed on; only another one is the client's precondition.
                 old["metadata"]["resourceVersion"] = version
-            _set_replicas(request, old, (after.get("spec") or {}).get("replicas", 0))
+            _set_replicas(request, old, replicas)
             return old
 
         written = await self._writes.modify(request, change)
         return ApiResponse.of(scale_of(request, written.decoded()))
 
 
+def _checked_replicas(request: ResourceRequest, scale: JsonObject) -> int:
+    replicas: int = (scale.get("spec") or {}).get("replicas", 0)
+    if request.info.version in request.resource.scales:
+        # Custom resources may be cluster-scoped, and only their replicas are checked.
+        errors = [invalid_value("spec.replicas", replicas, NEGATIVE)] if replicas < 0 else []
+    else:
+        errors = validate_scale(scale)
+    if errors:
+        raise invalid(KIND, GROUP, request.info.name, errors)
+    return replicas
+
+
 def _set_replicas(request: ResourceRequest, obj: JsonObject, replicas: int) -> None:
-    if replicas < 0:
-        cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise invalid(KIND, GROUP, request.info.name, [cause])
     paths = request.resource.scales.get(request.info.version)
     *parents, last = filter(None, (paths.spec_replicas if paths else "spec.replicas").split("."))
     for name in parents:

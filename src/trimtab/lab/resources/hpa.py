@@ -8,7 +8,7 @@ from trimtab.lab.storage.codec import JsonObject
 from trimtab.model import hpa
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError
-from trimtab.model.hpa import admission as strategy
+from trimtab.model.hpa import create_update as strategy
 from trimtab.model.hpa import defaults
 
 KIND, GROUP = "HorizontalPodAutoscaler", "autoscaling"
@@ -68,6 +68,6 @@ def _become(obj: JsonObject, stored: JsonObject) -> None:
     obj["metadata"] = meta
 
 
-def _of_spec(admission: strategy.AdmissionResult) -> list[FieldError]:
+def _of_spec(admission: strategy.RequestResult) -> list[FieldError]:
     """Leave out metadata, which the server checks for every kind alike."""
     return [error for error in admission.errors if not error.field.startswith("metadata")]

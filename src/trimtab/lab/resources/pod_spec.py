@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from trimtab.decide.vertical.resources import pod_rules
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES
 from trimtab.decide.vertical.resources.pod_rules import (
-    NO_LIMIT_RANGES,
     SIZED,
     PodRule,
     container_totals,
@@ -166,7 +166,9 @@ def _validate_container(container: JsonObject, path: str, seen: set[str]) -> lis
     if not name:
         found.append(required(f"{path}.name"))
     else:
-        found += [invalid_value(f"{path}.name", name, complaint) for complaint in names.dns1123_label(name)]
+        found += [
+            invalid_value(f"{path}.name", name, complaint) for complaint in names.dns1123_label_problems(name)
+        ]
         if name in seen:
             found.append(duplicate_value(f"{path}.name", name))
         seen.add(name)
@@ -230,6 +232,8 @@ def validate_labels(labels: JsonObject | None, path: str) -> list[FieldError]:
     """Return what is wrong with a label map."""
     found: list[FieldError] = []
     for key, value in (labels or {}).items():
-        found += [invalid_value(path, key, complaint) for complaint in names.label_key(key)]
-        found += [invalid_value(path, value, complaint) for complaint in names.label_value(str(value))]
+        found += [invalid_value(path, key, complaint) for complaint in names.label_key_problems(key)]
+        found += [
+            invalid_value(path, value, complaint) for complaint in names.label_value_problems(str(value))
+        ]
     return found

@@ -1,11 +1,12 @@
-"""What every Kubernetes object carries: identity, labels, owners, conditions."""
+"""Parts that Kubernetes objects share: metadata, owners, conditions and references."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from trimtab.model.json.wire import Wire
+from trimtab.model.json.wire import Json, Wire, without_members
 
 
 class NamespacedName(NamedTuple):
@@ -25,7 +26,7 @@ class NamespacedName(NamedTuple):
 
 
 class OwnerReference(Wire):
-    """An object that this one belongs to."""
+    """The owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -35,7 +36,7 @@ class OwnerReference(Wire):
 
     @property
     def group(self) -> str:
-        """Return the API group; empty for the core group."""
+        """Return the API group, empty for the core group."""
         return group_of(self.api_version)
 
 
@@ -66,7 +67,7 @@ class ObjectMeta(Wire):
 
 
 class ListMeta(Wire):
-    """What a list says about itself."""
+    """The metadata of a list."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -92,7 +93,7 @@ class CrossVersionObjectReference(Wire):
 
     @property
     def group(self) -> str:
-        """Return the API group; empty for the core group."""
+        """Return the API group, empty for the core group."""
         return group_of(self.api_version)
 
     def __str__(self) -> str:
@@ -100,5 +101,18 @@ class CrossVersionObjectReference(Wire):
 
 
 def group_of(api_version: str) -> str:
-    """Return the group of `group/version`; the core group is empty."""
+    """Return the group of `group/version`, empty for the core group."""
     return api_version.rpartition("/")[0]
+
+
+def annotations_of(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the annotations of an object's JSON."""
+    return (data.get("metadata") or {}).get("annotations") or {}
+
+
+def replace_annotations(data: Mapping[str, Any], annotations: Mapping[str, str]) -> Json:
+    """Return an object's JSON with these annotations and no others."""
+    metadata = without_members(data.get("metadata") or {}, ("annotations",))
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {**data, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""The rules of metadata, which every object kept by an API server obeys on creation and on update."""
+"""Rules of metadata, which an API server applies to every object on create and update."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({"kubernetes", _ORPHAN, _FOREGROUND})
 
 
-class ManagedFieldsEntry(Wire, frozen=True):
-    """Which fields one writer owns."""
+class ManagedFieldsEntry(Wire):
+    """The fields that one manager owns."""
 
     manager: str = ""
     operation: str = ""
@@ -36,7 +36,7 @@ class ManagedFieldsEntry(Wire, frozen=True):
 
 
 class WholeMeta(ObjectMeta, frozen=True):
-    """Metadata with the fields that only its own rules read."""
+    """Metadata with the fields that only validation reads."""
 
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
@@ -47,25 +47,25 @@ def validate_metadata(meta: WholeMeta, path: FieldPath = _METADATA) -> list[Fiel
     """Check the metadata of a new namespaced object whose name is a DNS subdomain."""
     errors = []
     if meta.generate_name:
-        errors += _complain(path.child("generateName"), meta.generate_name, names.generated_subdomain)
+        errors += _check_name(path.child("generateName"), meta.generate_name, names.generate_name_problems)
     if meta.name:
-        errors += _complain(path.child("name"), meta.name, names.dns1123_subdomain)
+        errors += _check_name(path.child("name"), meta.name, names.dns1123_subdomain_problems)
     else:
         errors.append(required(path.child("name"), "name or generateName is required"))
     if meta.namespace:
-        errors += _complain(path.child("namespace"), meta.namespace, names.dns1123_label)
+        errors += _check_name(path.child("namespace"), meta.namespace, names.dns1123_label_problems)
     else:
         errors.append(required(path.child("namespace")))
     if meta.generation < 0:
         errors.append(invalid(path.child("generation"), meta.generation, NEGATIVE))
-    errors += _finalizer_names(meta, path.child("finalizers"))
-    return errors + _always(meta, path)
+    errors += _validate_finalizers(meta, path.child("finalizers"))
+    return errors + _validate_always(meta, path)
 
 
 def validate_metadata_update(
     meta: WholeMeta, old: WholeMeta, path: FieldPath = _METADATA
 ) -> list[FieldError]:
-    """Check what changed between two states of one object's metadata."""
+    """Check the metadata of an object that replaces `old`."""
     errors = []
     if old.deletion_timestamp is not None and (added := sorted(set(meta.finalizers) - set(old.finalizers))):
         listed = ", ".join(f'"{name}"' for name in added)
@@ -84,19 +84,19 @@ def validate_metadata_update(
         "deletionGracePeriodSeconds": (meta.deletion_grace_period_seconds, old.deletion_grace_period_seconds),
     }
     errors += [invalid(path.child(name), new, IMMUTABLE) for name, (new, was) in fixed.items() if new != was]
-    return errors + _always(meta, path)
+    return errors + _validate_always(meta, path)
 
 
-def _always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
-    """Check what is checked alike on creation and on update."""
+def _validate_always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
+    """Check what has the same rules on create and update."""
     errors = []
     for key, value in meta.labels.items():
-        errors += _complain(path.child("labels"), key, names.label_key)
-        errors += _complain(path.child("labels"), value, names.label_value)
-    errors += _annotations(meta.annotations, path.child("annotations"))
-    errors += _owners(meta.owner_references, path.child("ownerReferences"))
+        errors += _check_name(path.child("labels"), key, names.label_key_problems)
+        errors += _check_name(path.child("labels"), value, names.label_value_problems)
+    errors += _validate_annotations(meta.annotations, path.child("annotations"))
+    errors += _validate_owners(meta.owner_references, path.child("ownerReferences"))
     for position, entry in enumerate(meta.managed_fields):
-        errors += _managed(entry, path.child("managedFields").index(position))
+        errors += _validate_managed_fields(entry, path.child("managedFields").index(position))
     for position, name in enumerate(meta.finalizers):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -104,25 +104,29 @@ def _always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
     return errors
 
 
-def _finalizer_names(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
-    errors = [error for name in meta.finalizers for error in _complain(path, name, names.label_key)]
+def _validate_finalizers(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
+    errors = [
+        error for name in meta.finalizers for error in _check_name(path, name, names.label_key_problems)
+    ]
     if {_ORPHAN, _FOREGROUND} <= set(meta.finalizers):
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
         errors.append(invalid(path, list(meta.finalizers), detail))
     return errors
 
 
-def _annotations(annotations: dict[str, str], path: FieldPath) -> list[FieldError]:
+def _validate_annotations(annotations: dict[str, str], path: FieldPath) -> list[FieldError]:
     errors = [
-        invalid(path, key, complaint) for key in annotations for complaint in names.label_key(key.lower())
+        invalid(path, key, problem)
+        for key in annotations
+        for problem in names.label_key_problems(key.lower())
     ]
-    size = sum(len(text.encode(errors="replace")) for item in annotations.items() for text in item)
+    size = sum(names.byte_length(text) for item in annotations.items() for text in item)
     if size > ANNOTATIONS_LIMIT_BYTES:
         errors.append(too_long(path, ANNOTATIONS_LIMIT_BYTES))
     return errors
 
 
-def _owners(owners: tuple[OwnerReference, ...], path: FieldPath) -> list[FieldError]:
+def _validate_owners(owners: tuple[OwnerReference, ...], path: FieldPath) -> list[FieldError]:
     errors = []
     for owner in owners:
         if not owner.api_version.rpartition("/")[2]:
@@ -143,18 +147,18 @@ def _owners(owners: tuple[OwnerReference, ...], path: FieldPath) -> list[FieldEr
     return errors
 
 
-def _managed(entry: ManagedFieldsEntry, path: FieldPath) -> list[FieldError]:
+def _validate_managed_fields(entry: ManagedFieldsEntry, path: FieldPath) -> list[FieldError]:
     errors = []
     if entry.operation not in {"Apply", "Update"}:
         errors.append(invalid(path.child("operation"), entry.operation, "must be `Apply` or `Update`"))
     if entry.fields_type not in {"", "FieldsV1"}:
         errors.append(invalid(path.child("fieldsType"), entry.fields_type, "must be `FieldsV1`"))
-    if len(entry.manager.encode(errors="replace")) > MANAGER_LIMIT_BYTES:
+    if names.byte_length(entry.manager) > MANAGER_LIMIT_BYTES:
         errors.append(too_long(path.child("manager"), MANAGER_LIMIT_BYTES))
-    if len(entry.subresource.encode(errors="replace")) > SUBRESOURCE_LIMIT_BYTES:
+    if names.byte_length(entry.subresource) > SUBRESOURCE_LIMIT_BYTES:
         errors.append(too_long(path.child("subresource"), SUBRESOURCE_LIMIT_BYTES))
     return errors
 
 
-def _complain(path: FieldPath, text: str, rule: names.Rule) -> list[FieldError]:
-    return [invalid(path, text, complaint) for complaint in rule(text)]
+def _check_name(path: FieldPath, text: str, rule: names.Rule) -> list[FieldError]:
+    return [invalid(path, text, problem) for problem in rule(text)]

@@ -1,4 +1,4 @@
-"""Nodes: their labels (for VPAScope), how much they can hold, and which pods they take."""
+"""Small built-in kinds: Node, Lease, LimitRange and Event."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from trimtab.model.json.wire import Wire
 
 
 class Taint(Wire):
-    """What keeps pods off a node unless they tolerate it."""
+    """A mark of a node that rejects pods without a toleration for it."""
 
     key: str = ""
     value: str = ""
@@ -16,14 +16,14 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """Which pods a node takes."""
+    """The rules by which a node accepts pods."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(Wire):
-    """What a node offers."""
+    """The resources of a node."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
@@ -38,7 +38,7 @@ class Node(Wire):
 
 
 class LeaseSpec(Wire):
-    """Who holds the lease and until when."""
+    """The holder of a lease, and its times."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -55,7 +55,7 @@ class Lease(Wire):
 
 
 class LimitRangeItem(Wire):
-    """Bounds and defaults for one type of thing (Container, Pod, ...)."""
+    """Bounds and defaults for one type: Container, Pod or PersistentVolumeClaim."""
 
     type: str = ""
     max: ResourceList = {}
@@ -79,7 +79,7 @@ class LimitRange(Wire):
 
 
 class ObjectReference(Wire):
-    """The object an event is about."""
+    """The object of an event."""
 
     kind: str = ""
     namespace: str = ""
@@ -91,7 +91,7 @@ class ObjectReference(Wire):
 
 
 class EventSource(Wire):
-    """Who reported the event."""
+    """The reporter of an event."""
 
     component: str = ""
     host: str = ""

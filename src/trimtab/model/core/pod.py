@@ -1,4 +1,4 @@
-"""Pods, as far as autoscaling reads them."""
+"""Pods and their resources, with the fields that autoscaling reads."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ class ResourceClaim(Wire):
 
 
 class ResourceRequirements(Wire):
-    """What a container (or pod) asks for and may use at most."""
+    """The requests and limits of a container or pod."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
@@ -28,14 +28,14 @@ class ResourceRequirements(Wire):
 
 
 class ContainerResizePolicy(Wire):
-    """Whether changing one resource in place restarts the container."""
+    """Whether an in-place resize of one resource restarts the container."""
 
     resource_name: str = ""
     restart_policy: str = ""
 
 
 class Container(Wire):
-    """A container of a pod's spec; `restart_policy` is set on init containers that are sidecars."""
+    """A container of a pod's spec. Only init containers that are sidecars have a `restart_policy`."""
 
     name: str = ""
     resources: ResourceRequirements = ResourceRequirements()
@@ -44,7 +44,7 @@ class Container(Wire):
 
     @property
     def is_sidecar(self) -> bool:
-        """Return whether this init container keeps running beside the main ones."""
+        """Return whether this init container runs beside the main containers."""
         return self.restart_policy == "Always"
 
 
@@ -64,13 +64,13 @@ class NodeSelectorTerm(Wire):
 
 
 class NodeSelector(Wire):
-    """Terms of which one must hold."""
+    """Terms, at least one of which must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class NodeAffinity(Wire):
-    """Where the scheduler must put a pod; the DaemonSet controller names the node here."""
+    """Where the scheduler must put a pod. The DaemonSet controller names the node here."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector = NodeSelector()
 
@@ -82,7 +82,7 @@ class Affinity(Wire):
 
 
 class PodSpec(Wire):
-    """What a pod should be."""
+    """The spec of a pod."""
 
     node_name: str = ""
     containers: tuple[Container, ...] = ()
@@ -122,7 +122,7 @@ class ContainerState(Wire):
 
 
 class ContainerStatus(Wire):
-    """What became of a container."""
+    """The status of a container."""
 
     name: str = ""
     ready: bool = False
@@ -134,13 +134,13 @@ class ContainerStatus(Wire):
 
 
 class PodCondition(Condition, frozen=True):
-    """A condition of a pod, and the generation of the spec that it is about."""
+    """A condition of a pod, and the generation of the spec that it describes."""
 
     observed_generation: int | None = None
 
 
 class PodPhase(Wire):
-    """Of what became of a pod, as much as tells whether it is up."""
+    """The part of a pod's status that shows whether it is ready."""
 
     phase: str = ""
     reason: str = ""
@@ -153,7 +153,7 @@ class PodPhase(Wire):
 
 
 class PodStatus(PodPhase, frozen=True):
-    """What became of a pod."""
+    """The status of a pod."""
 
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -174,5 +174,5 @@ class Pod(Wire):
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the pod ran to its end, well or badly."""
+        """Return whether the pod succeeded or failed."""
         return self.status.phase in {"Succeeded", "Failed"}

@@ -1,4 +1,4 @@
-"""Workload objects, as far as a scale, an owner chain or an update budget needs them."""
+"""Workloads and their Scale, with the fields that autoscaling reads, and the rules of a Scale."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from trimtab.model.labels.selector import LabelSelector
 
 
 class PodTemplate(Wire):
-    """The pods that a workload makes."""
+    """The template of a workload's pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -28,7 +28,7 @@ class WorkloadSpec(Wire):
 
 
 class WorkloadStatus(Wire):
-    """Replica counts; DaemonSets count nodes instead."""
+    """Replica counts, of a DaemonSet its node counts."""
 
     replicas: int = 0
     ready_replicas: int = 0
@@ -82,42 +82,34 @@ class Job(Wire):
     spec: JobSpec = JobSpec()
 
 
-class OwnerObject(Wire):
-    """Any object seen only as a link in an owner chain."""
-
-    kind: str = ""
-    api_version: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class ScaleSpec(Wire):
-    """How many replicas are wanted."""
+    """The desired replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(Wire):
-    """How many there are, and the label query (as text) that finds them."""
+    """The current replicas, and the text of the selector that finds their pods."""
 
     replicas: int = 0
     selector: str = ""
 
 
 class Scale(Wire):
-    """The scale of a workload; its metadata carries the workload's own uid."""
+    """The scale of a workload, whose metadata has the uid of the workload."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ScaleSpec = ScaleSpec()
     status: ScaleStatus = ScaleStatus()
 
 
-class _StoredScale(Wire, frozen=True):
+class _StoredScale(Wire):
     metadata: WholeMeta = WholeMeta()
     spec: ScaleSpec = ScaleSpec()
 
 
 def validate_scale(data: Mapping[str, Any]) -> list[FieldError]:
-    """Check an autoscaling/v1 Scale of the right shape that someone writes."""
+    """Check an autoscaling/v1 Scale, as sent in a write, that has the right shape."""
     scale = wire.convert(data, _StoredScale)
     errors = validate_metadata(scale.metadata)
     if scale.spec.replicas < 0:

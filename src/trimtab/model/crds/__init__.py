@@ -1,8 +1,8 @@
 """CustomResourceDefinitions, generated from the wire types.
 
-The types say which fields exist; `hpa`, `vpa` and `scope` add what types cannot say: descriptions, enums, bounds and
-the CEL rules for what one object can know about itself. Every list, map and string that a rule reads has a bound, or
-the API server would refuse the rule as too costly.
+`schema` turns types into schemas, and holds the schemas that several fields share. `definition` builds the manifest.
+`hpa` and `vpa` add what types lack: descriptions, enums, bounds and CEL rules. Every list, map and string that a rule
+reads has a bound; without it the API server would reject the rule as too costly.
 """
 
 from typing import Any

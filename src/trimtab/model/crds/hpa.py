@@ -1,11 +1,11 @@
-"""The definition of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler: autoscaling/v2, `selectionStrategy`, `onLoss`.
+"""The CRD of autoscaling.trimtab.dev/v2 HorizontalPodAutoscaler.
 
-Metric selectors, which the API server does not judge in autoscaling/v2, are judged here: a bad one never works.
+Unlike autoscaling/v2, it validates the selectors of metrics, since a bad one never works.
 """
 
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.model.crds.definition import (
-    AGE,
+from trimtab.model.crds.definition import AGE, Crd, PrinterColumn
+from trimtab.model.crds.schema import (
     LABEL,
     LABEL_LENGTH,
     NAME_LENGTH,
@@ -15,18 +15,21 @@ from trimtab.model.crds.definition import (
     SELECTOR_FIELDS,
     SELECTOR_TYPES,
     TEXT_LENGTH,
-    Crd,
-    PrinterColumn,
+    Notes,
+    Schema,
     described,
+    enum_of,
+    rule,
+    rules,
 )
-from trimtab.model.crds.schema import Notes, Schema, rule, rules
-from trimtab.model.hpa.metric_fields.on_loss import (
-    DEFAULT_MAX_AGE_SECONDS,
-    MOST_MAX_AGE_SECONDS,
+from trimtab.model.hpa.dry_run import MODE_ANNOTATION
+from trimtab.model.hpa.metric_fields import (
+    DEFAULT_LAST_GOOD_SECONDS,
+    MAX_LAST_GOOD_SECONDS,
+    MAX_SAMPLE_AGE_SECONDS,
 )
-from trimtab.model.hpa.metric_fields.sample_age import MOST_SECONDS
-from trimtab.model.hpa.mode import MODE_ANNOTATION
 from trimtab.model.hpa.types import (
+    SOURCE_FIELDS,
     ContainerResourceMetricSource,
     ExternalMetricSource,
     HorizontalPodAutoscaler,
@@ -49,25 +52,15 @@ from trimtab.model.hpa.types import (
     ScalingPolicyType,
     SelectionStrategy,
 )
-from trimtab.model.hpa.validation.behavior import (
-    MAX_PERIOD_SECONDS,
-    MAX_STABILIZATION_WINDOW_SECONDS,
-)
-from trimtab.model.hpa.validation.limits import MOST_METRICS
+from trimtab.model.hpa.validation.limits import MAX_METRICS
+from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
 
 GROUP = "autoscaling.trimtab.dev"
 
 MAX_POLICIES = 20
 
 _MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
-_STRATEGIES: Schema = {"type": "string", "enum": [str(one) for one in SelectionStrategy]}
-_SOURCES = {
-    MetricSourceType.OBJECT: "object",
-    MetricSourceType.PODS: "pods",
-    MetricSourceType.RESOURCE: "resource",
-    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
-    MetricSourceType.EXTERNAL: "external",
-}
+_STRATEGIES: Schema = {"type": "string", **enum_of(SelectionStrategy)}
 _ONE_RESOURCE_TARGET: Schema = {
     "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
 }
@@ -90,7 +83,7 @@ _SPEC: dict[str, Schema] = {
     "maxReplicas": described("Upper limit of replicas.", {"minimum": 1}),
     "metrics": described(
         "What to scale on; the metric that asks for most replicas wins. Absent: 80 % of the requested CPU.",
-        {"maxItems": MOST_METRICS, "x-kubernetes-list-type": "atomic"},
+        {"maxItems": MAX_METRICS, "x-kubernetes-list-type": "atomic"},
     ),
     "behavior": described("How fast to scale in each direction."),
     "selectionStrategy": described(
@@ -108,7 +101,7 @@ _BEHAVIOR: dict[str, Schema] = {
     ),
     "selectPolicy": described(
         "Which policy counts: Max (the default), Min, or Disabled for no scaling in this direction.",
-        {"enum": [str(one) for one in ScalingPolicySelect]},
+        enum_of(ScalingPolicySelect),
     ),
     "policies": described(
         "How much may change within a period.", {"maxItems": MAX_POLICIES, "x-kubernetes-list-type": "atomic"}
@@ -132,7 +125,7 @@ _NOTES = Notes(
                 ),
                 rule(
                     "!has(self.minReplicas) || self.minReplicas > 0 || "
-                    "(has(self.metrics) && self.metrics.exists(one, one.type in ['Object', 'External']))",
+                    "(has(self.metrics) && self.metrics.exists(metric, metric.type in ['Object', 'External']))",
                     "must specify at least one Object or External metric to support scaling to zero replicas",
                     at=".metrics",
                     reason="FieldValueForbidden",
@@ -155,7 +148,7 @@ _NOTES = Notes(
                         f"must be set if, and only if, type is {kind}",
                         at=f".{name}",
                     )
-                    for kind, name in _SOURCES.items()
+                    for kind, name in SOURCE_FIELDS.items()
                 )
             ),
         },
@@ -197,25 +190,25 @@ _NOTES = Notes(
         (CrossVersionObjectReference, "kind"): PATH_SEGMENT,
         (CrossVersionObjectReference, "name"): PATH_SEGMENT,
         (CrossVersionObjectReference, "apiVersion"): {"maxLength": NAME_LENGTH},
-        (MetricSpec, "type"): {"enum": [str(one) for one in MetricSourceType]},
+        (MetricSpec, "type"): enum_of(MetricSourceType),
         (MetricSpec, "onLoss"): described(
             "What the metric counts as while it cannot be read; absent: Hold, nothing is lowered."
         ),
         (MetricSpec, "maxAgeSeconds"): described(
             "How old a sample may be; an older one is refused. Absent: the operator's --metrics-max-age.",
-            {"minimum": 1, "maximum": MOST_SECONDS},
+            {"minimum": 1, "maximum": MAX_SAMPLE_AGE_SECONDS},
         ),
         (MetricLoss, "policy"): described(
             "Hold: nothing is lowered. Ignore: the other metrics decide. LastGood: it keeps asking for what it last "
             "asked for, up to maxAgeSeconds. Replicas: it asks for that many.",
-            {"enum": [str(one) for one in LossPolicy]},
+            enum_of(LossPolicy),
         ),
         (MetricLoss, "maxAgeSeconds"): described(
-            f"LastGood: for how long; absent: {DEFAULT_MAX_AGE_SECONDS}. Afterwards the metric holds.",
-            {"minimum": 1, "maximum": MOST_MAX_AGE_SECONDS},
+            f"LastGood: for how long; absent: {DEFAULT_LAST_GOOD_SECONDS}. Afterwards the metric holds.",
+            {"minimum": 1, "maximum": MAX_LAST_GOOD_SECONDS},
         ),
         (MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
-        (MetricTarget, "type"): {"enum": [str(one) for one in MetricTargetType]},
+        (MetricTarget, "type"): enum_of(MetricTargetType),
         (MetricTarget, "value"): described("The metric's total.", POSITIVE),
         (MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),
         (MetricTarget, "averageUtilization"): described("Percent of what the pods request.", {"minimum": 1}),
@@ -236,7 +229,7 @@ _NOTES = Notes(
         (ExternalMetricSource, "target"): {
             "oneOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
         },
-        (HPAScalingPolicy, "type"): {"enum": [str(one) for one in ScalingPolicyType]},
+        (HPAScalingPolicy, "type"): enum_of(ScalingPolicyType),
         (HPAScalingPolicy, "value"): {"minimum": 1},
         (HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
         **SELECTOR_FIELDS,

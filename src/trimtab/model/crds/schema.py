@@ -1,20 +1,22 @@
-"""From a wire type to a structural OpenAPI schema."""
+"""Structural OpenAPI schemas: generated from wire types, and shared by several fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
 from trimtab.model.json.shape import INT64_FIELDS
-from trimtab.model.json.wire import Wire
+from trimtab.model.json.wire import Json, Wire, present_type
+from trimtab.model.labels.selector import LabelSelector, LabelSelectorRequirement
 
-Schema = dict[str, Any]
+Schema = Json
 
 LARGEST_INT32 = 2**31 - 1
 QUANTITY_LENGTH = 64
-"""Longest quantity taken as text; a number with a suffix never needs so much, and rules that read it stay cheap."""
+"""Longest text of a quantity. Numbers never need so much, and rules that read it stay cheap."""
 
 QUANTITY_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*([12]?[0-9]|30))?"
 
@@ -26,13 +28,29 @@ QUANTITY: Schema = {
     "maxLength": QUANTITY_LENGTH,
 }
 
+NAME_LENGTH = 253
+TEXT_LENGTH = 512
+LABEL_LENGTH = 63
+LABEL_KEY_LENGTH = 317
+"""A prefix of 253 characters, a slash and a name of 63."""
+
+MAX_LABELS = 32
+"""Most entries of a selector, and values of each, so that rules over them stay cheap."""
+
+LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+
+_SOME = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
+_ANY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+
 
 @dataclass(frozen=True)
 class Notes:
-    """What the types do not say, by type and by field; entries are added to the generated schema.
+    """Additions to the generated schema, by type and by field.
 
-    `"properties"` in a note adds fields that only the schema has. Status has notes of its own: what a controller
-    reports is never refused for a rule about what a user may ask.
+    `"properties"` in a note adds fields that only the schema has. Status has notes of its own: rules about a user's spec
+    must not reject what a controller reports.
     """
 
     types: Mapping[type[msgspec.Struct], Schema] = field(default_factory=dict)
@@ -41,9 +59,9 @@ class Notes:
 
 
 def rule(expression: str, message: str, *, at: str = "", reason: str = "FieldValueInvalid") -> Schema:
-    """Return one CEL rule; `at` is the field below `self` that the error is reported at."""
-    found = {"rule": expression, "message": message, "reason": reason}
-    return {**found, "fieldPath": at} if at else found
+    """Return a CEL rule that reports its error at the field `at` below `self`."""
+    cel = {"rule": expression, "message": message, "reason": reason}
+    return {**cel, "fieldPath": at} if at else cel
 
 
 def rules(*all_rules: Schema) -> Schema:
@@ -52,7 +70,7 @@ def rules(*all_rules: Schema) -> Schema:
 
 
 def schema_of(kind: type[Wire], notes: Notes) -> Schema:
-    """Return the schema of a whole object; its metadata is the API server's own business."""
+    """Return the schema of a whole object, except its metadata."""
     info = inspect.type_info(kind)
     schema = _struct(info, notes)
     schema["properties"]["metadata"] = {"type": "object"}
@@ -63,8 +81,7 @@ def schema_of(kind: type[Wire], notes: Notes) -> Schema:
 
 
 def _schema(info: inspect.Type, notes: Notes, name: str) -> Schema:
-    if isinstance(info, inspect.UnionType):
-        info = next(one for one in info.types if not isinstance(one, inspect.NoneType))
+    info = present_type(info)
     if isinstance(info, inspect.StructType):
         return _struct(info, notes)
     if isinstance(info, inspect.VarTupleType):
@@ -74,7 +91,7 @@ def _schema(info: inspect.Type, notes: Notes, name: str) -> Schema:
     if isinstance(info, inspect.IntType):
         if name in INT64_FIELDS:
             return {"type": "integer", "format": "int64"}
-        # The format alone is refused without the value and without its field.
+        # A violation of the format alone is reported without the value and its field.
         return {"type": "integer", "format": "int32", "maximum": LARGEST_INT32}
     if isinstance(info, inspect.DateTimeType):
         # Go writes a time that is not set as null.
@@ -94,17 +111,18 @@ _SCALARS: dict[type[inspect.Type], str] = {
 def _struct(info: inspect.Type, notes: Notes) -> Schema:
     assert isinstance(info, inspect.StructType)
     properties = {
-        one.encode_name: _noted(
-            _schema(one.type, notes, one.encode_name), notes.fields.get((info.cls, one.encode_name), {})
+        field.encode_name: _noted(
+            _schema(field.type, notes, field.encode_name),
+            notes.fields.get((info.cls, field.encode_name), {}),
         )
-        for one in info.fields
+        for field in info.fields
     }
     schema = {"type": "object", "description": _summary(info.cls), "properties": properties}
     return _noted(schema, notes.types.get(info.cls, {}))
 
 
 def _noted(schema: Schema, note: Schema) -> Schema:
-    """Add a note to a schema; rules and properties join those that are there, all else replaces, None removes."""
+    """Add a note to a schema: append rules and properties, replace all else, remove what is None."""
     result = {key: value for key, value in {**schema, **note}.items() if value is not None}
     for key in ("x-kubernetes-validations", "required"):
         if key in schema and key in note:
@@ -120,3 +138,107 @@ def _noted(schema: Schema, note: Schema) -> Schema:
 
 def _summary(kind: type[Any]) -> str:
     return (kind.__doc__ or "").partition("\n")[0]
+
+
+def _number(pattern: str, **bounds: Any) -> Schema:
+    """Return the schema of a quantity that may be a bare number with a point, such as 0.05.
+
+    autoscaling/v2 accepts those, and `x-kubernetes-int-or-string` does not. A schema without a type accepts any value, so
+    text has to match a pattern, numbers have bounds, and lists and objects must be empty.
+    """
+    return {
+        "anyOf": None,
+        "x-kubernetes-int-or-string": None,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "pattern": f"^{pattern}$",
+        "maxItems": 0,
+        "maxProperties": 0,
+        **bounds,
+    }
+
+
+NO_SIGN = rf"^\+?{_ANY}{QUANTITY_SUFFIX}$"
+"""Pattern of a quantity that is not negative."""
+POSITIVE = _number(rf"\+?{_SOME}{QUANTITY_SUFFIX}", minimum=0, exclusiveMinimum=True)
+NOT_NEGATIVE = {
+    **_number("", minimum=0),
+    # The error about a text is the pattern alone, and CEL does not see fields without a type: the group is the message.
+    "pattern": r"^(?P<must_not_be_negative>[^-]|$)",
+    "allOf": [{"pattern": rf"^[+-]?{_ANY}{QUANTITY_SUFFIX}$"}],
+}
+"""Zero or more."""
+FRACTION = _number(
+    r"\+?(1(\.0*)?|0?\.[0-9]*[1-9][0-9]*|1000m|[1-9][0-9]{0,2}m)", minimum=0, exclusiveMinimum=True, maximum=1
+)
+"""More than 0, at most 1."""
+
+PATH_SEGMENT: Schema = {
+    "minLength": 1,
+    "maxLength": TEXT_LENGTH,
+    "pattern": r"^[^\x00-\x1f\x7f]*$",
+    **rules(
+        rule(
+            "!(self in ['.', '..']) && !self.contains('/') && !self.contains('%')",
+            "must not be '.' or '..' and must not contain '/' or '%'",
+        )
+    ),
+}
+
+
+def described(text: str, note: Schema | None = None) -> Schema:
+    """Return a note with the description that `kubectl explain` shows."""
+    return {"description": text, **(note or {})}
+
+
+def enum_of(values: type[StrEnum]) -> Schema:
+    """Return the note that restricts a field to these values."""
+    return {"enum": [str(value) for value in values]}
+
+
+_VALUE: Schema = {"maxLength": LABEL_LENGTH, "pattern": LABEL_VALUE}
+
+SELECTOR_TYPES: dict[type, Schema] = {
+    LabelSelector: {"x-kubernetes-map-type": "atomic"},
+    LabelSelectorRequirement: {
+        "required": ["key", "operator"],
+        **rules(
+            rule(
+                "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
+                "must be specified when `operator` is 'In' or 'NotIn'",
+                at=".values",
+                reason="FieldValueRequired",
+            ),
+            rule(
+                "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                at=".values",
+                reason="FieldValueForbidden",
+            ),
+        ),
+    },
+}
+
+SELECTOR_FIELDS: dict[tuple[type, str], Schema] = {
+    (LabelSelector, "matchLabels"): {
+        "maxProperties": MAX_LABELS,
+        "additionalProperties": _VALUE,
+        **rules(
+            rule(
+                f"self.all(key, size(key) <= {LABEL_KEY_LENGTH} && key.matches('{LABEL_KEY}'))",
+                "every key must be a label key such as app.kubernetes.io/name",
+            )
+        ),
+    },
+    (LabelSelector, "matchExpressions"): {"maxItems": MAX_LABELS, "x-kubernetes-list-type": "atomic"},
+    (LabelSelectorRequirement, "key"): {
+        "minLength": 1,
+        "maxLength": LABEL_KEY_LENGTH,
+        "pattern": LABEL_KEY,
+    },
+    (LabelSelectorRequirement, "operator"): {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+    (LabelSelectorRequirement, "values"): {
+        "maxItems": MAX_LABELS,
+        "items": _VALUE,
+        "x-kubernetes-list-type": "atomic",
+    },
+}

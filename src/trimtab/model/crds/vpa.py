@@ -1,20 +1,21 @@
-"""The definitions of VerticalPodAutoscaler and its checkpoints: upstream's v1, `vpaScope`, and our estimator settings."""
+"""The CRDs of VerticalPodAutoscaler, its checkpoints and VPAScope."""
 
 from trimtab.model.core.meta import Condition, CrossVersionObjectReference
-from trimtab.model.crds.definition import (
-    AGE,
-    APPROVAL,
+from trimtab.model.crds.definition import AGE, APPROVAL, Crd, PrinterColumn
+from trimtab.model.crds.schema import (
     FRACTION,
     NAME_LENGTH,
     NO_SIGN,
     NOT_NEGATIVE,
     SELECTOR_FIELDS,
     SELECTOR_TYPES,
-    Crd,
-    PrinterColumn,
+    Notes,
+    Schema,
     described,
+    enum_of,
+    rule,
+    rules,
 )
-from trimtab.model.crds.schema import Notes, Schema, rule, rules
 from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
@@ -37,7 +38,7 @@ from trimtab.model.vpa.types import (
     VPAScopeReference,
     VPAScopeSpec,
 )
-from trimtab.model.vpa.validation import LONGEST_NAME, MAX_RECOMMENDERS
+from trimtab.model.vpa.validation import MAX_NAME_LENGTH, MAX_RECOMMENDERS
 
 GROUP = "autoscaling.k8s.io"
 _APPROVED = {APPROVAL: "https://github.com/kubernetes/kubernetes/pull/63797"}
@@ -47,7 +48,7 @@ MAX_RESOURCES = 8
 
 _AT_LEAST_ONE: Schema = {"minimum": 1}
 _ENDLESS = "matches('[eE][+-]?[0-9]{3}')"
-"""True of text that an API server would compute with for a minute; its pattern is refused, but rules run all the same."""
+"""Matches text that an API server would compute with for a minute. Its pattern is invalid, but rules still run."""
 _BYTES = rules(
     rule(
         f"!string(self).{_ENDLESS} && isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('0'))",
@@ -64,9 +65,7 @@ _POLICY: dict[str, Schema] = {
     "containerName": described(
         "The container, or * for all that are not named.", {"minLength": 1, "maxLength": NAME_LENGTH}
     ),
-    "mode": described(
-        "Whether this container is scaled at all.", {"enum": [str(one) for one in ContainerScalingMode]}
-    ),
+    "mode": described("Whether this container is scaled at all.", enum_of(ContainerScalingMode)),
     "minAllowed": described("Never recommend less.", _AMOUNTS),
     "maxAllowed": described("Never recommend more.", _AMOUNTS),
     "controlledResources": described(
@@ -74,7 +73,7 @@ _POLICY: dict[str, Schema] = {
     ),
     "controlledValues": described(
         "What is set: requests, with limits in proportion (the default), or requests alone.",
-        {"enum": [str(one) for one in ContainerControlledValues]},
+        enum_of(ContainerControlledValues),
     ),
     "oomBumpUpRatio": described(
         "By how much memory grows after an out-of-memory kill.",
@@ -162,13 +161,13 @@ _NOTES = Notes(
         **{(VerticalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
         **{(ContainerResourcePolicy, name): note for name, note in _POLICY.items()},
         (VPAScopeReference, "name"): {"minLength": 1, "maxLength": NAME_LENGTH},
-        (CrossVersionObjectReference, "kind"): {"minLength": 1, "maxLength": LONGEST_NAME},
-        (CrossVersionObjectReference, "name"): {"minLength": 1, "maxLength": LONGEST_NAME},
+        (CrossVersionObjectReference, "kind"): {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
+        (CrossVersionObjectReference, "name"): {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
         (PodResourcePolicy, "containerPolicies"): {"maxItems": MAX_CONTAINERS},
         (PodUpdatePolicy, "updateMode"): described(
             "Off recommends only; Initial sizes new pods; Recreate evicts; InPlace resizes; InPlaceOrRecreate resizes and "
             "evicts where that fails. Auto is deprecated.",
-            {"enum": [str(one) for one in UpdateMode]},
+            enum_of(UpdateMode),
         ),
         (PodUpdatePolicy, "minReplicas"): described(
             "Live pods below which nothing is evicted.", _AT_LEAST_ONE
@@ -176,7 +175,7 @@ _NOTES = Notes(
         (PodUpdatePolicy, "evictAfterOOMSeconds"): described(
             "A container killed for memory within this time of its start is resized at once.", _AT_LEAST_ONE
         ),
-        (EvictionRequirement, "changeRequirement"): {"enum": [str(one) for one in EvictionChangeRequirement]},
+        (EvictionRequirement, "changeRequirement"): enum_of(EvictionChangeRequirement),
         (GenericStartupBoost, "type"): {"enum": list(STARTUP_BOOST_TYPES)},
     },
     status=Notes(
@@ -267,7 +266,7 @@ _SCOPE_NOTES = Notes(
 )
 
 VPA_SCOPES = Crd(
-    group="autoscaling.k8s.io",
+    group=GROUP,
     version="v1",
     kind=VPAScope,
     plural="vpascopes",

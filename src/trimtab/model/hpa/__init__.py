@@ -1,8 +1,10 @@
-"""HorizontalPodAutoscaler: autoscaling/v2 with the seeds' fields, and every older form people still have.
+"""HorizontalPodAutoscaler: autoscaling/v2 with Trimtab's own fields, and every older version.
 
-`types` is the one shape the rest of the project knows. `defaults`, `validation`, `conversion` and `strategy` are
-what an API server does to an object before it is stored; the lab's server, `trimtab validate` and the operator
-share them. They work on JSON data (dicts) of any version, so that nothing they do not know is lost.
+`types` is the form that the rest of the project uses; `manifest` reads every version into it. `defaults`, `validation`,
+`versions` and `create_update` do what an API server does before it stores an object, for the lab, `trimtab validate`
+and the operator. They work on JSON of any version, so that unknown fields stay. Trimtab's own fields are in
+`selection_strategy`, `metric_fields`, `metric_annotations` and `dry_run`. `warnings` is for `trimtab validate`,
+`metric_names` for messages.
 """
 
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ from typing import Any
 
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError
-from trimtab.model.hpa import admission
+from trimtab.model.hpa import create_update
 from trimtab.model.hpa.manifest import (
     InvalidObjectError,
     decode_errors,
@@ -18,7 +20,6 @@ from trimtab.model.hpa.manifest import (
     to_defaulted_v2,
     to_v1,
     to_v2,
-    write,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.versions.canonical import canonical
@@ -48,7 +49,6 @@ __all__ = [
     "validate_create",
     "validate_update",
     "warnings_for",
-    "write",
 ]
 
 Manifest = Mapping[str, Any] | HorizontalPodAutoscaler
@@ -61,27 +61,21 @@ def default(hpa: Manifest) -> dict[str, Any]:
 
 
 def validate_create(hpa: Manifest, gates: FeatureGates, namespace: str = "") -> list[FieldError]:
-    """Say why an API server would refuse to create the HPA, sent to `namespace` if it names none itself."""
+    """Return why an API server would refuse to create the HPA, by default in `namespace`."""
     data = _data(hpa)
     if errors := decode_errors(data):
         return errors
-    completed = {**data, "metadata": _completed(data.get("metadata") or {}, namespace)}
-    return list(admission.create(completed, gates).errors)
-
-
-def _completed(metadata: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-    """Return the metadata with what the server itself takes from the request or makes up."""
-    out = dict(metadata)
-    if namespace and not out.get("namespace"):
-        out["namespace"] = namespace
-    if out.get("generateName") and not out.get("name"):
-        out["name"] = f"{out['generateName']}xxxxx"
-    return out
+    metadata = dict(data.get("metadata") or {})
+    if namespace and not metadata.get("namespace"):
+        metadata["namespace"] = namespace
+    if metadata.get("generateName") and not metadata.get("name"):
+        metadata["name"] = f"{metadata['generateName']}xxxxx"
+    return list(create_update.create({**data, "metadata": metadata}, gates).errors)
 
 
 def validate_update(hpa: Manifest, old: Manifest, gates: FeatureGates) -> list[FieldError]:
-    """Say why an API server would refuse to replace `old` by the HPA."""
-    return list(admission.update(_data(hpa), to_v2(_data(old)), gates).errors)
+    """Return why an API server would refuse to replace `old` by the HPA."""
+    return list(create_update.update(_data(hpa), to_v2(_data(old)), gates).errors)
 
 
 def _data(hpa: Manifest) -> Mapping[str, Any]:

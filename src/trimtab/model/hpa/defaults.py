@@ -1,15 +1,14 @@
-"""What an API server fills in before it looks at an HPA.
+"""Defaults that an API server fills into an HPA before it validates it.
 
-Defaulting works on the JSON itself, not on the typed value: `policies: []` and no `policies` at all are the same
-value but not the same request, and only the latter gets the default.
+They are filled into JSON, since the typed value cannot distinguish `policies: []` from absent `policies`, and only
+absent ones get the default.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model.hpa.metric_fields.on_loss import default_loss
-
-Json = dict[str, Any]
+from trimtab.model.hpa.metric_fields import default_loss
+from trimtab.model.json.wire import Json
 
 DEFAULT_MIN_REPLICAS = 1
 DEFAULT_CPU_UTILIZATION = 80
@@ -22,7 +21,7 @@ _SCALE_UP: Json = {
         {"type": "Percent", "value": 100, "periodSeconds": 15},
     ],
 }
-# The window is left open: the controller's own setting fills it in when it decides.
+# No window: the controller's own setting fills it in when it decides.
 _SCALE_DOWN: Json = {
     "selectPolicy": "Max",
     "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
@@ -45,7 +44,7 @@ def default(data: Mapping[str, Any]) -> Json:
 
 
 def default_v1(data: Mapping[str, Any]) -> Json:
-    """Return an autoscaling/v1 object with its defaults; the CPU target is filled in on conversion."""
+    """Return an autoscaling/v1 object with its defaults, except the CPU target that conversion fills in."""
     spec = dict(data.get("spec") or {})
     if spec.get("minReplicas") is None:
         spec["minReplicas"] = DEFAULT_MIN_REPLICAS
@@ -53,9 +52,9 @@ def default_v1(data: Mapping[str, Any]) -> Json:
 
 
 def with_default_behavior(spec: Mapping[str, Any]) -> Json:
-    """Return a spec whose behavior is complete; a spec without one keeps none.
+    """Return a spec whose behavior, if it has one, is complete.
 
-    Without `behavior` other rules hold than those that a behavior has by default: the controller's own window, and growth
+    A spec without `behavior` follows other rules than the defaults of a behavior: the controller's own window, and growth
     to the larger of 4 and twice the replicas per sync.
     """
     behavior = spec.get("behavior")
@@ -72,12 +71,12 @@ def default_behavior(behavior: Mapping[str, Any]) -> Json:
 
 
 def default_scale_up(rules: Mapping[str, Any] | None) -> Json:
-    """Return the rules for growing, complete."""
+    """Return complete rules for scaling up."""
     return _filled(rules, _SCALE_UP)
 
 
 def default_scale_down(rules: Mapping[str, Any] | None) -> Json:
-    """Return the rules for shrinking, complete but for the window."""
+    """Return the rules for scaling down, complete except for the window."""
     return _filled(rules, _SCALE_DOWN)
 
 

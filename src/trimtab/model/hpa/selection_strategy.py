@@ -1,8 +1,8 @@
-"""Where an HPA says which pods count: a field, KEP-5625's spelling of it, and annotations.
+"""The places where an HPA names its selection strategy: a field, KEP-5625's spelling of it, and annotations.
 
-`selectionStrategy` is the field that we write. KEP-5625 writes `SelectionStrategy`, which is read as the same field.
-Kubernetes' own kind has neither, and a real API server prunes both; there an annotation holds the value. It is read on
-our own kind as well: one rule for both, so that nobody's choice is passed over because of the kind.
+`selectionStrategy` is the field that Trimtab writes. KEP-5625 writes `SelectionStrategy`, which is read as the same
+field. Kubernetes' own kind has neither, and a real API server prunes both; there an annotation holds the value.
+Annotations are also read on Trimtab's own kind, so that one rule serves both.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from trimtab.model.core.meta import annotations_of, replace_annotations
 from trimtab.model.field_errors import FieldError, FieldPath, invalid
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
-
-Json = dict[str, Any]
+from trimtab.model.json.wire import Json, without_members
 
 FIELD = "selectionStrategy"
 PROPOSED = "SelectionStrategy"
@@ -40,111 +40,102 @@ def spelling_errors(data: Mapping[str, Any]) -> list[FieldError]:
 
 
 def in_one_spelling(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return JSON of an HPA that spells the field as we write it."""
+    """Return an HPA's JSON with `selectionStrategy` instead of KEP-5625's spelling."""
     spec = data.get("spec") or {}
     if PROPOSED not in spec:
         return data
-    rest = {name: value for name, value in spec.items() if name != PROPOSED}
+    rest = without_members(spec, (PROPOSED,))
     if spec[PROPOSED] is not None:
         rest[FIELD] = spec[PROPOSED]
     return {**data, "spec": rest}
 
 
-def annotated(annotations: Mapping[str, str]) -> str | None:
-    """Return the value that the annotations of an HPA hold."""
+def annotated_strategy(annotations: Mapping[str, str]) -> str | None:
+    """Return the strategy that an HPA's annotations name."""
     return next((annotations[name] for name in ANNOTATIONS if annotations.get(name)), None)
 
 
-def named(annotations: Mapping[str, str], field: str | None = None) -> dict[str, str]:
-    """Return the strategies that an HPA names, by place; `field` counts if no annotation says the same.
+def named_strategies(annotations: Mapping[str, str], field: str | None = None) -> dict[str, str]:
+    """Return the strategies that an HPA names, by place.
 
-    An API server that knows the field keeps it. The value of an annotation is read into the field, too.
+    The field is left out where an annotation has the same value, because that value is read into the field, too.
     """
-    found = {f"annotation {name}": str(annotations[name]) for name in ANNOTATIONS if annotations.get(name)}
-    if field and field not in found.values():
-        found[f"field spec.{FIELD}"] = field
-    return found
+    strategies = {
+        f"annotation {name}": str(annotations[name]) for name in ANNOTATIONS if annotations.get(name)
+    }
+    if field and field not in strategies.values():
+        strategies[f"field spec.{FIELD}"] = field
+    return strategies
 
 
 def strategy_problem(annotations: Mapping[str, str], field: str | None = None) -> str:
-    """Return what is wrong with the strategy of an HPA; nothing if one that is known, or none, is named."""
-    found, known = named(annotations, field), [strategy.value for strategy in SelectionStrategy]
+    """Return the problem with an HPA's strategy, empty if it names none or a known one."""
     if problem := strategy_conflict(annotations, field):
         return problem
-    for place, value in found.items():
+    known = [strategy.value for strategy in SelectionStrategy]
+    for place, value in named_strategies(annotations, field).items():
         if value not in known:
             return f"{place} is {value!r}, which is not known: write {' or '.join(known)}"
     return ""
 
 
 def strategy_conflict(annotations: Mapping[str, str], field: str | None = None) -> str:
-    """Return that an HPA names two different strategies, and where; nothing if it does not."""
-    found = named(annotations, field)
-    if len(set(found.values())) < 2:
+    """Return where an HPA names two different strategies, empty if it does not."""
+    strategies = named_strategies(annotations, field)
+    if len(set(strategies.values())) < 2:
         return ""
-    places = " and ".join(f"{place} is {value!r}" for place, value in found.items())
+    places = " and ".join(f"{place} is {value!r}" for place, value in strategies.items())
     return f"{places}: remove all but one"
 
 
 def conflict_of(data: Mapping[str, Any]) -> str:
     """Return `strategy_conflict` of JSON of any version."""
-    return strategy_conflict(*_places(data))
+    return strategy_conflict(annotations_of(data), _field(data))
 
 
 def problem_of(data: Mapping[str, Any]) -> str:
     """Return `strategy_problem` of JSON of any version."""
-    return strategy_problem(*_places(data))
-
-
-def _places(data: Mapping[str, Any]) -> tuple[Mapping[str, str], str | None]:
-    spec = in_one_spelling(data).get("spec") or {}
-    return (data.get("metadata") or {}).get("annotations") or {}, spec.get(FIELD)
+    return strategy_problem(annotations_of(data), _field(data))
 
 
 def with_annotation(
     spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
 ) -> HorizontalPodAutoscalerSpec:
     """Return the spec of an HPA with the strategy of its annotations, if it has no other."""
-    value = annotated(annotations)
-    if value is None or spec.selection_strategy is not None:
+    strategy = annotated_strategy(annotations)
+    if strategy is None or spec.selection_strategy is not None:
         return spec
-    return msgspec.structs.replace(spec, selection_strategy=value)
+    return msgspec.structs.replace(spec, selection_strategy=strategy)
 
 
 def into_field(data: Mapping[str, Any]) -> Json:
-    """Return v2 JSON with the strategy in its field and in no annotation, as our own kind needs it."""
-    value = _value(data)
-    spec = _without(data.get("spec") or {}, (FIELD,))
-    return _unannotated(data) | {"spec": spec if value is None else {**spec, FIELD: value}}
+    """Return v2 JSON with the strategy in its field alone, as Trimtab's own kind needs it."""
+    strategy, rest = _take_strategy(data)
+    if strategy is not None:
+        rest["spec"][FIELD] = strategy
+    return rest
 
 
 def into_annotation(data: Mapping[str, Any]) -> Json:
-    """Return v2 JSON with the strategy in the annotation, as Kubernetes' own kind needs it."""
-    value = _value(data)
-    out = _unannotated(data) | {"spec": _without(data.get("spec") or {}, (FIELD,))}
-    if value is not None:
-        metadata = out.get("metadata") or {}
-        annotations = {**(metadata.get("annotations") or {}), ANNOTATION: value}
-        out["metadata"] = {**metadata, "annotations": annotations}
-    return out
+    """Return v2 JSON with the strategy in its annotation alone, as Kubernetes' own kind needs it."""
+    strategy, rest = _take_strategy(data)
+    return (
+        rest
+        if strategy is None
+        else replace_annotations(rest, {**annotations_of(rest), ANNOTATION: strategy})
+    )
 
 
-def _value(data: Mapping[str, Any]) -> str | None:
-    """Return the strategy of an HPA in one spelling."""
-    value: str | None = (data.get("spec") or {}).get(FIELD)
-    return annotated((data.get("metadata") or {}).get("annotations") or {}) if value is None else value
+def _take_strategy(data: Mapping[str, Any]) -> tuple[str | None, Json]:
+    """Return the strategy of v2 JSON in one spelling, and the JSON without it."""
+    annotations, spec = annotations_of(data), data.get("spec") or {}
+    strategy = annotated_strategy(annotations) if spec.get(FIELD) is None else spec[FIELD]
+    rest = {**data, "spec": without_members(spec, (FIELD,))}
+    if not annotations.keys().isdisjoint(ANNOTATIONS):
+        rest = replace_annotations(rest, without_members(annotations, ANNOTATIONS))
+    return strategy, rest
 
 
-def _unannotated(data: Mapping[str, Any]) -> Json:
-    metadata = data.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
-    if annotations.keys().isdisjoint(ANNOTATIONS):
-        return dict(data)
-    rest = _without(metadata, ("annotations",))
-    if kept := _without(annotations, ANNOTATIONS):
-        rest["annotations"] = kept
-    return {**data, "metadata": rest}
-
-
-def _without(data: Mapping[str, Any], names: tuple[str, ...]) -> Json:
-    return {name: value for name, value in data.items() if name not in names}
+def _field(data: Mapping[str, Any]) -> str | None:
+    field: str | None = (in_one_spelling(data).get("spec") or {}).get(FIELD)
+    return field

@@ -1,4 +1,4 @@
-"""autoscaling/v2 HorizontalPodAutoscaler, whole, with `selectionStrategy` (KEP-5625) and tolerance (KEP-4951)."""
+"""All types of autoscaling/v2 HorizontalPodAutoscaler, with Trimtab's own fields."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from trimtab.model.quantity import Quantity
 
 
 class MetricSourceType(StrEnum):
-    """Where a metric comes from."""
+    """The source of a metric."""
 
     OBJECT = "Object"
     PODS = "Pods"
@@ -21,8 +21,18 @@ class MetricSourceType(StrEnum):
     EXTERNAL = "External"
 
 
+SOURCE_FIELDS: dict[str, str] = {
+    MetricSourceType.OBJECT: "object",
+    MetricSourceType.PODS: "pods",
+    MetricSourceType.RESOURCE: "resource",
+    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
+    MetricSourceType.EXTERNAL: "external",
+}
+"""The field of a metric that holds the source of each type."""
+
+
 class MetricTargetType(StrEnum):
-    """What a target's number means."""
+    """The meaning of a target's number."""
 
     UTILIZATION = "Utilization"
     VALUE = "Value"
@@ -46,7 +56,7 @@ class LossPolicy(StrEnum):
 
 
 class ScalingPolicySelect(StrEnum):
-    """How several rate policies combine."""
+    """How several scaling policies combine."""
 
     MAX = "Max"
     MIN = "Min"
@@ -54,14 +64,14 @@ class ScalingPolicySelect(StrEnum):
 
 
 class ScalingPolicyType(StrEnum):
-    """What a rate policy counts."""
+    """What a scaling policy counts."""
 
     PODS = "Pods"
     PERCENT = "Percent"
 
 
 class ConditionType(StrEnum):
-    """The conditions an HPA's status carries."""
+    """The conditions in an HPA's status."""
 
     SCALING_ACTIVE = "ScalingActive"
     ABLE_TO_SCALE = "AbleToScale"
@@ -73,15 +83,15 @@ class ConditionType(StrEnum):
     FIELDS_IGNORED = "FieldsIgnored"
 
 
-class MetricIdentifier(Wire, frozen=True):
-    """A metric's name and, optionally, which of its series are meant."""
+class MetricIdentifier(Wire):
+    """A metric's name and, optionally, a selector of its series."""
 
     name: str = ""
     selector: LabelSelector | None = None
 
 
-class MetricTarget(Wire, frozen=True):
-    """What the metric should be."""
+class MetricTarget(Wire):
+    """The desired value of a metric."""
 
     type: str = ""
     value: Quantity | None = None
@@ -89,7 +99,7 @@ class MetricTarget(Wire, frozen=True):
     average_utilization: int | None = None
 
 
-class ObjectMetricSource(Wire, frozen=True):
+class ObjectMetricSource(Wire):
     """A metric that describes one object."""
 
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -97,21 +107,21 @@ class ObjectMetricSource(Wire, frozen=True):
     metric: MetricIdentifier = MetricIdentifier()
 
 
-class PodsMetricSource(Wire, frozen=True):
+class PodsMetricSource(Wire):
     """A metric of each pod, averaged."""
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
 
 
-class ResourceMetricSource(Wire, frozen=True):
+class ResourceMetricSource(Wire):
     """CPU or memory of each pod."""
 
     name: str = ""
     target: MetricTarget = MetricTarget()
 
 
-class ContainerResourceMetricSource(Wire, frozen=True):
+class ContainerResourceMetricSource(Wire):
     """CPU or memory of one container in each pod."""
 
     name: str = ""
@@ -119,23 +129,23 @@ class ContainerResourceMetricSource(Wire, frozen=True):
     container: str = ""
 
 
-class ExternalMetricSource(Wire, frozen=True):
+class ExternalMetricSource(Wire):
     """A metric that belongs to no Kubernetes object."""
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
 
 
-class MetricLoss(Wire, frozen=True):
-    """What the metric counts as while it cannot be read; ours, in autoscaling.trimtab.dev only."""
+class MetricLoss(Wire):
+    """What a metric counts as while it cannot be read (autoscaling.trimtab.dev only)."""
 
     policy: str = ""
     max_age_seconds: int | None = None
     replicas: int | None = None
 
 
-class MetricSpec(Wire, frozen=True):
-    """One metric to scale on; exactly the source that `type` names is set."""
+class MetricSpec(Wire):
+    """One metric to scale on, with the source that `type` names."""
 
     type: str = ""
     object: ObjectMetricSource | None = None
@@ -145,10 +155,10 @@ class MetricSpec(Wire, frozen=True):
     external: ExternalMetricSource | None = None
     on_loss: MetricLoss | None = None
     max_age_seconds: int | None = None
-    """How old a sample may be; ours, in autoscaling.trimtab.dev only."""
+    """How old a sample may be (autoscaling.trimtab.dev only)."""
 
 
-class HPAScalingPolicy(Wire, frozen=True):
+class HPAScalingPolicy(Wire):
     """How much may change within a period."""
 
     type: str = ""
@@ -156,8 +166,8 @@ class HPAScalingPolicy(Wire, frozen=True):
     period_seconds: int = 0
 
 
-class HPAScalingRules(Wire, frozen=True):
-    """How fast, how soon and how eagerly to scale in one direction."""
+class HPAScalingRules(Wire):
+    """The rules for scaling in one direction."""
 
     stabilization_window_seconds: int | None = None
     select_policy: str | None = None
@@ -165,14 +175,14 @@ class HPAScalingRules(Wire, frozen=True):
     tolerance: Quantity | None = None
 
 
-class HorizontalPodAutoscalerBehavior(Wire, frozen=True):
-    """Rules for both directions."""
+class HorizontalPodAutoscalerBehavior(Wire):
+    """The rules for both directions."""
 
     scale_up: HPAScalingRules | None = None
     scale_down: HPAScalingRules | None = None
 
 
-class HorizontalPodAutoscalerSpec(Wire, frozen=True):
+class HorizontalPodAutoscalerSpec(Wire):
     """What the user asks for."""
 
     scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -182,10 +192,10 @@ class HorizontalPodAutoscalerSpec(Wire, frozen=True):
     behavior: HorizontalPodAutoscalerBehavior | None = None
     selection_strategy: str | None = None
     proposed_selection_strategy: str | None = msgspec.field(default=None, name="SelectionStrategy")
-    """KEP-5625's spelling, always None here: what was read from it is in `selection_strategy`."""
+    """KEP-5625's spelling, always None here: its value moves into `selection_strategy`."""
 
     def __post_init__(self) -> None:
-        """Move the value of KEP-5625's spelling into the field; refuse two values."""
+        """Move the value of KEP-5625's spelling into the field, or raise ValueError for two values."""
         proposed = self.proposed_selection_strategy
         if proposed is None:
             return
@@ -197,15 +207,15 @@ class HorizontalPodAutoscalerSpec(Wire, frozen=True):
         msgspec.structs.force_setattr(self, "proposed_selection_strategy", None)
 
 
-class MetricValueStatus(Wire, frozen=True):
-    """What the metric is."""
+class MetricValueStatus(Wire):
+    """The current value of a metric."""
 
     value: Quantity | None = None
     average_value: Quantity | None = None
     average_utilization: int | None = None
 
 
-class ObjectMetricStatus(Wire, frozen=True):
+class ObjectMetricStatus(Wire):
     """The current value of an Object metric."""
 
     metric: MetricIdentifier = MetricIdentifier()
@@ -213,21 +223,21 @@ class ObjectMetricStatus(Wire, frozen=True):
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
 
 
-class PodsMetricStatus(Wire, frozen=True):
+class PodsMetricStatus(Wire):
     """The current value of a Pods metric."""
 
     metric: MetricIdentifier = MetricIdentifier()
     current: MetricValueStatus = MetricValueStatus()
 
 
-class ResourceMetricStatus(Wire, frozen=True):
+class ResourceMetricStatus(Wire):
     """The current value of a Resource metric."""
 
     name: str = ""
     current: MetricValueStatus = MetricValueStatus()
 
 
-class ContainerResourceMetricStatus(Wire, frozen=True):
+class ContainerResourceMetricStatus(Wire):
     """The current value of a ContainerResource metric."""
 
     name: str = ""
@@ -235,15 +245,15 @@ class ContainerResourceMetricStatus(Wire, frozen=True):
     container: str = ""
 
 
-class ExternalMetricStatus(Wire, frozen=True):
+class ExternalMetricStatus(Wire):
     """The current value of an External metric."""
 
     metric: MetricIdentifier = MetricIdentifier()
     current: MetricValueStatus = MetricValueStatus()
 
 
-class MetricStatus(Wire, frozen=True):
-    """The last reading of one metric; upstream writes an empty entry for one that failed."""
+class MetricStatus(Wire):
+    """The last value of one metric, which is empty if it could not be read."""
 
     type: str = ""
     object: ObjectMetricStatus | None = None
@@ -253,8 +263,8 @@ class MetricStatus(Wire, frozen=True):
     external: ExternalMetricStatus | None = None
 
 
-class HorizontalPodAutoscalerStatus(Wire, frozen=True):
-    """What the autoscaler last saw and did."""
+class HorizontalPodAutoscalerStatus(Wire):
+    """What the autoscaler last observed and did."""
 
     observed_generation: int | None = None
     last_scale_time: datetime | None = None
@@ -263,14 +273,14 @@ class HorizontalPodAutoscalerStatus(Wire, frozen=True):
     current_metrics: tuple[MetricStatus, ...] = ()
     conditions: tuple[Condition, ...] = ()
     memory: str = ""
-    """Ours, in autoscaling.trimtab.dev only: what must outlive a restart, compact; not for people."""
+    """What must outlive a restart, in a compact form (autoscaling.trimtab.dev only)."""
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
-class HorizontalPodAutoscaler(Wire, frozen=True):
+class HorizontalPodAutoscaler(Wire):
     """An autoscaling/v2 HorizontalPodAutoscaler (or its autoscaling.trimtab.dev/v2 twin)."""
 
     api_version: str = "autoscaling/v2"

@@ -1,20 +1,20 @@
-"""What is legal in an HPA but surely not meant: each finding is a field and a sentence.
+"""Warnings about HPAs that are valid but probably not meant.
 
-These never stop an object from being stored; `trimtab validate` prints them.
+`trimtab validate` prints them. They never stop an object from being stored.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trimtab.model.core.meta import group_of
+from trimtab.model.core.meta import annotations_of, group_of
 from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
-from trimtab.model.hpa.metric_fields.metric_annotation import (
+from trimtab.model.hpa.metric_annotations import (
+    METRIC_ANNOTATIONS,
     MetricAnnotation,
     MetricAnnotationError,
 )
-from trimtab.model.hpa.metric_fields.own_fields import OWN_METRIC_FIELDS
-from trimtab.model.hpa.mode import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
@@ -46,16 +46,16 @@ class HPAWarning(NamedTuple):
 
 def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
     """Return what is probably not meant in a valid, defaulted HPA."""
-    found = _at_zero(hpa.spec) if hpa.spec.min_replicas == 0 else []
-    found += _fixed_size(hpa.spec)
+    warnings = _zero_warnings(hpa.spec) if hpa.spec.min_replicas == 0 else []
+    warnings += _fixed_size(hpa.spec)
     for position, metric in enumerate(hpa.spec.metrics):
-        found += _unused_target(metric, f"spec.metrics[{position}]")
-        found += _idle_policy(metric, hpa.spec, f"spec.metrics[{position}].onLoss")
-    return found
+        warnings += _unused_target(metric, f"spec.metrics[{position}]")
+        warnings += _unused_loss_policy(metric, hpa.spec, f"spec.metrics[{position}].onLoss")
+    return warnings
 
 
 def strategy_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
-    """Return that a native object says in a field which pods count; its API server drops the field."""
+    """Warn of a native object's strategy fields, which its API server drops."""
     spec = data.get("spec") or {}
     if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
         return []
@@ -67,83 +67,97 @@ def strategy_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
 
 
 def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
-    """Return our annotations whose value is not known, or which contradict each other: nothing is scaled by them."""
-    annotations = (data.get("metadata") or {}).get("annotations") or {}
-    found = [(MODE_ANNOTATION, mode_problem(str(annotations.get(MODE_ANNOTATION) or "")))]
-    set_ones = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
-    if set_ones:
-        found.append((set_ones[0], selection_strategy.problem_of(data)))
+    """Warn of Trimtab's annotations that are unknown or contradict each other, which stops all scaling."""
+    annotations = annotations_of(data)
+    problems = {MODE_ANNOTATION: mode_problem(str(annotations.get(MODE_ANNOTATION) or ""))}
+    strategies = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
+    if strategies:
+        problems[strategies[0]] = selection_strategy.problem_of(data)
     return [
         HPAWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
-        for name, problem in found
+        for name, problem in problems.items()
         if problem
     ]
 
 
 def metric_fields_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
-    """Return what a native object says about its metrics in a place where nobody reads it, or wrongly."""
+    """Warn of a native object's metric fields that are dropped, and annotations that are wrong."""
     if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
         return []
     metrics = (data.get("spec") or {}).get("metrics") or []
-    annotations = (data.get("metadata") or {}).get("annotations") or {}
-    found: list[HPAWarning] = []
-    for own in OWN_METRIC_FIELDS:
-        found += [
-            HPAWarning(f"spec.metrics[{position}].{own.field}", f"{_NO_FIELD} {own.name}, or {_OWN_KIND}")
+    annotations = annotations_of(data)
+    warnings: list[HPAWarning] = []
+    for annotation in METRIC_ANNOTATIONS:
+        message = f"{_NO_FIELD} {annotation.name}, or {_OWN_KIND}"
+        warnings += [
+            HPAWarning(f"spec.metrics[{position}].{annotation.field}", message)
             for position, metric in enumerate(metrics)
-            if metric.get(own.field) is not None
+            if metric.get(annotation.field) is not None
         ]
-        if own.name in annotations:
-            found += _wrong_annotation(own, annotations[own.name], data)
-    return found
+        if annotation.name in annotations:
+            warnings += _wrong_annotation(annotation, annotations[annotation.name], data)
+    return warnings
 
 
-def _wrong_annotation(own: MetricAnnotation[Any], text: str, data: Mapping[str, Any]) -> list[HPAWarning]:
-    # An annotation may be about the metric that a server adds to a spec without any.
-    specs = wire.convert({"metrics": to_defaulted_v2(data)["spec"]["metrics"]}, HorizontalPodAutoscalerSpec)
+def _wrong_annotation(
+    annotation: MetricAnnotation[Any], text: str, data: Mapping[str, Any]
+) -> list[HPAWarning]:
+    # An annotation may be about the metric that a server adds to a spec without metrics.
+    spec = wire.convert({"metrics": to_defaulted_v2(data)["spec"]["metrics"]}, HorizontalPodAutoscalerSpec)
     try:
-        own.values_of(text, specs.metrics)
+        annotation.parse_values(text, spec.metrics)
     except MetricAnnotationError as error:
-        message = f"is ignored, so {own.consequence}: {error}"
-        return [HPAWarning(f"metadata.annotations[{own.name}]", message)]
+        message = f"is ignored, so {annotation.consequence}: {error}"
+        return [HPAWarning(f"metadata.annotations[{annotation.name}]", message)]
     return []
 
 
 def ignored_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
-    """Return the annotations of a readable v1 or v2beta1 object that are ignored because they cannot be read."""
-    annotations = (data.get("metadata") or {}).get("annotations") or {}
+    """Warn of annotations of a v1 or v2beta1 object that cannot be read."""
     if data.get("apiVersion") not in {"autoscaling/v1", "autoscaling/v2beta1"}:
         return []
     message = "cannot be read, so it is ignored and what it should say is lost: correct its JSON or use autoscaling/v2"
-    return [HPAWarning(f"metadata.annotations[{name}]", message) for name in unreadable(annotations)]
+    return [HPAWarning(f"metadata.annotations[{name}]", message) for name in unreadable(annotations_of(data))]
 
 
-def _at_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
-    found = []
-    up, down = _rules(spec)
-    if down and down.tolerance is not None and down.tolerance >= _ONE:
+def _zero_warnings(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+    up = spec.behavior.scale_up if spec.behavior else None
+    down = spec.behavior.scale_down if spec.behavior else None
+    return (
+        (_scale_down_to_zero(down) if down else [])
+        + (_scale_up_from_zero(up) if up else [])
+        + _never_zero(spec)
+    )
+
+
+def _scale_down_to_zero(rules: HPAScalingRules) -> list[HPAWarning]:
+    warnings = []
+    if rules.tolerance is not None and rules.tolerance >= _ONE:
         message = (
-            f"a tolerance of {down.tolerance} covers even a metric of 0, so the workload never scales to zero "
+            f"a tolerance of {rules.tolerance} covers even a metric of 0, so the workload never scales to zero "
             "although minReplicas is 0: use a tolerance below 1"
         )
-        found.append(HPAWarning("spec.behavior.scaleDown.tolerance", message))
-    if down and down.select_policy == ScalingPolicySelect.DISABLED:
+        warnings.append(HPAWarning("spec.behavior.scaleDown.tolerance", message))
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
         message = "scaling down is disabled, so minReplicas 0 is never reached: allow it or raise minReplicas"
-        found.append(HPAWarning("spec.behavior.scaleDown.selectPolicy", message))
-    if up and up.select_policy == ScalingPolicySelect.DISABLED:
+        warnings.append(HPAWarning("spec.behavior.scaleDown.selectPolicy", message))
+    return warnings
+
+
+def _scale_up_from_zero(rules: HPAScalingRules) -> list[HPAWarning]:
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
         message = "scaling up is disabled, so a workload that reached zero stays there: allow it or raise minReplicas"
-        found.append(HPAWarning("spec.behavior.scaleUp.selectPolicy", message))
-    elif up and up.policies and all(policy.type == ScalingPolicyType.PERCENT for policy in up.policies):
+        return [HPAWarning("spec.behavior.scaleUp.selectPolicy", message)]
+    if rules.policies and all(policy.type == ScalingPolicyType.PERCENT for policy in rules.policies):
         message = (
             "a percentage of zero replicas is zero, so Kubernetes' own autoscaler never leaves zero with Percent "
             "policies alone: add a Pods policy"
         )
-        found.append(HPAWarning("spec.behavior.scaleUp.policies", message))
-    return found + _never_zero(spec)
+        return [HPAWarning("spec.behavior.scaleUp.policies", message)]
+    return []
 
 
 def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
-    """Find metrics of pods: they ask for at least one pod as long as one runs."""
     of_pods = {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}
     return [
         HPAWarning(
@@ -163,8 +177,7 @@ def _fixed_size(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
     return [HPAWarning("spec.maxReplicas", message)]
 
 
-def _idle_policy(metric: MetricSpec, spec: HorizontalPodAutoscalerSpec, path: str) -> list[HPAWarning]:
-    """Find policies that can never do what they say."""
+def _unused_loss_policy(metric: MetricSpec, spec: HorizontalPodAutoscalerSpec, path: str) -> list[HPAWarning]:
     policy, low, high = metric.on_loss, spec.min_replicas or 0, spec.max_replicas
     if policy is None:
         return []
@@ -178,7 +191,7 @@ def _idle_policy(metric: MetricSpec, spec: HorizontalPodAutoscalerSpec, path: st
 
 
 def _unused_target(metric: MetricSpec, path: str) -> list[HPAWarning]:
-    """Find targets whose type names a number that is not there, or that is not the one used."""
+    """Warn of a target whose type names an absent number, or another than the one in use."""
     if metric.object is not None and metric.type == MetricSourceType.OBJECT:
         return _object_target(metric.object.target, f"{path}.object.target")
     if metric.external is not None and metric.type == MetricSourceType.EXTERNAL:
@@ -196,21 +209,16 @@ def _unused_target(metric: MetricSpec, path: str) -> list[HPAWarning]:
 
 
 def _object_target(target: MetricTarget, path: str) -> list[HPAWarning]:
-    given = {
-        MetricTargetType.VALUE: target.value,
-        MetricTargetType.AVERAGE_VALUE: target.average_value,
+    numbers = {
+        MetricTargetType.VALUE: ("value", target.value),
+        MetricTargetType.AVERAGE_VALUE: ("averageValue", target.average_value),
     }
-    names = {MetricTargetType.VALUE: "value", MetricTargetType.AVERAGE_VALUE: "averageValue"}
-    found = []
-    for kind, name in names.items():
-        if target.type == kind and given[kind] is None:
+    warnings = []
+    for kind, (name, number) in numbers.items():
+        if target.type == kind and number is None:
             message = f"type is {kind} but {name} is not set, so the metric fails when it is read: set {name}"
-            found.append(HPAWarning(f"{path}.type", message))
-        if target.type != kind and given[kind] is not None and all(given.values()):
+            warnings.append(HPAWarning(f"{path}.type", message))
+        if target.type != kind and target.value is not None and target.average_value is not None:
             message = f"type is {target.type}, so this number is ignored: remove it"
-            found.append(HPAWarning(f"{path}.{name}", message))
-    return found
-
-
-def _rules(spec: HorizontalPodAutoscalerSpec) -> tuple[HPAScalingRules | None, HPAScalingRules | None]:
-    return (spec.behavior.scale_up, spec.behavior.scale_down) if spec.behavior else (None, None)
+            warnings.append(HPAWarning(f"{path}.{name}", message))
+    return warnings

@@ -1,7 +1,7 @@
-"""Plain JSON data in the one spelling an API server gives back.
+"""Canonical form of plain JSON data, as an API server returns it.
 
-Quantities in canonical form, times in UTC, no nulls, empty fields left out or put in as the type's Go declaration
-has it. Fields that the type does not know stay as they are, behind those it knows.
+Quantities are canonical, times in UTC, nulls absent, and empty fields present or absent as in the type's Go
+declaration. Unknown fields follow the known ones and stay as they are.
 """
 
 from collections.abc import Mapping
@@ -9,28 +9,19 @@ from typing import Any
 
 from msgspec import inspect
 
+from trimtab.model.json.wire import present_type, type_info
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time, parse_time
 
 Always = Mapping[type[Any], frozenset[str]]
-"""Per struct, the fields that are written even when empty; nested structs always are."""
+"""Per struct, the fields that are written even when empty. Nested structs always are."""
 
 
 def canonical(data: Mapping[str, Any], kind: type[Any], always: Always) -> dict[str, Any]:
-    """Return `data` as the server would write it; it must have the shape of `kind` (see `shape.misfits`)."""
-    return _struct(data, _info(kind), always)
-
-
-def _info(kind: type[Any]) -> inspect.StructType:
-    if kind not in _INFOS:
-        info = inspect.type_info(kind)
-        assert isinstance(info, inspect.StructType)
-        _INFOS[kind] = info
-    return _INFOS[kind]
-
-
-_INFOS: dict[type[Any], inspect.StructType] = {}
-"""What is known of each type; finding out takes longer than writing an object."""
+    """Return `data`, which must have the shape of `kind` (`shape.misfits`), in canonical form."""
+    info = type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return _struct(data, info, always)
 
 
 def _struct(data: Mapping[str, Any], info: inspect.StructType, always: Always) -> dict[str, Any]:
@@ -51,13 +42,12 @@ def _struct(data: Mapping[str, Any], info: inspect.StructType, always: Always) -
 
 
 def _is_omitted_when_empty(info: inspect.Type) -> bool:
-    """Whether `omitempty` acts on it: not on pointers (optional values), structs and quantities."""
+    """Return whether `omitempty` applies, as it does except to pointers, structs and quantities."""
     return not isinstance(info, inspect.UnionType | inspect.StructType | inspect.CustomType)
 
 
 def _value(data: Any, info: inspect.Type, always: Always) -> Any:
-    if isinstance(info, inspect.UnionType):
-        info = next(one for one in info.types if not isinstance(one, inspect.NoneType))
+    info = present_type(info)
     if isinstance(info, inspect.StructType):
         return _struct(data, info, always)
     if isinstance(info, inspect.VarTupleType):
@@ -75,4 +65,4 @@ _ZEROS: dict[type[inspect.Type], Any] = {
     inspect.BoolType: False,
     inspect.CustomType: "0",
 }
-"""What Go writes for a field that was never set; a list is `null` there, which is left out here."""
+"""What Go writes for a field that was never set, except lists, whose `null` is left out."""

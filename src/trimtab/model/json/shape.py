@@ -1,18 +1,19 @@
-"""Does plain JSON data have the shape of a wire type? Every misfit is named, not only the first.
+"""Check plain JSON data against the shape of a wire type, and report every misfit.
 
-Decoding stops at the first wrong value; someone who fixes a manifest wants them all. The walk follows the types
-themselves, so there is no second description of an object to keep in step.
+Decoding stops at the first wrong value, but the author of a manifest wants all of them. The walk follows the types
+themselves, so that no second description of an object has to be kept in step.
 """
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import inspect
 
 from trimtab.model.field_errors import FieldError, FieldPath, invalid, type_invalid
 from trimtab.model.json import wire
+from trimtab.model.json.wire import present_type, type_info
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab.model.times import parse_time
 
@@ -25,56 +26,55 @@ INT64_FIELDS = frozenset(
         "totalSamplesCount",
     }
 )
-"""Integers that the API declares with 64 bits; all the others have 32."""
+"""Integers that the API declares with 64 bits; all others have 32."""
+
+_JSON_TYPES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "a boolean",
+    int: "an integer",
+}
+_SCALARS: dict[type[inspect.Type], type] = {inspect.StrType: str, inspect.BoolType: bool}
 
 _ROOT = FieldPath()
 _WHOLE = FieldPath(".")
 
 
 def misfits(data: Any, kind: type[Any], path: FieldPath = _ROOT) -> list[FieldError]:
-    """Return an error for each value that `kind` cannot hold; none means that decoding succeeds."""
-    errors = list(_walk(data, _info(kind), path))
+    """Return an error for each value that `kind` cannot hold. Without errors, decoding succeeds."""
+    errors = list(_walk(data, type_info(kind), path))
     if not errors:
         try:
             wire.convert(data, kind)
         except (wire.WireError, ValueError, OverflowError) as error:
-            # What the walk lets pass and the decoder does not; the text names the field.
+            # The walk accepts it and the decoder does not; its text names the field.
             errors.append(invalid(path if path.text else _WHOLE, "", str(error)))
     return errors
 
 
 def unknown_fields(data: Any, kind: type[Any], path: FieldPath = _ROOT) -> Iterator[tuple[FieldPath, str]]:
-    """Yield each field that `kind` does not have, with the known name it resembles or an empty text.
+    """Yield each field that `kind` does not have, with the known name that it resembles, if any.
 
-    An API server drops such fields, or refuses them when the client asks for strict validation.
+    An API server drops such fields, or rejects them when the client asks for strict validation.
     """
-    return _unknown(data, _info(kind), path)
+    return _unknown(data, type_info(kind), path)
 
 
 def describe(value: Any) -> str:
-    """Name the JSON type of a value."""
-    names: dict[type, str] = {
-        dict: "an object",
-        list: "a list",
-        str: "text",
-        bool: "a boolean",
-        int: "an integer",
-    }
-    return "null" if value is None else names.get(type(value), "a number")
+    """Return the name of a value's JSON type."""
+    return "null" if value is None else _JSON_TYPES.get(type(value), "a number")
 
 
-_INFOS: dict[Any, inspect.Type] = {}
-
-
-def _info(kind: Any) -> inspect.Type:
-    if kind not in _INFOS:
-        _INFOS[kind] = inspect.type_info(kind)
-    return _INFOS[kind]
+def wrong_type(path: FieldPath, data: Any, wanted: str) -> FieldError:
+    """Report a value of another JSON type than the wanted one."""
+    return type_invalid(
+        path if path.text else _WHOLE, _shortened(data), f"must be {wanted}, not {describe(data)}"
+    )
 
 
 def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Iterator[FieldError]:
-    if isinstance(info, inspect.UnionType):
-        info = _present(info)
+    info = present_type(info)
     if isinstance(info, inspect.StructType):
         yield from _walk_struct(data, info, path)
     elif isinstance(info, inspect.DictType):
@@ -89,21 +89,8 @@ def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Ite
         yield from _check_quantity(data, path)
     elif isinstance(info, inspect.DateTimeType):
         yield from _check_time(data, path)
-    elif type(info) in _SCALARS:
-        fits, wanted = _SCALARS[type(info)]
-        if not fits(data):
-            yield wrong_type(path, data, wanted)
-
-
-_SCALARS: dict[type[inspect.Type], tuple[Callable[[Any], bool], str]] = {
-    inspect.StrType: (lambda data: isinstance(data, str), "text"),
-    inspect.BoolType: (lambda data: isinstance(data, bool), "a boolean"),
-}
-
-
-def _present(info: inspect.UnionType) -> inspect.Type:
-    """Return what an optional value is when it is there; absent ones never reach the walk."""
-    return next(one for one in info.types if not isinstance(one, inspect.NoneType))
+    elif type(info) in _SCALARS and not isinstance(data, _SCALARS[type(info)]):
+        yield wrong_type(path, data, _JSON_TYPES[_SCALARS[type(info)]])
 
 
 def _walk_struct(data: Any, info: inspect.StructType, path: FieldPath) -> Iterator[FieldError]:
@@ -121,7 +108,7 @@ def _walk_map(data: Any, info: inspect.DictType, path: FieldPath) -> Iterator[Fi
         yield wrong_type(path, data, "an object")
         return
     if _is_text(info) and all(type(value) is str for value in data.values()):
-        return  # ten thousand labels are looked at in one go
+        return  # a fast path for thousands of labels
     for key, value in data.items():
         if isinstance(info.key_type, inspect.IntType) and not key.isdecimal():
             yield invalid(path.key(key), key, "the key must be a whole number")
@@ -155,7 +142,7 @@ def _check_number(data: Any, path: FieldPath) -> Iterator[FieldError]:
     if isinstance(data, bool) or not isinstance(data, int | float):
         yield wrong_type(path, data, "a number")
     elif not -sys.float_info.max <= data <= sys.float_info.max:
-        yield invalid(path, _shown(data), "must fit in a 64-bit floating-point number")
+        yield invalid(path, _shortened(data), "must fit in a 64-bit floating-point number")
 
 
 def _check_quantity(data: Any, path: FieldPath) -> Iterator[FieldError]:
@@ -165,7 +152,7 @@ def _check_quantity(data: Any, path: FieldPath) -> Iterator[FieldError]:
     try:
         Quantity.parse(data if isinstance(data, str) else repr(data))
     except QuantityError as error:
-        yield invalid(path, _shown(data), str(error))
+        yield invalid(path, _shortened(data), str(error))
 
 
 def _check_time(data: Any, path: FieldPath) -> Iterator[FieldError]:
@@ -175,18 +162,10 @@ def _check_time(data: Any, path: FieldPath) -> Iterator[FieldError]:
     try:
         parse_time(data)
     except (ValueError, OverflowError):
-        yield invalid(path, _shown(data), "must be a time such as 2026-01-15T12:00:00Z")
+        yield invalid(path, _shortened(data), "must be a time such as 2026-01-15T12:00:00Z")
 
 
-def wrong_type(path: FieldPath, data: Any, wanted: str) -> FieldError:
-    """Report a value of another JSON type than the one that is wanted."""
-    return type_invalid(
-        path if path.text else _WHOLE, _shown(data), f"must be {wanted}, not {describe(data)}"
-    )
-
-
-def _shown(data: Any) -> Any:
-    """Return a value short enough for a message."""
+def _shortened(data: Any) -> Any:
     if isinstance(data, dict | list):
         return "{...}" if isinstance(data, dict) else "[...]"
     text = str(data)
@@ -194,18 +173,23 @@ def _shown(data: Any) -> Any:
 
 
 def _unknown(data: Any, info: inspect.Type, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
-    if isinstance(info, inspect.UnionType):
-        info = _present(info)
+    info = present_type(info)
     if isinstance(info, inspect.StructType) and isinstance(data, dict):
-        known = {field.encode_name: field.type for field in info.fields}
-        for key, value in data.items():
-            if key not in known:
-                yield path.child(key), next(iter(difflib.get_close_matches(key, known, 1, 0.7)), "")
-            else:
-                yield from _unknown(value, known[key], path.child(key))
+        yield from _unknown_members(data, info, path)
     elif isinstance(info, inspect.VarTupleType | inspect.ListType) and isinstance(data, list):
         for position, value in enumerate(data):
             yield from _unknown(value, info.item_type, path.index(position))
     elif isinstance(info, inspect.DictType) and isinstance(data, dict) and not _is_text(info):
         for key, value in data.items():
             yield from _unknown(value, info.value_type, path.key(key))
+
+
+def _unknown_members(
+    data: dict[str, Any], info: inspect.StructType, path: FieldPath
+) -> Iterator[tuple[FieldPath, str]]:
+    known = {field.encode_name: field.type for field in info.fields}
+    for key, value in data.items():
+        if key not in known:
+            yield path.child(key), next(iter(difflib.get_close_matches(key, known, 1, 0.7)), "")
+        else:
+            yield from _unknown(value, known[key], path.child(key))

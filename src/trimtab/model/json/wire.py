@@ -1,71 +1,44 @@
-"""Between API JSON and typed values: one base class and the hooks that go with it.
+"""Decode API JSON into typed values, and encode them.
 
-A `Wire` struct names only the fields that we read; everything else in the JSON is skipped while decoding, which is
-what makes decoding cheap. `null` means "absent" in Kubernetes, wherever it stands: the fast path decodes as is, and
-only an object that fails is cleaned of nulls (`nulls`) and tried again.
+A `Wire` struct has only the fields that Trimtab reads; decoding skips all others, which makes it cheap. `null` means
+absent in Kubernetes: the fast path decodes the text as it is, and only an object that fails is cleaned of nulls and
+decoded again.
 """
 
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
+from msgspec import inspect
 
 from trimtab.model.quantity import Quantity, QuantityError
 
-_NULL = b'":null'
-
-
-def without_nulls(data: Any) -> Any:
-    """Drop every `null` member of every object; in lists nulls stay, for they hold a place."""
-    if isinstance(data, dict):
-        return {key: without_nulls(value) for key, value in data.items() if value is not None}
-    if isinstance(data, list):
-        return [without_nulls(value) for value in data]
-    return data
-
-
-def cut_nulls(text: bytes) -> bytes:
-    """Cut `null` members out of JSON without reading it; those written with spaces or escapes stay.
-
-    Inside a string every quote has a backslash before it, so a plain one before `:null` closes the name of a member.
-    """
-    kept: list[bytes] = []
-    end = 0
-    at = text.find(_NULL)
-    while at >= 0:
-        start, after = text.rfind(b'"', 0, at), at + len(_NULL)
-        follows = text[after : after + 1]
-        if text[at - 1 : at] != b"\\" and text[start - 1 : start] in {b"{", b","} and follows in {b",", b"}"}:
-            kept.append(text[end:start])
-            if follows == b"}":
-                _drop_comma(kept)
-            end = after + (follows == b",")
-        at = text.find(_NULL, after)
-    return b"".join([*kept, text[end:]])
-
-
-def _drop_comma(kept: list[bytes]) -> None:
-    """Take away the comma before the last member of an object, which is cut."""
-    while kept and not kept[-1]:
-        kept.pop()
-    if kept and kept[-1].endswith(b","):
-        kept[-1] = kept[-1][:-1]
-
+Json = dict[str, Any]
+"""A JSON object as plain data."""
 
 T = TypeVar("T")
 
+_NULL = b'":null'
+_TYPE_INFOS: dict[Any, inspect.Type] = {}
 
-# Tells type checkers that subclasses are frozen without each of them having to say so again.
+
+def without_members(data: Mapping[str, Any], names: Collection[str]) -> Json:
+    """Return a JSON object without the members of these names."""
+    return {name: value for name, value in data.items() if name not in names}
+
+
+# For type checkers: subclasses are frozen even if they do not declare it.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, gc=False):
-    """An API value: immutable, camelCase in JSON, absent fields hold their default.
+    """An API value: immutable, camelCase in JSON, with defaults for absent fields.
 
     `gc=False` keeps 100,000 cached pods out of the garbage collector's walk; wire values never form cycles.
     """
 
 
 class WireError(ValueError):
-    """The JSON does not have the shape of the type; the message names the field."""
+    """The JSON does not have the shape of the type. The message names the field."""
 
 
 def decode(data: bytes | str, kind: type[T]) -> T:
@@ -73,13 +46,13 @@ def decode(data: bytes | str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind, dec_hook=_read)
     except msgspec.ValidationError:
-        pass  # not kept: an error that its own frame refers to is garbage that only the collector finds
+        pass  # without a name: an error that its own frame refers to is garbage that only the collector frees
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error) from error
     try:
         return _decode_cleaned(data, kind)
     except (msgspec.ValidationError, OverflowError) as error:
-        raise WireError(_complaint(data, kind)) from error
+        raise WireError(_message(data, kind)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error) from error
 
@@ -102,8 +75,8 @@ def _decode_cleaned(data: bytes | str, kind: type[T]) -> T:
         return msgspec.json.decode(msgspec.json.encode(cleaned), type=kind, dec_hook=_read)
 
 
-def _complaint(data: bytes | str, kind: type[Any]) -> str:
-    """Say what is wrong with the text as it was sent."""
+def _message(data: bytes | str, kind: type[Any]) -> str:
+    """Return the error about the text as it was sent."""
     try:
         msgspec.json.decode(data, type=kind, dec_hook=_read)
     except msgspec.ValidationError as error:
@@ -112,7 +85,7 @@ def _complaint(data: bytes | str, kind: type[Any]) -> str:
 
 
 def convert(data: Any, kind: type[T]) -> T:
-    """Turn plain JSON data (dicts, lists, strings, numbers) into `kind`."""
+    """Convert plain JSON data (dicts, lists, strings, numbers) into `kind`."""
     try:
         return msgspec.convert(without_nulls(data), kind, dec_hook=_read, str_keys=True)
     except msgspec.ValidationError as error:
@@ -120,7 +93,7 @@ def convert(data: Any, kind: type[T]) -> T:
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return a reusable decoder, for the paths that decode thousands of objects of one type."""
+    """Return a reusable decoder, for paths that decode thousands of objects of one type."""
     return msgspec.json.Decoder(kind, dec_hook=_read)
 
 
@@ -130,18 +103,69 @@ def encode(value: Any) -> bytes:
 
 
 def packer() -> msgspec.msgpack.Encoder:
-    """Return an encoder into short bytes, for what is kept in memory and never leaves it."""
+    """Return a compact encoder, for values that never leave the memory of the process."""
     return msgspec.msgpack.Encoder(enc_hook=_write)
 
 
 def unpacker(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
-    """Return the decoder of what a `packer` wrote."""
+    """Return the decoder of a `packer`'s bytes."""
     return msgspec.msgpack.Decoder(kind, dec_hook=_read)
 
 
 def to_builtins(value: Any) -> Any:
-    """Turn a struct into plain JSON data."""
+    """Convert a struct into plain JSON data."""
     return msgspec.to_builtins(value, enc_hook=_write, str_keys=True)
+
+
+def type_info(kind: Any) -> inspect.Type:
+    """Return msgspec's description of a type, cached because it takes longer than a walk over an object."""
+    if kind not in _TYPE_INFOS:
+        _TYPE_INFOS[kind] = inspect.type_info(kind)
+    return _TYPE_INFOS[kind]
+
+
+def present_type(info: inspect.Type) -> inspect.Type:
+    """Return the type of an optional value when it is present, or the type itself."""
+    if not isinstance(info, inspect.UnionType):
+        return info
+    return next(member for member in info.types if not isinstance(member, inspect.NoneType))
+
+
+def without_nulls(data: Any) -> Any:
+    """Drop every `null` member of every object, but keep the nulls of lists."""
+    if isinstance(data, dict):
+        return {key: without_nulls(value) for key, value in data.items() if value is not None}
+    if isinstance(data, list):
+        return [without_nulls(value) for value in data]
+    return data
+
+
+def cut_nulls(text: bytes) -> bytes:
+    """Cut `null` members out of JSON text without decoding it, except those with spaces or escapes.
+
+    Inside a string every quote has a backslash before it, so a plain one before `:null` closes the name of a member.
+    """
+    kept: list[bytes] = []
+    end = 0
+    at = text.find(_NULL)
+    while at >= 0:
+        start, after = text.rfind(b'"', 0, at), at + len(_NULL)
+        follows = text[after : after + 1]
+        if text[at - 1 : at] != b"\\" and text[start - 1 : start] in {b"{", b","} and follows in {b",", b"}"}:
+            kept.append(text[end:start])
+            if follows == b"}":
+                _drop_comma(kept)
+            end = after + (follows == b",")
+        at = text.find(_NULL, after)
+    return b"".join([*kept, text[end:]])
+
+
+def _drop_comma(kept: list[bytes]) -> None:
+    """Drop the comma before an object's last member, which is cut."""
+    while kept and not kept[-1]:
+        kept.pop()
+    if kept and kept[-1].endswith(b","):
+        kept[-1] = kept[-1][:-1]
 
 
 def _read(kind: type[Any], value: Any) -> Any:
@@ -150,7 +174,7 @@ def _read(kind: type[Any], value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError(f"a quantity is a string or a number, not {type(value).__name__}")
     try:
-        # A JSON number reaches us already read; its shortest text is the quantity that was meant.
+        # A JSON number arrives decoded; its shortest text is the quantity that was meant.
         return Quantity.parse(value if isinstance(value, str) else repr(value))
     except QuantityError as error:
         raise ValueError(str(error)) from error

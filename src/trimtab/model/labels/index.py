@@ -1,17 +1,17 @@
-"""Which pods does a selector match, and which selectors match a pod, without looking at all of either.
+"""Index of pods and selectors: the pods that a selector matches, the selectors that match a pod.
 
-Pods of one template share their labels, so the index works on distinct label sets: each is stored once per
-namespace, listed under every label it has, and knows its pods. A selector is listed under one label that it
-requires. Either question then looks at the few candidates that share a label. Selectors that require no
-certain label (`!old`, `size>5`, everything) go to a short list per namespace.
+Pods of one template share their labels, so the index works on distinct label sets. Each is stored once per namespace,
+with its pods, and listed under each of its labels. A selector is listed under one label that it requires. A query then
+tests only the few candidates that share a label. Selectors that require no certain label (`!old`, `size>5`, everything)
+are in a short list per namespace.
 
-Answers follow the order in which label sets, pods and selectors were added: equal histories, equal answers.
+Results follow the order in which label sets, pods and selectors were added, so that they are reproducible.
 """
 
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-from trimtab.model.labels.names import Labels
+from trimtab.model.labels.requirement import Labels
 from trimtab.model.labels.selector import Selector
 
 P = TypeVar("P", bound=Hashable)
@@ -21,7 +21,7 @@ _Label = tuple[str, str]
 
 
 class SelectorIndex(Generic[P, S]):
-    """Pods with their labels and selectors with their names, each in a namespace; `P` and `S` are their keys."""
+    """Pods and selectors of all namespaces, by keys of type `P` and `S`."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace[P, S]] = {}
@@ -29,7 +29,7 @@ class SelectorIndex(Generic[P, S]):
         self._selectors: dict[S, str] = {}
 
     def set_pod(self, pod: P, namespace: str, labels: Labels) -> None:
-        """Add a pod, or give it other labels."""
+        """Add a pod, or replace its labels."""
         distinct = frozenset(labels.items())
         known = self._pods.get(pod)
         if known is not None:
@@ -41,7 +41,7 @@ class SelectorIndex(Generic[P, S]):
         self._pods[pod] = label_set
 
     def remove_pod(self, pod: P) -> None:
-        """Forget a pod; one that is not known is no mistake."""
+        """Remove a pod, if it is in the index."""
         label_set = self._pods.pop(pod, None)
         if label_set is None:
             return
@@ -57,31 +57,20 @@ class SelectorIndex(Generic[P, S]):
         self._selectors[key] = namespace
 
     def remove_selector(self, key: S) -> None:
-        """Forget a selector; one that is not known is no mistake."""
+        """Remove a selector, if it is in the index."""
         name = self._selectors.pop(key, None)
         if name is not None:
             self._namespaces[name].drop_selector(key)
             self._drop_if_empty(name)
 
-    def pods_matching(self, namespace: str, selector: Selector) -> list[P]:
-        """Return the pods that any selector matches, whether or not it is in the index."""
-        known = self._namespaces.get(namespace)
-        return known.pods_matching(selector) if known else []
-
     def pods_of(self, key: S) -> list[P]:
         """Return the pods that an indexed selector matches."""
-        known = self._namespaces[self._selectors[key]]
-        return known.pods_matching(known.selectors[key])
+        return self._namespaces[self._selectors[key]].pods_of(key)
 
     def selectors_of(self, pod: P) -> tuple[S, ...]:
         """Return the selectors that match an indexed pod."""
         label_set = self._pods[pod]
         return self._namespaces[label_set.namespace].selectors_of(label_set)
-
-    def selectors_matching(self, namespace: str, labels: Labels) -> tuple[S, ...]:
-        """Return the selectors that match labels, whether or not such a pod is in the index."""
-        known = self._namespaces.get(namespace)
-        return known.selectors_matching(labels) if known else ()
 
     def _namespace(self, name: str) -> "_Namespace[P, S]":
         known = self._namespaces.get(name)
@@ -95,21 +84,21 @@ class SelectorIndex(Generic[P, S]):
 
 
 class _LabelSet(Generic[P, S]):
-    """Labels that some pods have in common, and the selectors found for them at a version of the selectors."""
+    """The labels of some pods, and the selectors that matched them at a version of the selectors."""
 
-    __slots__ = ("distinct", "found", "found_at", "labels", "namespace", "pods")
+    __slots__ = ("distinct", "labels", "matching", "matching_at", "namespace", "pods")
 
     def __init__(self, namespace: str, distinct: frozenset[_Label]) -> None:
         self.namespace = namespace
         self.distinct = distinct
         self.labels = dict(distinct)
         self.pods: dict[P, None] = {}
-        self.found: tuple[S, ...] = ()
-        self.found_at = -1
+        self.matching: tuple[S, ...] = ()
+        self.matching_at = -1
 
 
 class _Namespace(Generic[P, S]):
-    """The index of one namespace; selectors never reach across."""
+    """The index of one namespace, which selectors never cross."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,7 +134,7 @@ class _Namespace(Generic[P, S]):
         self._version += 1
         self.selectors[key] = selector
         self._order[key] = self._version
-        # Of several labels that it requires, the one that fewest other selectors are listed under.
+        # Of the labels that it requires, the one with the fewest other selectors.
         anchor = min(selector.equalities, key=lambda label: len(self._anchored.get(label, ())), default=None)
         self._anchors[key] = anchor
         self._anchored.setdefault(anchor, {})[key] = selector
@@ -159,7 +148,8 @@ class _Namespace(Generic[P, S]):
         if not listed:
             del self._anchored[anchor]
 
-    def pods_matching(self, selector: Selector) -> list[P]:
+    def pods_of(self, key: S) -> list[P]:
+        selector = self.selectors[key]
         return [
             pod
             for label_set in self._candidates(selector)
@@ -173,17 +163,17 @@ class _Namespace(Generic[P, S]):
         return min((self._listed.get(label, {}) for label in selector.equalities), key=len)
 
     def selectors_of(self, label_set: _LabelSet[P, S]) -> tuple[S, ...]:
-        if label_set.found_at != self._version:
-            label_set.found = self.selectors_matching(label_set.labels)
-            label_set.found_at = self._version
-        return label_set.found
+        if label_set.matching_at != self._version:
+            label_set.matching = self._match(label_set.labels)
+            label_set.matching_at = self._version
+        return label_set.matching
 
-    def selectors_matching(self, labels: Labels) -> tuple[S, ...]:
-        found = [
+    def _match(self, labels: Labels) -> tuple[S, ...]:
+        keys = [
             key
             for label in (None, *labels.items())
             if label in self._anchored
             for key, selector in self._anchored[label].items()
             if selector.matches(labels)
         ]
-        return tuple(sorted(found, key=self._order.__getitem__)) if len(found) > 1 else tuple(found)
+        return tuple(sorted(keys, key=self._order.__getitem__)) if len(keys) > 1 else tuple(keys)

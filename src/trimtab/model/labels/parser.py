@@ -1,7 +1,7 @@
-"""The text form of selectors: `app=web,tier in (a,b),!old,size>5`.
+"""Parser of the text form of selectors: `app=web,tier in (a,b),!old,size>5`.
 
-A recursive descent over a token list. `in` and `notin` are operators only where an operator may stand;
-anywhere else they are ordinary names. The messages are upstream's, because users and scripts know them.
+It is a recursive descent over a token list. `in` and `notin` are operators only where an operator may stand; elsewhere
+they are ordinary names. The messages are upstream's.
 """
 
 import re
@@ -15,7 +15,7 @@ from trimtab.model.labels.requirement import (
     require,
 )
 
-# A symbol, or a name; white space matches neither and is passed over.
+# A symbol or a name; white space matches neither and is skipped.
 _TOKEN = re.compile(r"(!=|==|[=!(),<>])|[^ \t\r\n=!(),<>]+")
 _OPERATORS: dict[str, Operator] = {
     "in": "in",
@@ -37,13 +37,13 @@ _END = _Token("", False)
 
 
 def parse_requirements(text: str) -> list[Requirement]:
-    """Read the requirements of a selector's text, sorted by key; raise SelectorError where it is malformed."""
-    parser = _Parser([_Token(found[0], is_name=found[1] is None) for found in _TOKEN.finditer(text)])
+    """Return the requirements in a selector's text, sorted by key, or raise SelectorError."""
+    parser = _Parser([_Token(match[0], is_name=match[1] is None) for match in _TOKEN.finditer(text)])
     return sorted(parser.requirements(), key=lambda requirement: requirement.key)
 
 
 class _Parser:
-    """Reads tokens from left to right, looking one ahead."""
+    """Reads tokens from left to right, with one token of lookahead."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
@@ -58,20 +58,20 @@ class _Parser:
         return token
 
     def requirements(self) -> list[Requirement]:
-        """Read everything."""
-        found: list[Requirement] = []
+        """Return the requirements of all tokens."""
+        requirements: list[Requirement] = []
         if self._peek() is _END:
-            return found
+            return requirements
         if not self._at_requirement():
             raise SelectorError(f"found '{self._peek().text}', expected: !, identifier, or 'end of string'")
         while True:
             try:
-                found.append(self._requirement())
+                requirements.append(self._requirement())
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from error
             token = self._take()
             if token is _END:
-                return found
+                return requirements
             if token.text != ",":
                 raise SelectorError(f"found '{token.text}', expected: ',' or 'end of string'")
             if not self._at_requirement():
@@ -112,7 +112,7 @@ class _Parser:
         return _OPERATORS[token.text]
 
     def _exact_value(self) -> tuple[str, ...]:
-        # `app=` asks for the empty value.
+        # `app=` requires the empty value.
         return ("",) if self._at_separator() else (self._name(),)
 
     def _listed_values(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class _Parser:
             raise SelectorError(f"found '{token.text}', expected: ',', ')' or identifier")
         values: set[str] = set()
         while True:
-            # Nothing before a comma or a closing parenthesis is the empty value: `(,a)` and `()` have it.
+            # A comma or a closing parenthesis without a name before it means the empty value: `(,a)`, `()`.
             values.add(self._take().text if self._peek().is_name else "")
             token = self._take()
             if token.text == ")":

@@ -1,13 +1,14 @@
 """One condition on labels: a key, an operator and its values."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.model.field_errors import FieldError, FieldPath, aggregate, invalid
-from trimtab.model.labels.names import Labels, label_key_problems, label_value_problems
+from trimtab.model.labels.names import label_key_problems, label_value_problems
 
+Labels = Mapping[str, str]
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
 _VALUES = FieldPath("values")
@@ -29,16 +30,16 @@ _COUNTS: dict[Operator, _Count] = {
     "gt": _BOUND,
     "lt": _BOUND,
 }
-"""How many values an operator takes, and what is said if it has others."""
+"""Per operator: whether a number of values is right, and the message if it is not."""
 
 
 class SelectorError(ValueError):
-    """The selector cannot be used; the message is Kubernetes' own."""
+    """The selector is invalid. The message is Kubernetes' own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on labels; `values` are sorted. Make it with `require`, which checks it."""
+    """One condition on labels, with sorted values. `require` checks and builds it."""
 
     key: str
     operator: Operator
@@ -46,13 +47,13 @@ class Requirement:
 
     @property
     def equality(self) -> tuple[str, str] | None:
-        """The key and the one value that a label must have, if that is all this asks."""
+        """Return the key and the only value that a label may have, or None for other conditions."""
         if self.operator in {"=", "==", "in"} and len(set(self.values)) == 1:
             return self.key, self.values[0]
         return None
 
     def matches(self, labels: Labels) -> bool:
-        """Whether labels fulfil this condition; `!=` and `notin` hold where the label is absent."""
+        """Return whether labels meet this condition. An absent label meets `!=` and `notin`."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -88,40 +89,43 @@ class Requirement:
 
 
 def require(key: str, operator: Operator, values: tuple[str, ...] = ()) -> Requirement:
-    """Make a requirement; raise SelectorError with all that is wrong with it."""
-    problems = [*_key_problems(key, FieldPath("key")), *_count_problems(operator, values)]
+    """Return a requirement, or raise SelectorError with all its errors."""
+    errors = [*_key_errors(key, FieldPath("key")), *_value_errors(operator, values)]
     for index, value in enumerate(values):
-        if found := label_value_problems(value):
-            problems.append(invalid(_VALUES.index(index).key(key), value, "; ".join(found)))
-    if problems:
-        raise SelectorError(aggregate(problems))
+        if problems := label_value_problems(value):
+            errors.append(invalid(_VALUES.index(index).key(key), value, "; ".join(problems)))
+    if errors:
+        raise SelectorError(aggregate(errors))
     return Requirement(key, operator, tuple(sorted(values)))
 
 
 def check_key(key: str) -> None:
-    """Raise SelectorError unless the key of a selector's text is valid; such a key has no field path."""
-    for problem in _key_problems(key, FieldPath("<nil>")):
-        raise SelectorError(problem.message)
+    """Raise SelectorError if the key of a selector's text, which has no field path, is invalid."""
+    for error in _key_errors(key, FieldPath("<nil>")):
+        raise SelectorError(error.message)
 
 
-def _key_problems(key: str, path: FieldPath) -> list[FieldError]:
-    found = label_key_problems(key)
-    return [invalid(path, key, "; ".join(found))] if found else []
+def _key_errors(key: str, path: FieldPath) -> list[FieldError]:
+    problems = label_key_problems(key)
+    return [invalid(path, key, "; ".join(problems))] if problems else []
 
 
-def _count_problems(operator: Operator, values: tuple[str, ...]) -> list[FieldError]:
-    """Return what is wrong with the number of values, and for `gt` and `lt` with the value."""
+def _value_errors(operator: Operator, values: tuple[str, ...]) -> list[FieldError]:
+    """Check the number of values, and for `gt` and `lt` the value."""
     is_right, detail = _COUNTS[operator]
-    problems = [] if is_right(len(values)) else [invalid(_VALUES, list(values) or None, detail)]
+    errors = [] if is_right(len(values)) else [invalid(_VALUES, list(values) or None, detail)]
     if operator in {"gt", "lt"}:
         detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-        wrong = [(index, value) for index, value in enumerate(values) if _int64(value) is None]
-        problems += [invalid(_VALUES.index(index), value, detail) for index, value in wrong]
-    return problems
+        errors += [
+            invalid(_VALUES.index(index), value, detail)
+            for index, value in enumerate(values)
+            if _int64(value) is None
+        ]
+    return errors
 
 
 def _int64(text: str | None) -> int | None:
-    """Read a decimal integer as Go does: with sign and leading zeros, within 64 bits, else None."""
+    """Return a decimal integer of 64 bits, with sign and leading zeros as in Go, else None."""
     if text is None or not _INTEGER.match(text):
         return None
     number = int(text)

@@ -1,7 +1,7 @@
-"""Label selectors: which labelled things are meant.
+"""Label selectors.
 
-`LabelSelector` is the API's JSON form, `Selector` the compiled one that matches labels and has a canonical
-text. An absent LabelSelector selects nothing, an empty one everything, as everywhere in Kubernetes.
+`LabelSelector` is the API's JSON form, `Selector` the compiled one that matches labels and has a canonical text. An
+absent LabelSelector selects nothing, an empty one everything, as everywhere in Kubernetes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +11,8 @@ import msgspec
 
 from trimtab.model.field_errors import shortened
 from trimtab.model.json.wire import Wire
-from trimtab.model.labels.names import Labels
 from trimtab.model.labels.parser import parse_requirements
-from trimtab.model.labels.requirement import Operator, Requirement, SelectorError, require
+from trimtab.model.labels.requirement import Labels, Operator, Requirement, SelectorError, require
 
 __all__ = [
     "EVERYTHING",
@@ -23,7 +22,6 @@ __all__ = [
     "Requirement",
     "Selector",
     "SelectorError",
-    "formatted",
     "go_string",
 ]
 
@@ -31,8 +29,14 @@ _OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exis
 _CACHED_TEXTS = 16_384
 _CACHED_LENGTH = 512
 
+MAX_REQUIREMENTS = 100
+"""More than a workload needs, and few enough that matching against every pod stays cheap (F53)."""
 
-class LabelSelectorRequirement(Wire, frozen=True):
+_MAX_QUOTED_LENGTH = 128
+"""Characters of a key or value that a message repeats in full."""
+
+
+class LabelSelectorRequirement(Wire):
     """One expression of a LabelSelector."""
 
     key: str = ""
@@ -40,8 +44,8 @@ class LabelSelectorRequirement(Wire, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(Wire, frozen=True):
-    """The JSON form of a selector; all of it must hold."""
+class LabelSelector(Wire):
+    """The JSON form of a selector, all of which must hold."""
 
     match_labels: dict[str, str] = msgspec.field(default_factory=dict)
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
@@ -56,51 +60,52 @@ class Selector:
         """Compile requirements, which must be sorted by key."""
         self._requirements = tuple(requirements)
         self._selects_nothing = selects_nothing
-        self._equalities = tuple(pair for one in self._requirements if (pair := one.equality) is not None)
-        self._others = tuple(one for one in self._requirements if one.equality is None)
+        equalities = [(requirement, requirement.equality) for requirement in self._requirements]
+        self._equalities = tuple(label for _, label in equalities if label is not None)
+        self._others = tuple(requirement for requirement, label in equalities if label is None)
 
     @staticmethod
     def parse(text: str) -> "Selector":
-        """Read a selector's text; raise SelectorError where it is malformed."""
-        # Every sync reads the selectors of all targets again. Long texts are not worth the memory.
-        return _parse_often(text) if len(text) <= _CACHED_LENGTH else _parse(text)
+        """Return the selector of a text, or raise SelectorError."""
+        # Every sync parses the selectors of all targets again. Long texts are not worth the memory.
+        return _parse_cached(text) if len(text) <= _CACHED_LENGTH else _parse(text)
 
     @staticmethod
     def from_label_selector(selector: LabelSelector | None) -> "Selector":
-        """Compile the JSON form; raise SelectorError if an operator, key or value is not valid."""
+        """Compile the JSON form, or raise SelectorError if an operator, key or value is invalid."""
         if selector is None:
             return NOTHING
-        found = [require(key, "=", (value,)) for key, value in sorted(selector.match_labels.items())]
-        found += [_compiled(expression) for expression in selector.match_expressions]
-        return Selector(sorted(found, key=lambda requirement: requirement.key))
+        requirements = [require(key, "=", (value,)) for key, value in sorted(selector.match_labels.items())]
+        requirements += [_compile(expression) for expression in selector.match_expressions]
+        return Selector(sorted(requirements, key=lambda requirement: requirement.key))
 
     @staticmethod
     def from_labels(labels: Mapping[str, str]) -> "Selector":
-        """Select what has all these labels, without checking them (a ReplicationController's selector)."""
+        """Return the unchecked selector of these labels, as a ReplicationController has it."""
         return Selector(Requirement(key, "=", (value,)) for key, value in sorted(labels.items()))
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """What must hold, sorted by key."""
+        """Return the requirements, sorted by key."""
         return self._requirements
 
     @property
     def equalities(self) -> tuple[tuple[str, str], ...]:
-        """The labels that whatever matches must have; an index needs one of them."""
+        """Return the labels that every matching pod has, for use in an index."""
         return self._equalities
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects everything."""
+        """Return whether it selects everything."""
         return not self._requirements and not self._selects_nothing
 
     @property
     def selects_nothing(self) -> bool:
-        """Whether it was made from an absent LabelSelector."""
+        """Return whether it comes from an absent LabelSelector."""
         return self._selects_nothing
 
     def matches(self, labels: Labels) -> bool:
-        """Whether labels fulfil every requirement."""
+        """Return whether labels meet every requirement."""
         for key, value in self._equalities:
             if labels.get(key) != value:
                 return False
@@ -127,18 +132,10 @@ def _parse(text: str) -> Selector:
     return Selector(parse_requirements(text))
 
 
-_parse_often = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
+_parse_cached = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
 
 EVERYTHING = Selector()
 NOTHING = Selector(selects_nothing=True)
-
-
-def formatted(selector: LabelSelector | None) -> str:
-    """Return the text for people: the canonical one, `<none>` if there is none, `<error>` if it is invalid."""
-    try:
-        return str(Selector.from_label_selector(selector)) or "<none>"
-    except SelectorError:
-        return "<error>"
 
 
 def go_string(selector: LabelSelector | None) -> str:
@@ -147,8 +144,9 @@ def go_string(selector: LabelSelector | None) -> str:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
     expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
-        for one in selector.match_expressions
+        f"LabelSelectorRequirement{{Key:{expression.key},Operator:{expression.operator},"
+        f"Values:[{' '.join(expression.values)}],}},"
+        for expression in selector.match_expressions
     )
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
@@ -156,29 +154,21 @@ def go_string(selector: LabelSelector | None) -> str:
     )
 
 
-def _compiled(expression: LabelSelectorRequirement) -> Requirement:
+def _compile(expression: LabelSelectorRequirement) -> Requirement:
     operator = _OPERATORS.get(expression.operator)
     if operator is None:
         raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
     return require(expression.key, operator, expression.values)
 
 
-MOST_REQUIREMENTS = 100
-"""More than anybody needs, and few enough that matching against every pod stays cheap (F53)."""
-
-
-LONGEST_SHOWN = 128
-"""Characters of a key or value that are repeated as they are."""
-
-
 def selector_problems(selector: LabelSelector) -> Iterator[tuple[str, str]]:
-    """Yield the parts that cannot be compiled; one by one, so that the first does not hide the next."""
+    """Yield every part of a selector that is invalid, with its problem."""
     count = len(selector.match_labels) + len(selector.match_expressions)
-    if count > MOST_REQUIREMENTS:
-        yield f"{count} requirements", f"a selector may have at most {MOST_REQUIREMENTS}"
+    if count > MAX_REQUIREMENTS:
+        yield f"{count} requirements", f"a selector may have at most {MAX_REQUIREMENTS}"
         return
     parts = {
-        f"matchLabels[{_readable(key)}]": LabelSelector(match_labels={key: value})
+        f"matchLabels[{_shorten(key)}]": LabelSelector(match_labels={key: value})
         for key, value in selector.match_labels.items()
     }
     for position, expression in enumerate(selector.match_expressions):
@@ -187,15 +177,11 @@ def selector_problems(selector: LabelSelector) -> Iterator[tuple[str, str]]:
         try:
             Selector.from_label_selector(part)
         except SelectorError as error:
-            yield name, _without(str(error), part.match_labels)
+            problem = str(error)
+            for text in (*part.match_labels, *part.match_labels.values()):
+                problem = problem.replace(text, _shorten(text))
+            yield name, problem
 
 
-def _readable(key: str) -> str:
-    return key if len(key) <= LONGEST_SHOWN else shortened(key)
-
-
-def _without(problem: str, labels: Mapping[str, str]) -> str:
-    """Shorten what is too long to be repeated in a problem that quotes it."""
-    for text in (*labels, *labels.values()):
-        problem = problem.replace(text, _readable(text)) if len(text) > LONGEST_SHOWN else problem
-    return problem
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_QUOTED_LENGTH else shortened(text)

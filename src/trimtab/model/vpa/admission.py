@@ -1,4 +1,4 @@
-"""The answer to an admission review of a VPA or of a VPAScope: pure, so that webhook and lab give the same one."""
+"""Admission reviews of VPAs and VPAScopes, without I/O, for the webhook and the lab."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -20,19 +20,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Review:
-    """What is asked: the raw objects as they came in the request, and what the cluster holds beside them."""
+    """A request: its raw objects, and the scopes of the cluster."""
 
     operation: str
     name: str
     object: Any
     old_object: Any = None
     scopes: Collection[str] | None = None
-    """Names of the VPAScopes in the namespace; None where they are not known, then references are not checked."""
+    """Names of the VPAScopes in the namespace, or None to leave references unchecked."""
 
 
 @dataclass(frozen=True)
 class ReviewResponse:
-    """What is answered: refused with a Status, or allowed with a JSON patch and warnings."""
+    """A response: rejected with a Status, or allowed with a JSON patch and warnings."""
 
     allowed: bool
     patch: list[dict[str, Any]] = field(default_factory=list)
@@ -41,14 +41,14 @@ class ReviewResponse:
 
 
 def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = True) -> ReviewResponse:
-    """Answer for a VPA that is created or updated.
+    """Review a VPA that is created or updated.
 
-    Upstream compares a new object with an empty one and so never notices that it is new; `checks_creates=False`
+    Upstream compares a new object with an empty one, so the rules for creates never apply; `checks_creates=False`
     reproduces that (compat `vpa-1.8`).
     """
     errors = misfits(review.object, VerticalPodAutoscaler)
     if errors:
-        return _refused("VerticalPodAutoscaler", review.name, errors)
+        return _reject("VerticalPodAutoscaler", review.name, errors)
     vpa = wire.convert(review.object, VerticalPodAutoscaler)
     old = _read_old(review, VerticalPodAutoscaler)
     options = options_for(
@@ -57,32 +57,32 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
         is_create=checks_creates and review.operation == "CREATE",
         checked_scopes=review.scopes if _names_another_scope(vpa, old) else None,
     )
-    found = validate_vpa(vpa, options)
-    if found.errors:
-        return _refused("VerticalPodAutoscaler", review.name, found.errors, found.warnings)
-    return ReviewResponse(allowed=True, patch=default_patch(vpa), warnings=found.warnings)
+    findings = validate_vpa(vpa, options)
+    if findings.errors:
+        return _reject("VerticalPodAutoscaler", review.name, findings.errors, findings.warnings)
+    return ReviewResponse(allowed=True, patch=default_patch(vpa), warnings=findings.warnings)
 
 
 def review_scope(review: Review) -> ReviewResponse:
-    """Answer for a VPAScope that is created or updated."""
+    """Review a VPAScope that is created or updated."""
     errors = misfits(review.object, VPAScope)
     errors = errors or validate_scope(wire.convert(review.object, VPAScope))
-    return _refused("VPAScope", review.name, errors) if errors else ReviewResponse(allowed=True)
+    return _reject("VPAScope", review.name, errors) if errors else ReviewResponse(allowed=True)
 
 
 def _names_another_scope(vpa: VerticalPodAutoscaler, old: VerticalPodAutoscaler | None) -> bool:
-    """Say whether the reference is new; an unchanged one to a deleted scope must not freeze the VPA."""
+    """Return whether the reference is new. An unchanged one to a deleted scope must not freeze the VPA."""
     return old is None or vpa.spec.vpa_scope != old.spec.vpa_scope
 
 
 def _read_old(review: Review, kind: type[T]) -> T | None:
-    """Return the stored object, if there is one that can be read; it was accepted once and is not judged again."""
+    """Return the stored object, if it exists and can be read."""
     if not isinstance(review.old_object, dict) or misfits(review.old_object, kind):
         return None
     return wire.convert(review.old_object, kind)
 
 
-def _refused(
+def _reject(
     kind: str, name: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()
 ) -> ReviewResponse:
     causes = [{"reason": error.type.value, "message": error.body, "field": error.field} for error in errors]

@@ -1,17 +1,22 @@
-"""What a VPA means by what it leaves out, and the defaults that admission writes into the object."""
+"""Defaults of a VPA, and what feature gates and the stored object allow in it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.vpa.types import ContainerResourcePolicy, UpdateMode, VerticalPodAutoscaler
+from trimtab.model.vpa.types import (
+    ContainerResourcePolicy,
+    PodUpdatePolicy,
+    UpdateMode,
+    VerticalPodAutoscaler,
+)
 
 DEFAULT_RECOMMENDER = "default"
 
 
 def default_patch(vpa: VerticalPodAutoscaler) -> list[dict[str, Any]]:
-    """Return the JSON patch that makes the default update policy visible in the object, or no operations."""
+    """Return the JSON patch that adds the default update policy, if it is absent."""
     if vpa.spec.update_policy is not None:
         return []
     policy = {"updateMode": UpdateMode.RECREATE.value}
@@ -19,13 +24,13 @@ def default_patch(vpa: VerticalPodAutoscaler) -> list[dict[str, Any]]:
 
 
 def recommender_of(vpa: VerticalPodAutoscaler) -> str:
-    """Return the name of the recommender that is responsible for this VPA."""
+    """Return the name of the recommender that is responsible for a VPA."""
     return vpa.spec.recommenders[0].name if vpa.spec.recommenders else DEFAULT_RECOMMENDER
 
 
 @dataclass(frozen=True)
 class VPAOptions:
-    """What is allowed; the defaults are those of a new object with every gate off."""
+    """What validation allows, by default for a new object with every gate off."""
 
     is_create: bool = True
     allow_cpu_startup_boost: bool = False
@@ -34,7 +39,7 @@ class VPAOptions:
     allow_vpa_scope: bool = False
     existing_controlled_resources: frozenset[str] = frozenset()
     checked_scopes: Collection[str] | None = None
-    """Names of the scopes that exist, where the reference must be checked; None where it must not."""
+    """Names of the scopes that exist, or None to leave the reference unchecked."""
 
 
 def options_for(
@@ -44,29 +49,25 @@ def options_for(
     is_create: bool | None = None,
     checked_scopes: Collection[str] | None = None,
 ) -> VPAOptions:
-    """Return the options for writing a VPA over `old`; without an old object it is a create."""
+    """Return the options for creating a VPA, or for replacing `old`."""
     before = old or VerticalPodAutoscaler()
-    policies = policies_of(before)
+    update = before.spec.update_policy or PodUpdatePolicy()
     return VPAOptions(
         is_create=old is None if is_create is None else is_create,
         allow_cpu_startup_boost=gates.cpu_startup_boost or _has_startup_boost(before),
         allow_per_vpa_config=gates.per_vpa_config or _has_own_config(before),
-        allow_in_place=gates.in_place or _mode_of(before) == UpdateMode.IN_PLACE,
+        allow_in_place=gates.in_place or update.update_mode == UpdateMode.IN_PLACE,
         allow_vpa_scope=gates.vpa_selector_refinement or before.spec.vpa_scope is not None,
         existing_controlled_resources=frozenset(
-            resource for policy in policies for resource in policy.controlled_resources or ()
+            resource for policy in policies_of(before) for resource in policy.controlled_resources or ()
         ),
         checked_scopes=checked_scopes,
     )
 
 
 def policies_of(vpa: VerticalPodAutoscaler) -> tuple[ContainerResourcePolicy, ...]:
-    """Return the container policies, none if there is no resource policy."""
+    """Return the container policies of a VPA."""
     return vpa.spec.resource_policy.container_policies if vpa.spec.resource_policy else ()
-
-
-def _mode_of(vpa: VerticalPodAutoscaler) -> str | None:
-    return vpa.spec.update_policy.update_mode if vpa.spec.update_policy else None
 
 
 def _has_startup_boost(vpa: VerticalPodAutoscaler) -> bool:
@@ -82,7 +83,7 @@ def _has_own_config(vpa: VerticalPodAutoscaler) -> bool:
 
 
 def own_config(policy: ContainerResourcePolicy) -> dict[str, object]:
-    """Return the fields of a policy that the gate PerVPAConfig guards, those that are set, in upstream's order."""
+    """Return the fields of a policy that are set and need the gate PerVPAConfig, in upstream's order."""
     fields = {
         "oomBumpUpRatio": policy.oom_bump_up_ratio,
         "oomMinBumpUp": policy.oom_min_bump_up,

@@ -1,4 +1,4 @@
-"""Is one container's policy acceptable? Bounds, modes, startup boost, and our own percentiles and margin."""
+"""Rules of a container policy: bounds, modes, startup boost, and Trimtab's percentiles and margin."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ _WHOLE = {
 def validate_policy(
     policy: ContainerResourcePolicy, path: FieldPath, options: VPAOptions
 ) -> tuple[list[FieldError], list[str]]:
-    """Check one container policy; return its errors, and the warnings about what only the past allows."""
+    """Return the errors of a container policy, and warnings of what only the stored object allows."""
     errors = list(_check_basics(policy, path))
     unsupported, warnings = _check_controlled_resources(policy, path.child("controlledResources"), options)
     errors += unsupported
@@ -50,7 +50,7 @@ def validate_policy(
 def validate_startup_boost(
     boost: StartupBoost | None, path: FieldPath, options: VPAOptions
 ) -> Iterator[FieldError]:
-    """Yield what is wrong with a startup boost."""
+    """Yield the errors of a startup boost."""
     if boost is None:
         return
     if not options.allow_cpu_startup_boost:
@@ -94,7 +94,7 @@ def _check_bounds(least: ResourceList, most: ResourceList, path: FieldPath) -> I
 
 
 def _check_whole(resource: str, quantity: Quantity | None, path: FieldPath) -> Iterator[FieldError]:
-    """Refuse an amount that a container could not be given exactly."""
+    """Reject an amount that a container cannot have exactly."""
     if quantity is None or resource not in _WHOLE:
         return
     unit, detail = _WHOLE[resource]
@@ -110,7 +110,7 @@ def _check_controlled_resources(
         if resource in CONTROLLED_RESOURCES:
             continue
         if resource in options.existing_controlled_resources:
-            supported = ", ".join(quote(one) for one in CONTROLLED_RESOURCES)
+            supported = ", ".join(map(quote, CONTROLLED_RESOURCES))
             warnings.append(
                 f"{path.index(position)}: unsupported value {quote(resource)} is allowed only because it is present "
                 f"in the existing VPA object; supported values: {supported}"
@@ -148,7 +148,7 @@ def _check_own_config(
 
 
 def _check_estimator(policy: ContainerResourcePolicy, path: FieldPath) -> Iterator[FieldError]:
-    """Check the settings that only Trimtab has: percentiles as fractions, in order, and the margin."""
+    """Check Trimtab's own settings: percentiles as fractions, in order, and the margin."""
     percentiles = {
         "lowerBoundPercentile": policy.lower_bound_percentile,
         "targetPercentile": policy.target_percentile,
@@ -172,6 +172,6 @@ def _check_estimator(policy: ContainerResourcePolicy, path: FieldPath) -> Iterat
 
 
 def _plain(quantity: Quantity) -> float | int:
-    """Return the number as upstream prints it: without a point where it is whole."""
+    """Return the number as upstream prints it, whole where possible."""
     number = quantity.as_float()
     return int(number) if number.is_integer() else number

@@ -1,4 +1,4 @@
-"""autoscaling.k8s.io/v1: VerticalPodAutoscaler (with `vpaScope`), VPAScope and VerticalPodAutoscalerCheckpoint."""
+"""Types of autoscaling.k8s.io/v1, with `vpaScope` and Trimtab's estimator settings."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -24,7 +24,7 @@ class UpdateMode(StrEnum):
 
 
 class ContainerScalingMode(StrEnum):
-    """Whether a container is autoscaled at all."""
+    """Whether a container is autoscaled."""
 
     AUTO = "Auto"
     OFF = "Off"
@@ -45,7 +45,7 @@ class EvictionChangeRequirement(StrEnum):
 
 
 class VPAConditionType(StrEnum):
-    """The conditions a VPA's status carries."""
+    """The conditions in a VPA's status."""
 
     RECOMMENDATION_PROVIDED = "RecommendationProvided"
     LOW_CONFIDENCE = "LowConfidence"
@@ -54,9 +54,9 @@ class VPAConditionType(StrEnum):
     CONFIG_DEPRECATED = "ConfigDeprecated"
     CONFIG_UNSUPPORTED = "ConfigUnsupported"
     NO_NODE_FITS = "NoNodeFits"
-    """No node could hold a pod of the recommended size; ours, upstream has none such."""
+    """No node could hold a pod of the recommended size (Trimtab only)."""
     REPLACEMENT_REFUSED = "ReplacementRefused"
-    """Pods stay as they are because the API server would not admit their replacements; ours as well."""
+    """The API server would reject the replacements of pods, so that they stay as they are (Trimtab only)."""
 
 
 class EvictionRequirement(Wire):
@@ -85,7 +85,7 @@ class GenericStartupBoost(Wire):
 
 
 class StartupBoost(Wire):
-    """Startup boost per resource; only CPU exists."""
+    """Startup boost per resource, which is CPU alone."""
 
     cpu: GenericStartupBoost | None = None
 
@@ -104,7 +104,7 @@ class ContainerResourcePolicy(Wire):
     memory_aggregation_interval_seconds: int | None = None
     memory_aggregation_interval_count: int | None = None
     startup_boost: StartupBoost | None = None
-    # Ours, optional: upstream has them only as flags of the whole recommender.
+    # Trimtab only: upstream has flags of the whole recommender for these.
     target_percentile: Quantity | None = None
     lower_bound_percentile: Quantity | None = None
     upper_bound_percentile: Quantity | None = None
@@ -118,7 +118,7 @@ class PodResourcePolicy(Wire):
 
 
 class RecommenderSelector(Wire):
-    """Which recommender is responsible."""
+    """The recommender that is responsible."""
 
     name: str = ""
 
@@ -157,13 +157,13 @@ class RecommendedPodResources(Wire):
 
 
 class VerticalPodAutoscalerStatus(Wire):
-    """What was recommended, and how things stand."""
+    """The recommendation and the conditions."""
 
     recommendation: RecommendedPodResources | None = None
     conditions: tuple[Condition, ...] = ()
     observed_generation: int | None = None
     observed_selector_hash: str | None = None
-    """Ours: what the recommendation was learnt under; absent if another recommender wrote it."""
+    """The hash of what the recommendation is for (Trimtab only), absent if another recommender wrote it."""
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type."""
@@ -186,13 +186,13 @@ class VerticalPodAutoscaler(Wire):
 
     @property
     def update_mode(self) -> UpdateMode:
-        """Return the mode in force; absent or empty means Recreate, as upstream defaults it."""
+        """Return the mode in force, by default Recreate as upstream."""
         policy = self.spec.update_policy
         return UpdateMode(policy.update_mode) if policy and policy.update_mode else UpdateMode.RECREATE
 
 
 class VPAScopeSpec(Wire):
-    """Which of the target's pods; both selectors must match, an absent one does not restrict."""
+    """Selectors of the target's pods, which must match if they are present."""
 
     node_selector: LabelSelector | None = None
     pod_selector: LabelSelector | None = None
@@ -208,7 +208,7 @@ class VPAScope(Wire):
 
 
 class HistogramCheckpoint(Wire):
-    """A histogram, squeezed: the heaviest bucket weighs 10000."""
+    """A histogram, scaled so that the heaviest bucket weighs 10000."""
 
     reference_timestamp: datetime | None = None
     bucket_weights: dict[int, int] = {}
@@ -216,7 +216,7 @@ class HistogramCheckpoint(Wire):
 
 
 class VerticalPodAutoscalerCheckpointSpec(Wire):
-    """Whose history this is."""
+    """The VPA and the container of a history."""
 
     vpa_object_name: str = msgspec.field(default="", name="vpaObjectName")
     container_name: str = ""

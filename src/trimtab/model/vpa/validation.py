@@ -1,6 +1,7 @@
-"""Is a VerticalPodAutoscaler acceptable? Upstream's rules in upstream's words, and those of `vpaScope`.
+"""Rules of VPAs and VPAScopes, in upstream's words where upstream has the rule.
 
-Container policies are looked at in `policy_validation`, VPAScope objects in `scope_validation`.
+The webhook applies `validate_vpa` and `validate_scope`. The API server applies `schema_errors`, as part of the CRD's
+schema. `policy_validation` holds the rules of container policies.
 """
 
 from collections.abc import Iterator
@@ -32,8 +33,9 @@ from trimtab.model.vpa.types import (
 )
 
 MAX_RECOMMENDERS = 1
+MAX_NAME_LENGTH = 253
 SUPPORTED_MODES = sorted(mode for mode in UpdateMode if mode != UpdateMode.AUTO)
-"""The modes to choose from; Auto is still accepted, with a warning."""
+"""The modes that messages list. Auto is still accepted, with a warning."""
 
 AUTO_IS_DEPRECATED = (
     'spec.updatePolicy: "Auto" mode is deprecated and will be removed in a future API version. '
@@ -46,34 +48,36 @@ _SPEC = FieldPath("spec")
 
 @dataclass
 class Findings:
-    """What validation found: errors refuse the object, warnings go to the user beside the answer."""
+    """Errors, which reject the object, and warnings for the user."""
 
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
 def validate_vpa(vpa: VerticalPodAutoscaler, options: VPAOptions) -> Findings:
-    """Check one VPA in the order in which upstream reports."""
-    found = Findings()
+    """Check a VPA in the order of upstream's errors."""
+    findings = Findings()
     if options.is_create and vpa.spec.target_ref is None:
         hint = "If you're using v1beta1 version of the API, please migrate to v1"
-        found.errors.append(required(_SPEC.child("targetRef"), hint))
+        findings.errors.append(required(_SPEC.child("targetRef"), hint))
     if vpa.spec.update_policy is not None:
-        found.errors.extend(_check_update_policy(vpa.spec.update_policy, options))
+        findings.errors.extend(_check_update_policy(vpa.spec.update_policy, options))
         if vpa.spec.update_policy.update_mode == UpdateMode.AUTO:
-            found.warnings.append(AUTO_IS_DEPRECATED)
+            findings.warnings.append(AUTO_IS_DEPRECATED)
     policies = _SPEC.child("resourcePolicy", "containerPolicies")
     for position, policy in enumerate(policies_of(vpa)):
         errors, warnings = validate_policy(policy, policies.index(position), options)
-        found.errors.extend(errors)
-        found.warnings.extend(warnings)
-    found.errors.extend(validate_startup_boost(vpa.spec.startup_boost, _SPEC.child("startupBoost"), options))
+        findings.errors.extend(errors)
+        findings.warnings.extend(warnings)
+    findings.errors.extend(
+        validate_startup_boost(vpa.spec.startup_boost, _SPEC.child("startupBoost"), options)
+    )
     if len(vpa.spec.recommenders) > MAX_RECOMMENDERS:
         path = _SPEC.child("recommenders")
-        found.errors.append(too_many(path, len(vpa.spec.recommenders), MAX_RECOMMENDERS))
-    found.errors.extend(_check_scope(vpa, options))
-    found.warnings.extend(_scope_warnings(vpa))
-    return found
+        findings.errors.append(too_many(path, len(vpa.spec.recommenders), MAX_RECOMMENDERS))
+    findings.errors.extend(_check_scope(vpa, options))
+    findings.warnings.extend(_scope_warnings(vpa))
+    return findings
 
 
 def _check_update_policy(policy: PodUpdatePolicy, options: VPAOptions) -> Iterator[FieldError]:
@@ -112,7 +116,7 @@ def _check_scope(vpa: VerticalPodAutoscaler, options: VPAOptions) -> Iterator[Fi
 
 
 def _scope_warnings(vpa: VerticalPodAutoscaler) -> Iterator[str]:
-    """Warn of modes that evict: an evicted leader loses its role, and its successor is evicted in turn."""
+    """Warn of modes that evict, because they evict one leader after the other."""
     policy = vpa.spec.update_policy
     mode = policy.update_mode if policy else UpdateMode.RECREATE
     if vpa.spec.vpa_scope is None or mode not in (UpdateMode.RECREATE, UpdateMode.AUTO):
@@ -129,7 +133,7 @@ def _scope_warnings(vpa: VerticalPodAutoscaler) -> Iterator[str]:
 
 
 def validate_scope(scope: VPAScope) -> list[FieldError]:
-    """Check one VPAScope; every mistake is reported at the selector that it spoils."""
+    """Check a VPAScope and report errors at its selectors."""
     selectors = {"nodeSelector": scope.spec.node_selector, "podSelector": scope.spec.pod_selector}
     return [
         invalid(_SPEC.child(name), part, problem)
@@ -139,17 +143,13 @@ def validate_scope(scope: VPAScope) -> list[FieldError]:
     ]
 
 
-LONGEST_NAME = 253
-"""Characters of a name, as Kubernetes has it."""
-
-
 def schema_errors(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
-    """Yield what the definition's schema would refuse and the webhook's rules do not look at."""
+    """Yield what the CRD's schema rejects and the webhook does not check."""
     if vpa.spec.target_ref is not None:
         for name, text in (("kind", vpa.spec.target_ref.kind), ("name", vpa.spec.target_ref.name)):
             if not text:
                 yield required(_SPEC.child("targetRef", name))
-            yield from name_errors(text, LONGEST_NAME, _SPEC.child("targetRef", name))
+            yield from name_errors(text, MAX_NAME_LENGTH, _SPEC.child("targetRef", name))
     policies = _SPEC.child("resourcePolicy", "containerPolicies")
     for position, policy in enumerate(policies_of(vpa)):
         yield from _check_amounts(policy, policies.index(position))
@@ -166,10 +166,10 @@ def schema_errors(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:
 def _check_amounts(policy: ContainerResourcePolicy, path: FieldPath) -> Iterator[FieldError]:
     for bound, amounts in (("minAllowed", policy.min_allowed), ("maxAllowed", policy.max_allowed)):
         for name, amount in amounts.items():
-            where = path.child(bound).key(name)
-            yield from quantity_errors(amount, where)
+            amount_path = path.child(bound).key(name)
+            yield from quantity_errors(amount, amount_path)
             if amount.sign < 0:
-                yield invalid(where, str(amount), "must be greater than or equal to 0")
+                yield invalid(amount_path, str(amount), "must be greater than or equal to 0")
 
 
 def _check_evictions(vpa: VerticalPodAutoscaler) -> Iterator[FieldError]:

@@ -14,7 +14,7 @@ from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal import HpaSettings as Numbers
 from trimtab.decide.horizontal import Observation, Record
 from trimtab.decide.horizontal.config import NAMED
-from trimtab.decide.horizontal.decision import as_dry_run
+from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator import gc_tuning
@@ -254,7 +254,9 @@ class HpaController:
                 self._missing[name] = problem
                 continue
             self._missing.pop(name, None)
-            self._caches.want(resource.kept_as(to_cache_entry)).subscribe(self.autoscalers.follow(resource))
+            self._caches.want(resource.with_transform(to_cache_entry)).subscribe(
+                self.autoscalers.follow(resource)
+            )
         await self._wait_for_lists()
         for name in self._missing:
             log.warning("%s HPAs: %s", name, self._missing[name])

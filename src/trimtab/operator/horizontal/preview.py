@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import FetchFailure, Observation, Record, decide
-from trimtab.decide.horizontal.decision import as_dry_run, is_only_told
+from trimtab.decide.horizontal.status.dry_run import as_dry_run, must_not_scale
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 from trimtab.operator.horizontal.reconciler import Answers, Reconciler
@@ -49,7 +49,7 @@ class Preview:
                 # A KeyError is a spec that changed since its questions were asked: the next look asks its own.
                 log.warning("%s cannot be looked at: %s", autoscaler.key, error)
                 continue
-            is_dry_run = is_only_told(seen)
+            is_dry_run = must_not_scale(seen.hpa, seen.gates)
             told = as_dry_run(seen, decision) if is_dry_run else decision
             yield autoscaler, Record(observation=seen, decision=told, is_dry_run=is_dry_run)
 

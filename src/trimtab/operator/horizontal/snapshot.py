@@ -15,9 +15,12 @@ from trimtab.decide.horizontal import (
     Target,
 )
 from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
-from trimtab.decide.horizontal.decision import scales_nothing
-from trimtab.decide.horizontal.selection.extra_pods import extra_pods, replicas_of
-from trimtab.decide.horizontal.selection.selection import effective_strategy
+from trimtab.decide.horizontal.selection.selection import (
+    count_extra_pods,
+    effective_strategy,
+    expected_pods,
+)
+from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.metrics.queries import Query
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import MetricSpec, SelectionStrategy
@@ -73,7 +76,7 @@ class SnapshotBuilder:
         if aim.scale is None:
             self._pods.forget(autoscaler.uid)
             return
-        self._replicas[autoscaler.uid] = replicas_of(aim.scale)
+        self._replicas[autoscaler.uid] = expected_pods(aim.scale)
         reference, uid = autoscaler.hpa.spec.scale_target_ref, aim.scale.metadata.uid
         known = self._targets.get(autoscaler.uid)
         if known is None or known.uid != uid or known.name != reference.name or known.kind != reference.kind:
@@ -237,7 +240,7 @@ class SnapshotBuilder:
         return (
             isinstance(usage, NamespaceUsage)
             and held.covers_alone(autoscaler.hpa, plan.aim.scale, autoscaler.memory.own, now)
-            and (sight.pods is held.seen.pods or sight.pods == held.seen.pods)
+            and (sight.pods is held.observation.pods or sight.pods == held.observation.pods)
             and held.believes(usage.span, now)
             and _are_values(usage, sight.pods, autoscaler.hpa.spec.metrics, held.values)
         )
@@ -254,7 +257,7 @@ class SnapshotBuilder:
         has = self._replicas.get(autoscaler.uid)
         if has is None or len(sight.pods) <= has or not self.rules.gates.hpa_selection_strategy:
             return False
-        return extra_pods(sight.pods, has) > 0
+        return count_extra_pods(sight.pods, has) > 0
 
     def _known_to_explain(self, autoscaler: HpaState, sight: "MatchedPods") -> dict[str, Found]:
         """Return owners that name foreign pods, if they are known anyway: counting by labels sends no request."""
@@ -303,9 +306,9 @@ class SnapshotBuilder:
         scales its target now; another target with the same labels would still stop it.
         """
         gates = self.rules.gates
-        if scales_nothing(other.hpa, gates):
+        if must_not_scale(other.hpa, gates):
             return False
-        return not scales_nothing(autoscaler.hpa, gates) or self._targets.get(other.uid) != self._targets.get(
+        return not must_not_scale(autoscaler.hpa, gates) or self._targets.get(other.uid) != self._targets.get(
             autoscaler.uid
         )
 

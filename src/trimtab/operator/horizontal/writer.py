@@ -23,8 +23,8 @@ from trimtab.decide.horizontal import (
     after_scale,
     after_status,
 )
-from trimtab.decide.horizontal.decision import as_dry_run, is_only_told, wrong_annotation
 from trimtab.decide.horizontal.explain.wording import change_reason
+from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run, must_not_scale
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState, status_patch
@@ -140,7 +140,7 @@ class Writer:
         """Return what is to be carried out: of a dry run, only what it tells."""
         self._log_ignored(autoscaler, decision)
         self._log_misspelt(autoscaler, seen)
-        is_dry_run = self._dry_run or is_only_told(seen)
+        is_dry_run = self._dry_run or must_not_scale(seen.hpa, seen.gates)
         return WriteResult(as_dry_run(seen, decision) if is_dry_run else decision, is_dry_run=is_dry_run)
 
     async def apply(
@@ -309,7 +309,7 @@ class Writer:
 
     def _log_misspelt(self, autoscaler: HpaState, seen: Observation) -> None:
         """Log an annotation whose value is not known, once per process and value."""
-        problem = wrong_annotation(seen)
+        problem = annotation_problem(seen.hpa, seen.gates)
         if problem != autoscaler.misspelt:
             autoscaler.misspelt = problem
             if problem:

@@ -20,7 +20,7 @@ def follow_pods(
     before this is called.
     """
     if not informers.has(WHOLE_PODS):
-        pods = informers.want(SLIM_PODS.kept_as(PodDecoder(pod_level_resources=pod_level_resources)))
+        pods = informers.want(SLIM_PODS.with_transform(PodDecoder(pod_level_resources=pod_level_resources)))
         pods.subscribe(subscriber)
         return pods
     whole: NamespacedInformer[Any] = informers.want(WHOLE_PODS)

@@ -9,7 +9,7 @@ from sys import intern
 
 from trimtab.cluster.resource import TransformedResource
 from trimtab.decide.vertical.admission.startup_boost import READY
-from trimtab.decide.vertical.update.disruption_budget import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from trimtab.decide.vertical.update.resize.status import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import (
     Affinity,
@@ -109,7 +109,7 @@ class WholePodDecoder:
 
 def whole_pods() -> TransformedResource[Pod]:
     """Return the resource that caches pods whole."""
-    return WHOLE_PODS.kept_as(WholePodDecoder())
+    return WHOLE_PODS.with_transform(WholePodDecoder())
 
 
 def _decode_containers(containers: tuple[WholeContainerWire, ...]) -> tuple[Container, ...]:

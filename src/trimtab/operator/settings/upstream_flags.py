@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from trimtab.model.booleans import BOOLEANS
+from trimtab.model.feature_gates import BOOLEANS
 
 Values = dict[str, Any]
 

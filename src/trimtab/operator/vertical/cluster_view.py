@@ -1,6 +1,6 @@
-"""What the vertical loops know of the cluster: one set of caches, put into the values that decisions take.
+"""The vertical components' view of the cluster: caches turned into the inputs of decisions.
 
-Recommender, updater, admission and `explain` all look through this, so they cannot differ about who controls a pod.
+Recommender, updater, admission and `explain` share it, so they agree on which VPA controls a pod.
 """
 
 import logging
@@ -11,10 +11,11 @@ from typing import Any
 
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
@@ -23,18 +24,20 @@ from trimtab.decide.vertical.control.controllers import (
 )
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.input.usage import Capacity
-from trimtab.decide.vertical.update.in_place.withdraw import is_left_behind
+from trimtab.decide.vertical.update.in_place.reverts import has_leftovers
 from trimtab.decide.vertical.update.observation import (
     ObservedController,
     ObservedVPA,
     UpdateObservation,
 )
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.objects import LimitRange, Node
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.pods.whole_pods import whole_pods
+from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
 from trimtab.operator.vertical.targets import Controllers, Unsupported
 
@@ -43,21 +46,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Targeted:
-    """A VPA with the selector of its target, or why there is none."""
+    """A VPA with the selector of its target, or the reason why there is none."""
 
     vpa: VerticalPodAutoscaler
     target: Selector | Unsupported
 
     @property
+    def name(self) -> NamespacedName:
+        """Return the namespace and name of the VPA."""
+        return self.vpa.metadata.namespaced_name
+
+    @property
     def selector(self) -> Selector | None:
-        """Return the selector if it is usable; one made from nothing selects nothing."""
-        found = self.target
-        return None if isinstance(found, Unsupported) or found.selects_nothing else found
+        """Return the selector, if there is one that selects pods."""
+        target = self.target
+        return None if isinstance(target, Unsupported) or target.selects_nothing else target
 
 
 @dataclass(frozen=True)
 class ControlSnapshot:
-    """Who may control whom, as of one moment."""
+    """Everything that decides which VPA controls which pod, at one moment."""
 
     vpas: tuple[Targeted, ...]
     index: VPAIndex
@@ -66,12 +74,12 @@ class ControlSnapshot:
 
     @cached_property
     def claims(self) -> dict[str, VpaClaim]:
-        """Return each VPA's claim, by `namespace/name`."""
+        """Return the claim of each VPA, by `namespace/name`."""
         return {claim.key: claim for claims in self.index.by_target.values() for claim in claims}
 
 
 class ClusterView:
-    """The caches behind every vertical decision."""
+    """The caches behind all vertical decisions."""
 
     def __init__(
         self,
@@ -94,40 +102,48 @@ class ClusterView:
         self._caches = caches
         self._scopes: NamespacedInformer[VPAScope] | None = None
         self._limit_ranges: NamespacedInformer[LimitRange] | None = None
+        self._version = 0
+        """Counts the changes that may affect control."""
+        self._snapshot: tuple[tuple[int, FeatureGates, VpaCompat], ControlSnapshot] | None = None
+        """The last control snapshot, with the version and rules that it was built from."""
+        self.vpas.subscribe(self._changed)
+        self.nodes.subscribe(self._on_node)
+        self.controllers.subscribe(self._changed)
 
     @property
     def limit_ranges(self) -> NamespacedInformer[LimitRange]:
-        """Return the LimitRanges; they are watched from the first time on that a loop asks for them."""
+        """Return the LimitRanges, which are watched from the first call on."""
         if self._limit_ranges is None:
             self._limit_ranges = self._caches.want(LIMIT_RANGES)
         return self._limit_ranges
 
     def size_pods(self) -> "ClusterView":
-        """Watch what bounds a pod's size from the start; the recommender has no need of it, and no right to it."""
+        """Watch LimitRanges, which the recommender neither needs nor may read."""
         assert self.limit_ranges is not None
         return self
 
     async def wait_synced(self) -> None:
-        """Wait until everything that control depends on is known."""
+        """Wait for the first list of all caches."""
         await self.begin()
         for cache in self.all_caches():
             await cache.wait_synced()
 
     async def begin(self) -> None:
-        """Start to watch what depends on the cluster and on the gates."""
+        """Watch VPAScopes, if the gate is on and the cluster serves them."""
         if self.gates.vpa_selector_refinement and self._scopes is None:
             if await self.discovery.served(GROUP, VERSION, SCOPES.plural) is not None:
                 self._scopes = self._caches.want(SCOPES)
+                self._scopes.subscribe(self._changed)
             else:
                 log.warning("the cluster does not serve VPAScope; VPAs that name one do nothing")
 
     @property
     def has_synced(self) -> bool:
-        """Return whether nothing is missing from the caches."""
+        """Return whether all caches are complete."""
         return all(cache.has_synced for cache in self.all_caches())
 
     def all_caches(self) -> Iterator[NamespacedInformer[Any]]:
-        """Yield every cache that decisions are made from."""
+        """Yield every cache that decisions depend on."""
         yield from (self.pods, self.vpas, self.nodes)
         if self._limit_ranges is not None:
             yield self._limit_ranges
@@ -136,55 +152,67 @@ class ClusterView:
             yield self._scopes
 
     def problems(self) -> dict[str, str]:
-        """Return which caches are incomplete or cannot be followed."""
-        found = {}
+        """Return why caches are incomplete or cannot be watched, by resource."""
+        problems = {}
         for cache in self.all_caches():
             error = cache.last_error()
             if not cache.has_synced:
-                found[cache.resource.plural] = error or "the first list is not complete"
+                problems[cache.resource.plural] = error or "the first list is not complete"
             elif error:
-                found[cache.resource.plural] = error
-        return found
+                problems[cache.resource.plural] = error
+        return problems
 
     def scopes(self) -> Iterable[VPAScope]:
-        """Return the VPAScopes; none while the gate is off."""
+        """Return the VPAScopes; none if the gate is off."""
         return self._scopes if self._scopes is not None else ()
 
     def scope_names(self, namespace: str) -> frozenset[str] | None:
-        """Return the names of a namespace's scopes; None if they are not known."""
+        """Return the names of a namespace's VPAScopes; None if the cache lacks them."""
         if self._scopes is None or not self._scopes.has_synced:
             return None
         return frozenset(
             scope.metadata.name for scope in self._scopes if scope.metadata.namespace == namespace
         )
 
-    def subscribe_scopes(self, subscriber: Any) -> None:
-        """Tell `subscriber` of every change of a scope, if scopes are in use."""
-        if self._scopes is not None:
-            self._scopes.subscribe(subscriber)
-
     def node_labels(self) -> dict[str, dict[str, str]]:
-        """Return every node's labels."""
+        """Return the labels of every node."""
         return {node.metadata.name: node.metadata.labels for node in self.nodes}
 
     def capacities(self) -> dict[str, Capacity]:
-        """Return what every node has; no container can use more."""
-        return {node.metadata.name: found for node in self.nodes if (found := _capacity(node)) is not None}
+        """Return the capacity of every node."""
+        return {
+            node.metadata.name: capacity for node in self.nodes if (capacity := _capacity(node)) is not None
+        }
 
-    async def standings(self, namespaces: Collection[str] = ()) -> ControlSnapshot:
-        """Resolve all VPAs, their targets and scopes, and the owners of pods in their namespaces and in these."""
-        vpas = [
-            Targeted(vpa, await self.controllers.selector_of(vpa))
-            for vpa in sorted(self.vpas, key=lambda one: one.key)
-        ]
-        known = {*namespaces, *(one.vpa.metadata.namespace for one in vpas)}
+    async def control_snapshot(self, namespaces: Collection[str] = ()) -> ControlSnapshot:
+        """Return the control snapshot, which all components share until a cache changes.
+
+        Owners of pods are resolved in the namespaces that have VPAs and in `namespaces`.
+        """
+        version = self._version
+        vpas = sorted(self.vpas, key=lambda vpa: vpa.key)
+        for vpa in vpas:
+            await self.controllers.resolve_target(vpa)
+        known = {*namespaces, *(vpa.metadata.namespace for vpa in vpas)}
         await self.controllers.resolve(pod for pod in self.pods if pod.metadata.namespace in known)
-        return ControlSnapshot(tuple(vpas), self.index(vpas), self.controllers.owners(), self.node_labels())
+        key = version, self.gates, self.compat
+        if self._snapshot is None or self._snapshot[0] != key:
+            targeted = tuple(Targeted(vpa, self.controllers.cached_selector(vpa)) for vpa in vpas)
+            owners, nodes = self.controllers.owners(), self.node_labels()
+            self._snapshot = key, ControlSnapshot(targeted, self.index(targeted), owners, nodes)
+        return self._snapshot[1]
+
+    def _changed(self, _: object = None) -> None:
+        self._version += 1
+
+    def _on_node(self, delta: Delta[Node]) -> None:
+        if delta.old is None or delta.new is None or delta.old.metadata.labels != delta.new.metadata.labels:
+            self._version += 1
 
     def index(self, vpas: Iterable[Targeted]) -> VPAIndex:
-        """Return these VPAs by target, scopes resolved."""
+        """Index VPAs by target, with their scopes."""
         return index_vpas(
-            ((one.vpa, one.selector) for one in vpas),
+            ((targeted.vpa, targeted.selector) for targeted in vpas),
             {scope.metadata.key: scope for scope in self.scopes()},
             is_gate_on=self.gates.vpa_selector_refinement,
             compat=self.compat,
@@ -196,15 +224,15 @@ class ClusterView:
         return pods is not None and "resize" in pods.subresources
 
     async def observation(self, *, serves_resize: bool) -> UpdateObservation:
-        """Return the cluster as an update loop sees it: the namespaces that have VPAs, or pods that VPAs left behind."""
-        left_behind = self._left_behind()
-        standings = await self.standings(left_behind)
-        namespaces = {*left_behind, *(one.vpa.metadata.namespace for one in standings.vpas)}
+        """Return the input of an update loop: the namespaces with VPAs, or with pods that a VPA left behind."""
+        left_behind = self._left_behind_namespaces()
+        control = await self.control_snapshot(left_behind)
+        namespaces = {*left_behind, *(targeted.vpa.metadata.namespace for targeted in control.vpas)}
         pods = tuple(pod for pod in self.pods if pod.metadata.namespace in namespaces)
         return UpdateObservation(
             vpas=tuple(
-                ObservedVPA(vpa=one.vpa, selector=None if one.selector is None else str(one.selector))
-                for one in standings.vpas
+                ObservedVPA(vpa=targeted.vpa, selector=None if selector is None else str(selector))
+                for targeted, selector in ((targeted, targeted.selector) for targeted in control.vpas)
             ),
             scopes=tuple(self.scopes()),
             pods=pods,
@@ -214,28 +242,36 @@ class ClusterView:
             serves_resize=serves_resize,
         )
 
-    def _left_behind(self) -> set[str]:
-        """Return namespaces of pods that wait for something to be taken back; whole ones, for the sake of budgets."""
+    def _left_behind_namespaces(self) -> set[str]:
+        """Return the namespaces of pods whose boost or resize has to be undone.
+
+        Their other pods are observed too, because disruption budgets count them.
+        """
         if not self.compat.disruptions_last_until_ready:
             return set()
-        return {pod.metadata.namespace for pod in self.pods if is_left_behind(pod)}
+        return {pod.metadata.namespace for pod in self.pods if has_leftovers(pod)}
 
     def _observed_controllers(self, pods: Iterable[Pod]) -> dict[str, ObservedController]:
-        found: dict[str, ObservedController] = {}
+        observed: dict[str, ObservedController] = {}
         waiting: set[ControllerKey] = {key for pod in pods if (key := creator_of(pod)) is not None}
         while waiting:
             key = waiting.pop()
             controller = self.controllers.get(key)
-            if str(key) in found or controller is None:
+            if str(key) in observed or controller is None:
                 continue
-            found[str(key)] = ObservedController(
+            observed[str(key)] = ObservedController(
                 parent=str(controller.parent) if controller.parent else None,
                 is_scalable=controller.is_scalable,
                 replicas=self.controllers.replicas(key),
             )
             if controller.parent is not None:
                 waiting.add(controller.parent)
-        return found
+        return observed
+
+
+def compat_of(name: str) -> VpaCompat:
+    """Return the rules that `--compat` names: Trimtab's own, or upstream's."""
+    return VPA_1_8 if upstreams(name) else DEFAULT
 
 
 def _capacity(node: Node) -> Capacity | None:

@@ -18,14 +18,18 @@ from trimtab.cluster.client import Client, ListOptions, Preconditions
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.resource import LEASES, PODS
 from trimtab.decide.vertical.control.controllers import creator_of
-from trimtab.decide.vertical.control.lease_holder import SeenLease, Tenure, see_lease
+from trimtab.decide.vertical.control.lease_holder import (
+    HolderState,
+    ObservedLease,
+    observe_lease,
+)
 from trimtab.decide.vertical.control.role_labels import (
     LEASE_ANNOTATION,
-    Declaration,
-    Malformed,
+    InvalidDeclaration,
     Relabel,
-    declaration_of,
-    holder_among,
+    RoleDeclaration,
+    find_holder,
+    parse_declaration,
     plan_roles,
 )
 from trimtab.model.core.meta import NamespacedName
@@ -89,40 +93,40 @@ class RoleLabelController(ControlLoop):
                 continue
             await self._leases.watch(lease.namespace)
             plan = await self._plan(declaration, lease, pods)
-            if isinstance(plan, Malformed):
+            if isinstance(plan, InvalidDeclaration):
                 self._warn(pods[0], plan.message)
             else:
                 changed += await self._apply(plan, lease)
         return changed
 
     async def _plan(
-        self, declaration: Declaration, lease: NamespacedName, pods: list[Pod]
-    ) -> tuple[Relabel, ...] | Malformed:
+        self, declaration: RoleDeclaration, lease: NamespacedName, pods: list[Pod]
+    ) -> tuple[Relabel, ...] | InvalidDeclaration:
         """Return the label changes that the Lease implies; none while its holder is uncertain."""
         keys = self._selector_keys(pods)
-        tenure = self._leases.tenure(lease)
-        if tenure is Tenure.SILENT:
+        state = self._leases.holder_state(lease)
+        if state is HolderState.EXPIRED:
             released = plan_roles(declaration, pods, "", keys)
-            if not released or isinstance(released, Malformed):
+            if not released or isinstance(released, InvalidDeclaration):
                 return released  # the same with any holder
             try:
-                tenure = await self._leases.read(lease)
+                state = await self._leases.read(lease)
             except errors.ClusterError as error:
                 self._problems[f"Lease {lease}"] = str(error)
                 return ()
-        if tenure is Tenure.UNPROVED:
+        if state is HolderState.UNCONFIRMED:
             return ()
         seen = self._leases.get(lease)
-        if tenure is Tenure.FREE or seen is None:
+        if state is HolderState.FREE or seen is None:
             return plan_roles(declaration, pods, "", keys)
         self._warn_of_unknown_holder(declaration, lease, pods, seen)
         return plan_roles(declaration, pods, seen.holder, keys)
 
     def _warn_of_unknown_holder(
-        self, declaration: Declaration, lease: NamespacedName, pods: list[Pod], seen: SeenLease
+        self, declaration: RoleDeclaration, lease: NamespacedName, pods: list[Pod], seen: ObservedLease
     ) -> None:
         held_for = self._clock.monotonic() - seen.held_since
-        if held_for > seen.duration and holder_among(pods, seen.holder) is None:
+        if held_for > seen.duration and find_holder(pods, seen.holder) is None:
             self._warn(
                 pods[0],
                 f"Lease {lease} is held by {seen.holder!r}, which names no pod of this role, so that no pod "
@@ -130,13 +134,13 @@ class RoleLabelController(ControlLoop):
                 "followed by _ and more",
             )
 
-    def _declared(self) -> dict[Declaration, list[Pod]]:
-        declared: dict[Declaration, list[Pod]] = defaultdict(list)
+    def _declared(self) -> dict[RoleDeclaration, list[Pod]]:
+        declared: dict[RoleDeclaration, list[Pod]] = defaultdict(list)
         for pod in self._view.pods:
             if pod.metadata.namespace in self._excluded:
                 continue
-            declaration = declaration_of(pod)
-            if isinstance(declaration, Malformed):
+            declaration = parse_declaration(pod)
+            if isinstance(declaration, InvalidDeclaration):
                 if self._ownership.owns(pod.metadata.key):
                     self._warn(pod, declaration.message)
             elif declaration is not None:
@@ -208,7 +212,7 @@ class RoleLeases:
         self._client = client
         self._clock = client.clock
         self._on_change = on_change
-        self._seen: dict[NamespacedName, SeenLease] = {}
+        self._seen: dict[NamespacedName, ObservedLease] = {}
         self._informers: dict[str, Informer[Lease]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -222,26 +226,26 @@ class RoleLeases:
             self._tasks.append(tasks.keep_running(f"the watch of Leases in {namespace}", informer.run))
         await informer.wait_synced()
 
-    def get(self, lease: NamespacedName) -> SeenLease | None:
+    def get(self, lease: NamespacedName) -> ObservedLease | None:
         """Return a Lease as last observed; None if it does not exist."""
         return self._seen.get(lease)
 
-    def tenure(self, lease: NamespacedName) -> Tenure:
+    def holder_state(self, lease: NamespacedName) -> HolderState:
         """Return the state of a Lease's holder, as far as the watch shows."""
         seen = self._seen.get(lease)
-        return Tenure.FREE if seen is None else seen.tenure(self._clock.monotonic())
+        return HolderState.FREE if seen is None else seen.holder_state(self._clock.monotonic())
 
-    async def read(self, lease: NamespacedName) -> Tenure:
+    async def read(self, lease: NamespacedName) -> HolderState:
         """Read a Lease from the API server; raise ClusterError if that fails."""
         # A list of one object: the role has the right to list, for the watch, and no right to get.
         options = ListOptions(lease.namespace, fields=f"metadata.name={lease.name}")
         listing = await self._client.list(LEASES, options)
         if not listing.items:
             self._seen.pop(lease, None)
-            return Tenure.FREE
+            return HolderState.FREE
         self._observe(listing.items[0])
-        tenure = self.tenure(lease)
-        return Tenure.FREE if tenure is Tenure.SILENT else tenure
+        state = self.holder_state(lease)
+        return HolderState.FREE if state is HolderState.EXPIRED else state
 
     async def close(self) -> None:
         """Stop watching."""
@@ -259,7 +263,7 @@ class RoleLeases:
     def _observe(self, lease: Lease) -> None:
         key = lease.metadata.namespaced_name
         before = self._seen.get(key)
-        seen = see_lease(before, lease, self._clock.now(), self._clock.monotonic())
+        seen = observe_lease(before, lease, self._clock.now(), self._clock.monotonic())
         self._seen[key] = seen
-        if before is None or (before.holder, before.is_proved) != (seen.holder, seen.is_proved):
+        if before is None or (before.holder, before.is_confirmed) != (seen.holder, seen.is_confirmed):
             self._on_change()

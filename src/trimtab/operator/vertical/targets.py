@@ -1,10 +1,10 @@
-"""Controllers of pods and targets of VPAs: from watches for the well-known kinds, else asked for and remembered.
+"""Finds controllers of pods and targets of VPAs.
 
-A kind that is not watched (a Rollout, a custom database) counts if it has a scale subresource: its scale tells both
-its pods' selector and how many there should be.
+Well-known kinds are watched. Controllers of other kinds (a Rollout, a custom database) are read and cached for a while;
+they count if they have a scale subresource, which has the selector and the number of their pods.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.resource import Resource
@@ -29,22 +30,22 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.horizontal.inputs.kinds import SlimController, SlimWorkload
 from trimtab.operator.vertical.kinds import WORKLOADS, SlimCronJob
 
-FRESH_SECONDS = 600.0
-"""How long a controller of a kind that is not watched is believed; upstream's scale cache has the same."""
-GONE_SECONDS = 60.0
-"""How long we believe that such a controller does not exist."""
+FOUND_SECONDS = 600.0
+"""How long a read controller is cached, as in upstream's scale cache."""
+MISSING_SECONDS = 60.0
+"""How long it is cached that a controller does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Why a VPA's target cannot be used; becomes its condition ConfigUnsupported."""
+    """Why a VPA's target cannot be used, for its condition ConfigUnsupported."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Foreign:
-    """A controller that was asked for; `controller` is None if it does not exist or cannot be scaled."""
+class _ReadController:
+    """A controller read from the API server; `controller` is None if it does not exist or is cluster-scoped."""
 
     controller: Controller | None
     until: float
@@ -52,9 +53,13 @@ class _Foreign:
     replicas: int | None = None
     parent: OwnerReference | None = None
 
+    def controls_as(self, other: "_ReadController | None") -> bool:
+        """Return whether both select and own the same pods."""
+        return other is not None and (self.controller, self.selector) == (other.controller, other.selector)
+
 
 class Controllers(Mapping[ControllerKey, Controller]):
-    """Every controller that is known now; a view of the caches, not a copy."""
+    """A live mapping of all watched and cached controllers."""
 
     def __init__(self, client: Client, discovery: Discovery, caches: SharedInformers) -> None:
         self._client = client
@@ -63,61 +68,81 @@ class Controllers(Mapping[ControllerKey, Controller]):
         self._caches: dict[str, NamespacedInformer[Any]] = {
             kind: caches.want(resource) for kind, resource in WORKLOADS.items()
         }
-        self._foreign: dict[ControllerKey, _Foreign] = {}
+        self._read_controllers: dict[ControllerKey, _ReadController] = {}
         self._selectors: dict[ControllerKey, tuple[Any, Selector | None]] = {}
-        """Selectors as last read, each with the object that it was read from."""
+        """Parsed selectors, each with the object that it was parsed from."""
+        self._subscribers: list[Callable[[], None]] = []
+        for cache in self._caches.values():
+            cache.subscribe(self._on_workload)
 
     def caches(self) -> Iterable[NamespacedInformer[Any]]:
-        """Return the caches that answers come from."""
+        """Return the caches of watched kinds."""
         return self._caches.values()
 
+    def subscribe(self, subscriber: Callable[[], None]) -> None:
+        """Call `subscriber` when a controller's existence, owner or selector changes."""
+        self._subscribers.append(subscriber)
+
+    def _on_workload(self, delta: Delta[Any]) -> None:
+        old, new = delta.old, delta.new
+        is_same = (
+            old is not None
+            and new is not None
+            and old.metadata.owner_references == new.metadata.owner_references
+            and _selector_source(old) == _selector_source(new)
+        )
+        if not is_same:
+            self._notify()
+
+    def _notify(self) -> None:
+        for subscriber in self._subscribers:
+            subscriber()
+
     def owners(self) -> ControllerIndex:
-        """Return the chains of controllers as of now; make a new one per loop, since answers are remembered in it."""
+        """Return the owners as of now. The index caches its answers, so use a new one after changes."""
         return ControllerIndex(self)
 
     def __getitem__(self, key: ControllerKey) -> Controller:
-        thing = self._watched(key)
-        if thing is not None:
-            parent = _parent(thing)
+        workload = self._watched(key)
+        if workload is not None:
+            parent = _parent(workload)
             return Controller(_key(key.namespace, parent) if parent else None)
-        found = self._foreign.get(key)
-        if found is None or found.controller is None:
+        read = self._read_controllers.get(key)
+        if read is None or read.controller is None:
             raise KeyError(key)
-        return found.controller
+        return read.controller
 
     def __iter__(self) -> Iterator[ControllerKey]:
         for kind, cache in self._caches.items():
-            for thing in cache:
-                yield ControllerKey(thing.metadata.namespace, kind, thing.metadata.name)
-        yield from (key for key, found in self._foreign.items() if found.controller is not None)
+            for workload in cache:
+                yield ControllerKey(workload.metadata.namespace, kind, workload.metadata.name)
+        yield from (key for key, read in self._read_controllers.items() if read.controller is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def replicas(self, key: ControllerKey) -> int | None:
-        """Return how many pods a controller should have; None if that cannot be told."""
-        thing = self._watched(key)
-        if isinstance(thing, SlimController):
-            return 1 if thing.spec.replicas is None else thing.spec.replicas
-        if not isinstance(thing, SlimWorkload):
-            found = self._foreign.get(key)
-            return found.replicas if found else None
-        if key.kind == "DaemonSet":
-            return thing.status.desired_number_scheduled
+        """Return the desired number of a controller's pods; None if it has none or is unknown."""
+        workload = self._watched(key)
         if key.kind == "Job":
             return None
-        # The API server defaults an absent replica count to 1 before it stores the object.
-        return 1 if thing.spec.replicas is None else thing.spec.replicas
+        if key.kind == "DaemonSet" and isinstance(workload, SlimWorkload):
+            return workload.status.desired_number_scheduled
+        if isinstance(workload, SlimController | SlimWorkload):
+            # An absent replica count means 1, as the API server defaults it.
+            return 1 if workload.spec.replicas is None else workload.spec.replicas
+        read = self._read_controllers.get(key)
+        return read.replicas if read else None
 
     async def resolve(self, pods: Iterable[Pod]) -> None:
-        """Ask for those controllers of the pods that are of kinds not watched."""
+        """Read the owners of pods that are of unwatched kinds."""
         waiting: dict[ControllerKey, OwnerReference] = {}
-        looked_at: set[int] = set()
+        visited: set[int] = set()
         for pod in pods:
             owners = pod.metadata.owner_references
-            # Pods of one workload share their owners: the same object says the same.
-            if id(owners) not in looked_at:
-                looked_at.add(id(owners))
+            # Pods of one workload share one tuple of owners.
+            if id(owners) not in visited:
+                visited.add(id(owners))
                 if (owner := owner_of(pod)) is not None:
                     waiting[_key(pod.metadata.namespace, owner)] = owner
         seen: set[ControllerKey] = set()
@@ -125,28 +150,31 @@ class Controllers(Mapping[ControllerKey, Controller]):
             key, owner = waiting.popitem()
             seen.add(key)
             is_watched = owner.kind in self._caches
-            parent = self._parent_of(key) if is_watched else (await self._ask(key, owner.api_version)).parent
+            parent = self._parent_of(key) if is_watched else (await self._read(key, owner.api_version)).parent
             if parent is not None and (above := _key(key.namespace, parent)) not in seen:
                 waiting[above] = parent
 
     def _parent_of(self, key: ControllerKey) -> OwnerReference | None:
-        thing = self._watched(key)
-        return None if thing is None else _parent(thing)
+        workload = self._watched(key)
+        return None if workload is None else _parent(workload)
 
     async def selector_of(self, vpa: VerticalPodAutoscaler) -> Selector | Unsupported:
         """Return the label selector of a VPA's target, or why there is none."""
+        await self.resolve_target(vpa)
+        return self.cached_selector(vpa)
+
+    async def resolve_target(self, vpa: VerticalPodAutoscaler) -> None:
+        """Read a VPA's target if it is of an unwatched kind."""
+        target = vpa.spec.target_ref
+        if target is not None and target.name and target.kind not in self._caches:
+            await self._read(
+                ControllerKey(vpa.metadata.namespace, target.kind, target.name), target.api_version
+            )
+
+    def cached_selector(self, vpa: VerticalPodAutoscaler) -> Selector | Unsupported:
+        """Return the label selector of a VPA's target from the caches, or why there is none."""
         target = vpa.spec.target_ref
         if target is None or not target.name:
-            return Unsupported(f"VPA {vpa.key} names no target; set spec.targetRef")
-        key = ControllerKey(vpa.metadata.namespace, target.kind, target.name)
-        if target.kind not in self._caches:
-            await self._ask(key, target.api_version)
-        return self.known_selector(vpa)
-
-    def known_selector(self, vpa: VerticalPodAutoscaler) -> Selector | Unsupported:
-        """Return the same from what is known already, without asking anybody."""
-        target = vpa.spec.target_ref
-        if target is None:
             return Unsupported(f"VPA {vpa.key} names no target; set spec.targetRef")
         key = ControllerKey(vpa.metadata.namespace, target.kind, target.name)
         top = self.owners().topmost(key)
@@ -156,85 +184,92 @@ class Controllers(Mapping[ControllerKey, Controller]):
                 "target that one, the topmost well-known or scalable controller"
             )
         try:
-            found = self._selector(key)
+            selector = self._selector(key)
         except SelectorError as error:
             return Unsupported(f"VPA {vpa.key}: the selector of targetRef {target} is malformed: {error}")
-        if found is None:
+        if selector is None:
             return Unsupported(
                 f"VPA {vpa.key}: cannot read targetRef {target}: it does not exist in namespace "
                 f"{vpa.metadata.namespace}, or has no scale subresource with a selector"
             )
-        return found
+        return selector
 
     def selector_keys(self, key: ControllerKey) -> set[str]:
-        """Return the label keys by which a controller knows its pods; changing one of them would orphan a pod."""
+        """Return the label keys of a controller's selector. A pod that changes such a label is orphaned."""
         try:
-            found = self._selector(key)
+            selector = self._selector(key)
         except SelectorError:
             return set()
-        return {requirement.key for requirement in found.requirements} if found else set()
+        return {requirement.key for requirement in selector.requirements} if selector else set()
 
     def _selector(self, key: ControllerKey) -> Selector | None:
-        thing = self._watched(key)
-        known = self._selectors.get(key)
-        if known is not None and thing is not None and known[0] is thing:
-            return known[1]
-        found = self._read_selector(key, thing)
-        self._selectors[key] = thing, found
-        return found
+        workload = self._watched(key)
+        parsed = self._selectors.get(key)
+        if parsed is not None and workload is not None and parsed[0] is workload:
+            return parsed[1]
+        selector = self._parse_selector(key, workload)
+        self._selectors[key] = workload, selector
+        return selector
 
-    def _read_selector(self, key: ControllerKey, thing: Any) -> Selector | None:
-        if isinstance(thing, SlimCronJob):
-            return None if thing.selector is None else Selector.from_label_selector(thing.selector)
-        if isinstance(thing, SlimController):
-            return Selector.from_labels(thing.spec.selector)
-        if thing is not None:
-            return Selector.from_label_selector(thing.spec.selector)
-        found = self._foreign.get(key)
-        return Selector.parse(found.selector) if found and found.selector else None
+    def _parse_selector(self, key: ControllerKey, workload: Any) -> Selector | None:
+        if workload is None:
+            read = self._read_controllers.get(key)
+            return Selector.parse(read.selector) if read and read.selector else None
+        source = _selector_source(workload)
+        if isinstance(workload, SlimController):
+            return Selector.from_labels(source)
+        if isinstance(workload, SlimCronJob) and source is None:
+            return None
+        return Selector.from_label_selector(source)
 
     def _watched(self, key: ControllerKey) -> Any:
         cache = self._caches.get(key.kind)
         return None if cache is None else cache.get(key.name, key.namespace)
 
-    async def _ask(self, key: ControllerKey, api_version: str) -> _Foreign:
+    async def _read(self, key: ControllerKey, api_version: str) -> _ReadController:
         now = self._clock.monotonic()
-        known = self._foreign.get(key)
+        known = self._read_controllers.get(key)
         if known is not None and known.until > now:
             return known
         try:
-            found = await self._read(key, api_version)
+            read = await self._read_from_server(key, api_version)
         except UnknownKindError:
-            found = _Foreign(None, now + GONE_SECONDS)
+            read = _ReadController(None, now + MISSING_SECONDS)
         except (errors.ClusterError, ValueError):
-            # Nobody can tell now: what we knew is better than nothing, and soon we ask again.
-            found = known or _Foreign(None, now + GONE_SECONDS)
-        self._foreign[key] = found
-        return found
+            # The last state is better than none; the next call reads again.
+            read = known or _ReadController(None, now + MISSING_SECONDS)
+        self._read_controllers[key] = read
+        if not read.controls_as(known):
+            self._notify()
+        return read
 
-    async def _read(self, key: ControllerKey, api_version: str) -> _Foreign:
+    async def _read_from_server(self, key: ControllerKey, api_version: str) -> _ReadController:
         now = self._clock.monotonic()
         served = await self._discovery.find_kind(api_version, key.kind)
         if not served.namespaced:
-            return _Foreign(None, now + FRESH_SECONDS)
+            return _ReadController(None, now + FOUND_SECONDS)
         resource: Resource[PartialObject] = served.resource().into(PartialObject)
         try:
-            thing = await self._client.get(resource, key.name, key.namespace)
+            read = await self._client.get(resource, key.name, key.namespace)
         except errors.NotFound:
-            return _Foreign(None, now + GONE_SECONDS)
-        parent = _parent(thing)
+            return _ReadController(None, now + MISSING_SECONDS)
+        parent = _parent(read)
         controller = Controller(_key(key.namespace, parent) if parent else None, served.has_scale)
         if not served.has_scale:
-            return _Foreign(controller, now + FRESH_SECONDS, parent=parent)
+            return _ReadController(controller, now + FOUND_SECONDS, parent=parent)
         scale = await read_scale(self._client, served, key.name, key.namespace)
-        return _Foreign(
-            controller, now + FRESH_SECONDS, scale.status.selector or None, scale.spec.replicas, parent
+        return _ReadController(
+            controller, now + FOUND_SECONDS, scale.status.selector or None, scale.spec.replicas, parent
         )
 
 
-def _parent(thing: Any) -> OwnerReference | None:
-    owners: tuple[OwnerReference, ...] = thing.metadata.owner_references
+def _parent(workload: Any) -> OwnerReference | None:
+    owners: tuple[OwnerReference, ...] = workload.metadata.owner_references
     return next((owner for owner in owners if owner.controller), None)
+
+
+def _selector_source(workload: Any) -> Any:
+    return workload.selector if isinstance(workload, SlimCronJob) else workload.spec.selector
 
 
 def _key(namespace: str, owner: OwnerReference) -> ControllerKey:

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from trimtab.cluster.leases.shards import Shards, ShardUser
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
@@ -14,14 +13,14 @@ from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
+from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
+from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import (
     AdmissionMetrics,
     RecommenderMetrics,
     UpdaterMetrics,
 )
-from trimtab.operator.vertical.recommender import controller
+from trimtab.operator.vertical.recommender import controller as recommender
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader, make_history
 from trimtab.operator.vertical.recommender.usage import UsageFeed
 from trimtab.operator.vertical.role_labels import RoleLabelController
@@ -86,61 +85,56 @@ class VerticalRuntime:
         return loop
 
 
-def compat_of(name: str) -> VpaCompat:
-    """Return the rulings that `--compat` names: ours, or upstream's behaviour throughout."""
-    return VPA_1_8 if upstreams(name) else DEFAULT
-
-
-def make_recommender(site: VerticalRuntime, history: HistoryLoader | None = None) -> controller.Recommender:
+def make_recommender(
+    vertical: VerticalRuntime, history: HistoryLoader | None = None
+) -> recommender.Recommender:
     """Return the recommender; `history` replaces the loader that the settings name."""
-    settings = site.settings
-    metrics = RecommenderMetrics(site.registry)
+    settings = vertical.settings
+    metrics = RecommenderMetrics(vertical.registry)
 
     def count(is_error: bool) -> None:
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
-    whole = ListAllPolicy(site.clock, site.caches, is_allowed=not settings.watch_namespaces)
-    usage = UsageFeed(site.runtime.metrics, whole, count)
-    tools = controller.RecommenderDeps(
-        site.clock,
-        site.writer,
-        site.ownership,
-        site.view,
+    list_all = ListAllPolicy(vertical.clock, vertical.caches, is_allowed=not settings.watch_namespaces)
+    usage = UsageFeed(vertical.runtime.metrics, list_all, count)
+    deps = recommender.RecommenderDeps(
+        vertical.clock,
+        vertical.writer,
+        vertical.ownership,
+        vertical.view,
         usage,
-        site.events,
+        vertical.events,
         metrics,
-        site.loop_metrics,
+        vertical.loop_metrics,
     )
-    return site.notify_of_shards(
-        controller.Recommender(
-            tools,
+    return vertical.notify_of_shards(
+        recommender.Recommender(
+            deps,
             settings,
-            recommending=estimation_of(settings.estimation),
-            aggregation=aggregation_of(settings.estimation),
-            post=post_processing_of(settings.estimation),
-            history=history or make_history(site.clock, settings.history, metrics),
+            Estimation.from_settings(settings.estimation),
+            history or make_history(vertical.clock, settings.history, metrics),
         )
     )
 
 
-def make_updater(site: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
+def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
     """Return the updater; `webhook_check` replaces the check that the settings name."""
-    settings = site.settings
-    _replacement_check(site, settings)  # an unknown value fails at start, not in the first step
-    fence = site.fence[UPDATING_SHARD] if isinstance(site.fence, Shards) else site.fence
+    settings = vertical.settings
+    _replacement_check(vertical, settings)  # an unknown value fails at start, not in the first step
+    fence = vertical.fence[UPDATING_SHARD] if isinstance(vertical.fence, Shards) else vertical.fence
     deps = updater.UpdaterDeps(
-        site.clock,
-        site.client.fenced(fence),
+        vertical.clock,
+        vertical.client.fenced(fence),
         fence,
-        site.view,
-        webhook_check or _webhook_check(site, settings),
-        site.events,
-        UpdaterMetrics(site.registry),
-        site.loop_metrics,
-        lambda: _replacement_check(site, settings),
+        vertical.view,
+        webhook_check or _webhook_check(vertical, settings),
+        vertical.events,
+        UpdaterMetrics(vertical.registry),
+        vertical.loop_metrics,
+        lambda: _replacement_check(vertical, settings),
     )
     made = updater.Updater(deps, settings)
-    site.notify_of_shards(_UpdatingShard(made))
+    vertical.notify_of_shards(_UpdatingShard(made))
     return made
 
 
@@ -161,31 +155,33 @@ class _UpdatingShard:
         return shard == UPDATING_SHARD and self._loop.is_stepping
 
 
-def make_admission(site: VerticalRuntime, certificates: "Certificates | None" = None) -> "AdmissionWebhook":
+def make_admission(
+    vertical: VerticalRuntime, certificates: "Certificates | None" = None
+) -> "AdmissionWebhook":
     """Return the admission webhook. Every replica serves it, so no lease fences it."""
     # Imported here: only the webhook makes certificates.
     from trimtab.operator.vertical.admission.webhook import AdmissionWebhook  # noqa: PLC0415
 
     return AdmissionWebhook(
-        site.client,
-        site.view,
-        site.settings,
-        AdmissionMetrics(site.registry),
-        instance=site.instance,
+        vertical.client,
+        vertical.view,
+        vertical.settings,
+        AdmissionMetrics(vertical.registry),
+        instance=vertical.instance,
         certificates=certificates,
     )
 
 
-def make_roles(site: VerticalRuntime) -> RoleLabelController:
+def make_roles(vertical: VerticalRuntime) -> RoleLabelController:
     """Return the controller of role labels."""
-    return site.notify_of_shards(
+    return vertical.notify_of_shards(
         RoleLabelController(
-            site.writer,
-            site.ownership,
-            site.view,
-            site.events,
-            site.settings.excluded_namespaces,
-            site.loop_metrics,
+            vertical.writer,
+            vertical.ownership,
+            vertical.view,
+            vertical.events,
+            vertical.settings.excluded_namespaces,
+            vertical.loop_metrics,
         )
     )
 
@@ -199,7 +195,7 @@ LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
 """The constructor of each vertical component, by its name in `--components`."""
 
 
-def _replacement_check(site: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
+def _replacement_check(vertical: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
     """Return the check before each eviction. Upstream has none."""
     for flag, value, known in (
         ("--replacement-check", settings.updater.replacement_check, ("dry-run", "none")),
@@ -211,8 +207,8 @@ def _replacement_check(site: VerticalRuntime, settings: Settings) -> Replacement
     if upstreams(settings.compat) or not (creates or settings.updater.node_fit != "none"):
         return None
     return ReplacementCheck(
-        site.client,
-        site.view,
+        vertical.client,
+        vertical.view,
         creates,
         settings.updater.node_fit,
         sees_all_pods=not settings.watch_namespaces,
@@ -224,10 +220,10 @@ async def _assume_webhook_works() -> str | None:
     return None
 
 
-def _webhook_check(site: VerticalRuntime, settings: Settings) -> WebhookCheck:
+def _webhook_check(vertical: VerticalRuntime, settings: Settings) -> WebhookCheck:
     checks: dict[str, Callable[[], WebhookCheck]] = {
-        "probe": lambda: AdmissionProbe(site.clock, site.client, settings.namespace).problem,
-        "lease": lambda: LeaseCheck(site.clock, site.client, settings.updater).problem,
+        "probe": lambda: AdmissionProbe(vertical.clock, vertical.client, settings.namespace).problem,
+        "lease": lambda: LeaseCheck(vertical.clock, vertical.client, settings.updater).problem,
         "none": lambda: _assume_webhook_works,
     }
     if settings.updater.admission_check not in checks:

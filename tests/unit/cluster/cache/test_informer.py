@@ -508,7 +508,7 @@ def test_f10_an_object_that_cannot_be_reduced_is_left_out_and_no_other(run):
     async def scenario(world):
         await world.api.put("good")
         await world.api.put("odd")
-        async with world.informer(what=PODS.kept_as(only_named)) as informer:
+        async with world.informer(what=PODS.with_transform(only_named)) as informer:
             await world.api.put("odd2")
             await world.api.put("good2")
             await world.clock.sleep(1)

@@ -3,9 +3,10 @@
 from trimtab.decide import horizontal
 
 PUBLIC = """
-DEFAULT KUBERNETES_1_36 Compat Decision Explanation Failed Gone Memory Observation Owner PodFacts PodSamples Reading
-Record Rival Sample ScaleFailure Series Settings Target Told Unread Verdict after_scale after_status decide
-decide_again explain found_owner owner_key owners_to_find pod_facts verdict_of
+ConflictingHpa DEFAULT Decision DecisionReason EventToRecord Explanation FetchFailure HpaCompat HpaSettings
+KUBERNETES_1_36 Memory MetricSamples Observation Owner OwnerNotFound OwnerUnavailable PodSamples PodSnapshot
+Record Sample ScaleFailure Series Target after_scale after_status decide explain found_owner owner_key
+owners_to_find reason_for replay snapshot_pod
 """
 
 

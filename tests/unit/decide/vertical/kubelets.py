@@ -21,14 +21,10 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
-from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
-from trimtab.decide.vertical.update.in_place.lost_answers import (
-    judge_lost,
-    lost_requests,
-    mark_lost,
-)
+from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop import update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
+from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, resolve_lost
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 
@@ -253,9 +249,9 @@ class Cluster:
         if not self._is_there(action):
             return ActionResult.FAILED
         if not isinstance(action, Evict) and dice.random() < 0.05 and not self.is_generous:
-            return dice.choice([ActionResult.FAILED, ActionResult.INFEASIBLE, ActionResult.LATER])
+            return dice.choice([ActionResult.FAILED, ActionResult.INFEASIBLE, ActionResult.RATE_LIMITED])
         if not isinstance(action, Evict):
-            self.pods[action.pod.name]["metadata"]["annotations"].update(action.plan.originals)
+            self.pods[action.pod.name]["metadata"]["annotations"].update(action.plan.annotations_before)
         if dice.random() >= LOST_ANSWERS or self.is_generous:
             self._carry_out(action)
             return ActionResult.DONE
@@ -288,7 +284,7 @@ class Cluster:
         pod["metadata"]["generation"] = pod["metadata"].get("generation", 1) + 1
         for operation in action.operations:
             _add(pod, operation["path"], operation["value"])
-        kept = {key: value for key, value in action.plan.annotations.items() if value is not None}
+        kept = {key: value for key, value in action.plan.annotations_after.items() if value is not None}
         pod["metadata"]["annotations"].update(kept)
         self._sleep(pod, 20)
         self.log.append("resize")
@@ -323,7 +319,7 @@ class Updater:
             SCOPES,
             replicas=work.replicas,
         )
-        settings = UpdaterSettings(eviction_tolerance=work.tolerance, brake=NO_BRAKES)
+        settings = UpdaterSettings(eviction_tolerance=work.tolerance, eviction_limits=NO_EVICTION_LIMITS)
         self._read_lost()
         lost: dict[str, datetime] = {}
         loop = update_loop(observed, self.state, cluster.now, settings, ALL_GATES)
@@ -344,13 +340,17 @@ class Updater:
 
     def _read_lost(self) -> None:
         cluster = self.cluster
-        if self.reads_lost and (uids := lost_requests(self.state, cluster.now)):
+        if self.reads_lost and (uids := due_checks(self.state, cluster.now)):
             found = {pod.metadata.uid: pod for pod in cluster.snapshot()}
-            self.state = judge_lost(self.state, {uid: found.get(uid) for uid in uids}, cluster.now)
+            self.state = resolve_lost(self.state, {uid: found.get(uid) for uid in uids}, cluster.now)
 
     def longest_loss(self) -> timedelta:
         """Return for how long the oldest lost answer has held its place."""
-        moments = [each.lost_at for each in self.state.requested.values() if each.lost_at is not None]
+        moments = [
+            each.response_lost_at
+            for each in self.state.disruptions.values()
+            if each.response_lost_at is not None
+        ]
         return max((self.cluster.now - moment for moment in moments), default=timedelta())
 
     def crash(self) -> None:

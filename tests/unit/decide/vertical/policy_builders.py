@@ -225,4 +225,4 @@ def run(
 
 def why(result: UpdateResult, name: str) -> str:
     """Return what the loop says about one pod."""
-    return next(verdict.reason for verdict in result.verdicts if verdict.pod == f"shop/{name}")
+    return next(verdict.reason for verdict in result.pod_results if verdict.pod == f"shop/{name}")

@@ -1,17 +1,10 @@
-"""Explanations say who controls a pod and what lost to what; records replay to the same bytes."""
-
-import pytest
+"""Explanations name the VPA that controls a pod, and the VPAs that do not, with the reason."""
 
 from tests.unit.decide.vertical.policy_builders import (
-    ALL_GATES,
     FOLLOWER,
     LEADER,
-    NOW,
-    Recorder,
     index,
-    limit_range,
     pod,
-    raw_pod,
     recommended,
     run,
     scope,
@@ -19,22 +12,8 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.explain import explain_pod, explain_vpa, pod_lines, vpa_lines
-from trimtab.decide.vertical.records import (
-    VERSION,
-    read_admission,
-    read_update,
-    record_admission,
-    recorded_loop,
-    replay_admission,
-    replay_update,
-    to_json,
-)
-from trimtab.decide.vertical.update.actions import ActionResult
-from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 
 SCOPES = [scope("leader", pods=LEADER), scope("gold", pods={"tier": "gold"})]
@@ -63,8 +42,8 @@ def seen_by_all():
 def explained_leader():
     seen = seen_by_all()
     _, result = run(seen)
-    verdict = next(verdict for verdict in result.verdicts if verdict.pod == "shop/db-0")
-    return explain_pod(seen.pods[0], index(seen), seen.owners(), {}, verdict=verdict)
+    verdict = next(verdict for verdict in result.pod_results if verdict.pod == "shop/db-0")
+    return explain_pod(seen.pods[0], index(seen), seen.owners(), {}, last_update=verdict)
 
 
 def test_a_pods_explanation_names_its_controller_and_what_lost_to_what():
@@ -140,73 +119,3 @@ def test_lines_are_for_people():
 def test_an_explanation_is_data():
     found = explained_leader()
     assert wire.decode(wire.encode(found), type(found)) == found
-
-
-def recorded(seen, state=None, settings=None, gates=ALL_GATES, compat=DEFAULT, api=None):
-    api = api or Recorder()
-    loop = recorded_loop(seen, state or UpdaterState(), NOW, settings or UpdaterSettings(), gates, compat)
-    try:
-        action = next(loop)
-        while True:
-            action = loop.send(api(action))
-    except StopIteration as end:
-        return end.value
-
-
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["default", "vpa-1.8"])
-@pytest.mark.parametrize("outcome", list(ActionResult))
-def test_a_record_of_an_update_loop_replays_to_the_same_bytes(compat, outcome):
-    seen = world(
-        [vpa("base", recommended("4Gi"), mode="InPlaceOrRecreate")],
-        [pod(f"db-{place}") for place in range(3)],
-    )
-    first = recorded(seen, compat=compat, api=Recorder(db_0=outcome))
-    data = to_json(first.record)
-    read = read_update(data)
-    assert to_json(read) == data
-    assert to_json(replay_update(read)) == data
-    assert read.version == VERSION
-    assert read.actions
-
-
-def test_a_second_loop_replays_from_the_state_the_first_left():
-    seen = seen_by_all()
-    first = recorded(seen, api=Recorder(db_0=ActionResult.REFUSED))
-    second = recorded(seen, first.record.after)
-    assert to_json(replay_update(read_update(to_json(second.record)))) == to_json(second.record)
-
-
-def test_a_record_from_before_the_ledger_is_read_and_decided_again():
-    data = wire.to_builtins(recorded(seen_by_all()).record)
-    for part in ("before", "after"):
-        data[part].pop("requested", None)
-    data["compat"].pop("disruptions_last_until_ready")
-    for action in data["actions"]:
-        action["originals"] = {}
-    read = read_update(wire.encode(data))
-    again = replay_update(read)
-    assert [(one.kind, one.pod) for one in again.actions] == [(one.kind, one.pod) for one in read.actions]
-
-
-def test_replay_shows_where_another_setting_decides_otherwise():
-    record = recorded(seen_by_all()).record
-    without_gate = wire.convert({**wire.to_builtins(record), "gates": FeatureGates().__dict__}, type(record))
-    assert record.actions
-    assert to_json(replay_update(without_gate)) != to_json(record)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [raw_pod(labels=LEADER, limits={"memory": "3Gi"}), {"spec": []}, None],
-    ids=["a leader", "nonsense", "nothing"],
-)
-def test_a_record_of_an_admission_replays_to_the_same_bytes(raw):
-    seen = world(
-        [vpa("leader", recommended("8Gi"), scope="leader")],
-        scopes=SCOPES,
-        ranges=[limit_range(max={"memory": "4Gi"})],
-    )
-    answer, record = record_admission(raw, "shop", seen, ALL_GATES)
-    data = to_json(record)
-    assert to_json(replay_admission(read_admission(data))) == data
-    assert record.operations == answer.operations

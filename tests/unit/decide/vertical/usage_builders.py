@@ -1,8 +1,10 @@
 """A recommender over the small workload of `policy_builders`: pods come, play roles, use CPU and memory."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
@@ -13,11 +15,16 @@ from trimtab.decide.vertical.input.usage import (
     UsageBatch,
     add_usage,
 )
-from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
+from trimtab.decide.vertical.recommend.recommendation import (
+    ContainerRecommendation,
+    ContainerToRecommend,
+    RecommenderSettings,
+    recommend_rows,
+)
 from trimtab.decide.vertical.recommend.recommender import (
     PostProcessing,
     VPARecommendation,
-    recommend_all,
+    recommend_vpas,
 )
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import SECOND_NS, parse_ns
@@ -53,11 +60,13 @@ class Recommender:
         """Take over the pods as they are now."""
         seen = world(self.vpas, pods, self.scopes, nodes=self.nodes)
         vpas = index(seen, self.gates, self.compat)
-        for one in pods:
-            who = PodId(one.metadata.namespace, one.name)
-            owner = attribute(one, vpas, seen.owners(), seen.nodes)
-            self.state.add_or_update_pod(who, one.metadata.labels, one.status.phase, self.now_ns, owner)
-            self.state.add_or_update_container(ContainerId(who, "app"), 100, 2**30, self.now_ns)
+        for observed in pods:
+            pod_id = PodId(observed.metadata.namespace, observed.name)
+            attribution = attribute(observed, vpas, seen.owners(), seen.nodes)
+            self.state.add_or_update_pod(
+                pod_id, observed.metadata.labels, observed.status.phase, self.now_ns, attribution
+            )
+            self.state.add_or_update_container(ContainerId(pod_id, "app"), 100, 2**30, self.now_ns)
 
     def scrape(
         self, loads: dict[str, Load], *, minutes: int = 1, capacity: Capacity | None = None
@@ -78,14 +87,15 @@ class Recommender:
 
     def recommend(self) -> dict[str, VPARecommendation]:
         """Recommend for every VPA, by name."""
-        found = recommend_all(self.state, self.settings, PostProcessing(), self.now_ns)
-        return {one.vpa.removeprefix("shop/"): one for one in found}
+        vpas = [self.state.vpas[key] for key in sorted(self.state.vpas)]
+        found = recommend_vpas(self.state, vpas, self.settings, PostProcessing(), self.now_ns)
+        return {recommendation.vpa.removeprefix("shop/"): recommendation for recommendation in found}
 
     def targets(self, resource="memory") -> dict[str, int | None]:
         """Return the target of each VPA, None where there is no recommendation."""
         return {
-            name: one.containers[0].amounts["target"][resource] if one.containers else None
-            for name, one in self.recommend().items()
+            name: found.containers[0].amounts["target"][resource] if found.containers else None
+            for name, found in self.recommend().items()
         }
 
     def buckets(self, vpa: str) -> list[int]:
@@ -101,3 +111,20 @@ def member(name: str, role: str | None = None, **more):
     """Make a pod of the StatefulSet, with the label that the StatefulSet controller gives it."""
     labels = {"statefulset.kubernetes.io/pod-name": name}
     return pod(name, labels if role is None else {**labels, "role": role}, **more)
+
+
+def recommend_containers(
+    profiles: Mapping[str, Aggregate], settings: RecommenderSettings
+) -> tuple[ContainerRecommendation, ...]:
+    """Recommend for the containers of a VPA, sorted by name, which share the pod's minimum."""
+    names = sorted(profiles)
+    if not names:
+        return ()
+    floor = settings.floors(len(names))
+    containers = [
+        ContainerToRecommend(
+            profiles[name].row, name, floor, profiles[name].policy, profiles[name].controlled_resources
+        )
+        for name in names
+    ]
+    return tuple(recommend_rows(profiles[names[0]].table, containers, settings))

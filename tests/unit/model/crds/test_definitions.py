@@ -5,8 +5,7 @@ import re
 import pytest
 
 from trimtab.model.crds import CRDS, all_crds
-from trimtab.model.crds.definition import FRACTION, NOT_NEGATIVE, POSITIVE
-from trimtab.model.crds.schema import QUANTITY
+from trimtab.model.crds.schema import FRACTION, NOT_NEGATIVE, POSITIVE, QUANTITY
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab.model.vpa.types import UpdateMode

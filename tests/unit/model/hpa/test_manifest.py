@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +17,7 @@ from trimtab.model.hpa import (
     to_v2,
     validate_create,
     validate_update,
-    write,
 )
-from trimtab.model.quantity import Quantity
 
 GATES = FeatureGates.parse("AllAlpha=true")
 
@@ -153,40 +150,6 @@ def test_wrong_values_anywhere_give_errors_and_never_an_exception(path, junk, in
     data = replaced(to_v1(FULL) if in_v1 and path[0] != "spec" else FULL, path[:1] if in_v1 else path, junk)
     errors = validate_create(data, GATES)
     assert all(error.message for error in errors)
-
-
-def test_writing_a_change_back_keeps_everything_else():
-    given = hpa(
-        metadata={"managedFields": [{"manager": "kubectl", "operation": "Update"}], "finalizers": ["a.b/c"]},
-        metrics=[{**QUEUE, "futureSource": {"x": 1}}, CPU],
-        futureField="kept",
-    )
-    before: Any = read(given)
-    spec = msgspec.structs.replace(
-        before.spec,
-        max_replicas=9,
-        metrics=(
-            msgspec.structs.replace(
-                before.spec.metrics[0],
-                external=msgspec.structs.replace(
-                    before.spec.metrics[0].external,
-                    target=msgspec.structs.replace(
-                        before.spec.metrics[0].external.target, average_value=Quantity.parse("20")
-                    ),
-                ),
-            ),
-            before.spec.metrics[1],
-        ),
-    )
-    after = write(given, msgspec.structs.replace(before, spec=spec))
-    want = to_v2(given)
-    want["spec"]["maxReplicas"] = 9
-    want["spec"]["metrics"][0]["external"]["target"]["averageValue"] = "20"
-    assert after == want
-
-
-def test_writing_nothing_changes_nothing():
-    assert write(FULL, read(FULL)) == to_v2(FULL)
 
 
 def test_the_api_group_of_our_own_is_kept():

@@ -7,7 +7,7 @@ import yaml
 
 from tests.unit.model.hpa.objects import hpa
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import admission, read, to_v2, validate_create
+from trimtab.model.hpa import create_update, read, to_v2, validate_create
 
 SEEDS = Path(__file__).parents[3] / "data" / "seeds"
 GATES = FeatureGates.parse("AllAlpha=true")
@@ -37,7 +37,7 @@ def test_the_owner_reference_fragment_is_read_and_comes_back_in_the_canonical_sp
 
 def test_the_queue_metric_names_one_series():
     (metrics,) = documents("hpa-queue-metric.yaml")
-    answer = admission.create(hpa(metrics=metrics), GATES)
+    answer = create_update.create(hpa(metrics=metrics), GATES)
     assert answer.errors == ()
     source: Any = read(answer.stored).spec.metrics[0].object
     assert source.metric.selector.match_labels == {"queue": "some-jobs"}

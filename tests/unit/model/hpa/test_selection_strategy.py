@@ -10,14 +10,14 @@ from trimtab.decide.horizontal import Observation
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import read
-from trimtab.model.hpa.selection_strategy import ANNOTATION, conflict_of
-from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.hpa.versions.manifests import (
+from trimtab.model.hpa.manifest import (
     WRITERS,
     to_native_v1,
     to_native_v2,
     to_own,
 )
+from trimtab.model.hpa.selection_strategy import ANNOTATION, conflict_of
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
 

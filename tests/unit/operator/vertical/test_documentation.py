@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from trimtab.decide.vertical.control.control import index_vpas
-from trimtab.decide.vertical.control.role_labels import Declaration, declaration_of
+from trimtab.decide.vertical.control.role_labels import RoleDeclaration, parse_declaration
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
@@ -41,7 +41,7 @@ def test_the_objects_of_the_example_are_accepted_and_the_leaders_vpa_goes_first(
 def test_the_annotations_of_the_example_declare_a_role():
     template = yaml.safe_load(BLOCKS[1])["template"]
     pod = wire.convert({"metadata": {**template["metadata"], "name": "db-0", "namespace": "shop"}}, Pod)
-    assert declaration_of(pod) == Declaration("shop", "db", "role", "leader", "follower")
+    assert parse_declaration(pod) == RoleDeclaration("shop", "db", "role", "leader", "follower")
 
 
 def test_every_flag_on_the_page_exists():

@@ -10,11 +10,11 @@ from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import record_oom
-from trimtab.decide.vertical.recommend.recommender import recommend_all
+from trimtab.decide.vertical.recommend.recommender import recommend_vpas
 from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
 from trimtab.operator.settings.settings import Settings, with_values
-from trimtab.operator.vertical.estimation import aggregation_of, estimation_of, post_processing_of
+from trimtab.operator.vertical.estimation import aggregation_config, post_processing, recommender_settings
 
 GIB = 2**30
 CPU = ("lower cpu", "target cpu", "upper cpu")
@@ -32,7 +32,7 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
     metadata = msgspec.structs.replace(plain.metadata, annotations=annotations or {})
     recommender = Recommender([msgspec.structs.replace(plain, metadata=metadata)])
     recommender.state = ClusterState(
-        aggregation_of(settings.estimation), per_vpa_config=True, block_columns=64
+        aggregation_config(settings.estimation), per_vpa_config=True, block_columns=64
     )
     recommender.state.add_or_update_vpa(recommender.vpas[0], Selector.parse("app=db"))
     recommender.observe([pod("db-0")])
@@ -40,10 +40,11 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
         recommender.scrape({"db-0": Load(200 + 7 * step, GIB + step * 2**24)}, minutes=15)
     kill = OOM("shop", "db-0", "app", recommender.now_ns, 6 * GIB)
     assert record_oom(recommender.state, kill, recommender.now_ns) is None
-    (found,) = recommend_all(
+    (found,) = recommend_vpas(
         recommender.state,
-        estimation_of(settings.estimation),
-        post_processing_of(settings.estimation),
+        recommender.state.vpas.values(),
+        recommender_settings(settings.estimation),
+        post_processing(settings.estimation),
         recommender.now_ns,
     )
     assert found.status.recommendation is not None
@@ -110,7 +111,7 @@ def test_whole_cores_are_given_where_a_vpa_asks_and_the_flag_is_set(flags, is_wh
 
 
 def test_history_lasts_as_many_intervals_as_asked():
-    state = ClusterState(aggregation_of(settings_of("--memory-aggregation-interval-count=2").estimation))
+    state = ClusterState(aggregation_config(settings_of("--memory-aggregation-interval-count=2").estimation))
     recommender = Recommender([vpa("base")])
     recommender.state = state
     state.add_or_update_vpa(recommender.vpas[0], Selector.parse("app=db"))
@@ -138,7 +139,7 @@ def test_a_value_that_makes_no_sense_is_refused_at_the_start(flag, complaint):
     settings = settings_of(flag)
     with pytest.raises(ValueError, match=complaint):
         (
-            estimation_of(settings.estimation),
-            aggregation_of(settings.estimation),
-            post_processing_of(settings.estimation),
+            recommender_settings(settings.estimation),
+            aggregation_config(settings.estimation),
+            post_processing(settings.estimation),
         )

@@ -1,12 +1,12 @@
-"""Scale to and from zero (KEP-2021): who stopped the workload, and whether it may be woken.
+"""The bounds of the replicas, and scaling to and from zero (KEP-2021).
 
-A workload at zero is paused, unless the condition `ScaledToZero` says that the autoscaler itself brought it there.
+A workload at zero is paused, unless the condition `ScaledToZero` says that the HPA itself brought it there.
 """
 
 from collections.abc import Iterable
 
 from trimtab.decide.horizontal.config import HpaCompat
-from trimtab.decide.horizontal.status.conditions import SCALED_TO_ZERO, Conditions
+from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.model.core.meta import Condition
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
@@ -17,7 +17,6 @@ from trimtab.model.hpa.types import (
     MetricSourceType,
 )
 
-DISABLED = "scaling is disabled since the replica count of the target is zero"
 _WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)
 
 
@@ -33,7 +32,10 @@ def is_paused(spec: HorizontalPodAutoscalerSpec, lowest: int, *, is_ours: bool) 
 
 def is_marked(conditions: Iterable[Condition]) -> bool:
     """Return whether `ScaledToZero` says that the autoscaler itself brought the workload to zero."""
-    return any(condition.type == SCALED_TO_ZERO and condition.status == "True" for condition in conditions)
+    return any(
+        condition.type == ConditionType.SCALED_TO_ZERO and condition.status == "True"
+        for condition in conditions
+    )
 
 
 def floor_of(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat) -> int:
@@ -54,31 +56,6 @@ def contradicts_condition(conditions: Iterable[Condition], replicas: int) -> boo
     return replicas > 0 and is_marked(conditions)
 
 
-def set_scaled_to_zero(conditions: Conditions, *, scaled_to_zero: bool) -> None:
-    """Write down whether the autoscaler brought the workload to zero."""
-    if scaled_to_zero:
-        conditions.set(
-            SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero"
-        )
-    else:
-        conditions.set(
-            SCALED_TO_ZERO,
-            "False",
-            "NotScaledToZero",
-            "the HPA controller did not scale the workload to zero",
-        )
-
-
-def mark_after_scale(
-    conditions: Conditions, gates: FeatureGates, compat: HpaCompat, *, scaled_to_zero: bool
-) -> None:
-    """Mark a successful rescale; without the gate the condition is not ours to write."""
-    if gates.hpa_scale_to_zero:
-        set_scaled_to_zero(conditions, scaled_to_zero=scaled_to_zero)
-    elif not compat.keep_condition_while_gate_off:
-        conditions.remove(SCALED_TO_ZERO)
-
-
 def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGates, compat: HpaCompat) -> bool:
     """Return whether metrics decide: not while paused at zero, nor outside of minReplicas and maxReplicas."""
     lowest, current = floor_of(hpa.spec, gates, compat), scale.spec.replicas
@@ -87,3 +64,14 @@ def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGate
     condition = hpa.status.condition(ConditionType.SCALED_TO_ZERO)
     is_ours = gates.hpa_scale_to_zero and condition is not None and condition.status == "True"
     return not is_paused(hpa.spec, lowest, is_ours=is_ours)
+
+
+def goes_to_zero(observation: Observation, current: int, desired: int, lowest: int) -> bool:
+    """Return whether a rescale brings the workload to a zero that the HPA can wake it from."""
+    return (
+        observation.gates.hpa_scale_to_zero
+        and current > 0
+        and desired == 0
+        and lowest == 0
+        and can_scale_from_zero(observation.hpa.spec)
+    )

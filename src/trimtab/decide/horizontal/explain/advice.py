@@ -118,31 +118,35 @@ _MOVING = {
 }
 
 
-def advise(seen: Observation, decision: Decision, verdict: DecisionReason) -> tuple[Advice, ...]:
+def advise(observation: Observation, decision: Decision, verdict: DecisionReason) -> tuple[Advice, ...]:
     """Return the ways to change the replicas, cheapest first; where they change already, what may have caused it."""
     if verdict in _MOVING:
         # Growth that others' pods may have caused comes to nothing once only the target's own count.
-        return _own_pods(seen, decision) if verdict == DecisionReason.SCALES_UP and decision.current else ()
+        return (
+            _own_pods(observation, decision)
+            if verdict == DecisionReason.SCALES_UP and decision.current
+            else ()
+        )
     if verdict == DecisionReason.PAUSED:
-        return (_either(AdvisedChange(act=Act.RESUME)), *_wake(seen))
+        return (_either(AdvisedChange(act=Act.RESUME)), *_wake(observation))
     if verdict in _READS:
         return (_either(AdvisedChange(act=_READS[verdict])),)
     if verdict in _UNREAD:
         return _unread(decision)
-    by_owner = _own_pods(seen, decision)
+    by_owner = _own_pods(observation, decision)
     if verdict == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
         return by_owner  # a larger maximum would serve the load of others
     if verdict in GROWING | SHRINKING:
-        found = _held(seen, decision, is_up=verdict in GROWING)
+        found = _held(observation, decision, is_up=verdict in GROWING)
     else:
-        found = (*_gaps(verdict), *more(seen, decision), *fewer(seen, decision))
+        found = (*_gaps(verdict), *more(observation, decision), *fewer(observation, decision))
     return (*by_owner, *found)
 
 
-def more(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
+def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the ways to more replicas while no metric asks for them: one metric is enough."""
     trail = decision.trail
-    beside = _beside(seen, decision, is_up=True)
+    beside = _beside(observation, decision, is_up=True)
     if beside is None:
         return ()
     found = []
@@ -156,10 +160,10 @@ def more(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
     return tuple(found)
 
 
-def fewer(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
+def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the way to fewer replicas while the metrics ask for these: every metric has to ask for fewer."""
     trail, current = decision.trail, decision.current
-    beside = _beside(seen, decision, is_up=False) if current else None
+    beside = _beside(observation, decision, is_up=False) if current else None
     if beside is None or trail.fallback:
         return ()
     changes: list[AdvisedChange] = []
@@ -179,29 +183,29 @@ def fewer(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
     return (Advice(direction=Direction.DOWN, changes=(*changes, *beside)),) if changes else ()
 
 
-def _held(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Advice, ...]:
-    changes = _beside(seen, decision, is_up=is_up)
+def _held(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Advice, ...]:
+    changes = _beside(observation, decision, is_up=is_up)
     direction = Direction.UP if is_up else Direction.DOWN
     return (Advice(direction=direction, changes=changes),) if changes else ()
 
 
-def _beside(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[AdvisedChange, ...] | None:
+def _beside(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[AdvisedChange, ...] | None:
     """Return what holds the replicas in a direction, as changes; None if nothing may change it."""
     changes: list[AdvisedChange] = []
-    for hold in holds_on(seen, decision, is_up=is_up):
-        found = _release(seen, decision, hold)
+    for hold in holds_on(observation, decision, is_up=is_up):
+        found = _release(observation, decision, hold)
         if found is None:
             return None
         changes += found
     return tuple(changes)
 
 
-def _release(seen: Observation, decision: Decision, hold: Hold) -> list[AdvisedChange] | None:
+def _release(observation: Observation, decision: Decision, hold: Hold) -> list[AdvisedChange] | None:
     current = decision.current
     if hold.verdict == DecisionReason.AT_MAXIMUM:
         return [AdvisedChange(act=Act.SET, field="spec.maxReplicas", value=str(current + 1))]
     if hold.verdict == DecisionReason.AT_MINIMUM:
-        return _lower_minimum(seen, current - 1)
+        return _lower_minimum(observation, current - 1)
     if hold.verdict in {DecisionReason.UP_DISABLED, DecisionReason.DOWN_DISABLED}:
         side = "scaleUp" if hold.verdict == DecisionReason.UP_DISABLED else "scaleDown"
         return [AdvisedChange(act=Act.SET, field=f"spec.behavior.{side}.selectPolicy", value="Max")]
@@ -212,16 +216,16 @@ def _release(seen: Observation, decision: Decision, hold: Hold) -> list[AdvisedC
     return [AdvisedChange(act=Act.WAIT, field=field, until=hold.until)] if isfinite(hold.until) else None
 
 
-def _lower_minimum(seen: Observation, lowest: int) -> list[AdvisedChange] | None:
+def _lower_minimum(observation: Observation, lowest: int) -> list[AdvisedChange] | None:
     """Return how the minimum gets that low; None if an API server would refuse it."""
     if lowest > 0:
         return [AdvisedChange(act=Act.SET, field="spec.minReplicas", value=str(lowest))]
-    if lowest < 0 or not can_scale_from_zero(seen.hpa.spec):
+    if lowest < 0 or not can_scale_from_zero(observation.hpa.spec):
         return None
     changes = []
-    if not seen.gates.hpa_scale_to_zero:
+    if not observation.gates.hpa_scale_to_zero:
         changes.append(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO))
-    if seen.hpa.spec.min_replicas != 0:
+    if observation.hpa.spec.min_replicas != 0:
         changes.append(AdvisedChange(act=Act.SET, field="spec.minReplicas", value="0"))
     return changes
 
@@ -243,27 +247,29 @@ def _either(change: AdvisedChange) -> Advice:
     return Advice(direction=Direction.EITHER, changes=(change,))
 
 
-def _own_pods(seen: Observation, decision: Decision) -> tuple[Advice, ...]:
+def _own_pods(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the advice to count the target's own pods only, if that changes what the metrics ask for."""
     if not decision.trail.extra:
         return ()
     changes = [
         AdvisedChange(act=Act.SET, field="spec.selectionStrategy", value=SelectionStrategy.OWNER_REFERENCE)
     ]
-    if not seen.gates.hpa_selection_strategy:
+    if not observation.gates.hpa_selection_strategy:
         changes.insert(0, AdvisedChange(act=Act.OPEN_GATE, value=SELECTION))
-    asked = asked_by_owner(seen, decision.now)
+    asked = asked_by_owner(observation, decision.now)
     if asked is not None and asked == decision.trail.asked:
         return ()
     return (Advice(direction=Direction.EITHER, changes=tuple(changes), outcome=asked),)
 
 
-def _wake(seen: Observation) -> tuple[Advice, ...]:
+def _wake(observation: Observation) -> tuple[Advice, ...]:
     """Return the gate that lets the autoscaler wake what it brought to zero itself, if that gate is all that is missing."""
-    if seen.gates.hpa_scale_to_zero or not is_marked(seen.hpa.status.conditions):
+    if observation.gates.hpa_scale_to_zero or not is_marked(observation.hpa.status.conditions):
         return ()
-    gates = replace(seen.gates, hpa_scale_to_zero=True)
-    if is_paused(seen.hpa.spec, floor_of(seen.hpa.spec, gates, seen.compat), is_ours=True):
+    gates = replace(observation.gates, hpa_scale_to_zero=True)
+    if is_paused(
+        observation.hpa.spec, floor_of(observation.hpa.spec, gates, observation.compat), is_ours=True
+    ):
         return ()
     return (_either(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
 
@@ -273,12 +279,14 @@ def _is_enough(by_owner: tuple[Advice, ...], current: int) -> bool:
     return any(one.outcome is not None and one.outcome <= current for one in by_owner)
 
 
-def asked_by_owner(seen: Observation, now: float) -> int | None:
+def asked_by_owner(observation: Observation, now: float) -> int | None:
     """Return what the metrics ask for if only the target's own pods count; None where their owners are not known."""
-    if not seen.owners:
+    if not observation.owners:
         return None
-    spec = msgspec.structs.replace(seen.hpa.spec, selection_strategy=SelectionStrategy.OWNER_REFERENCE)
-    hpa = msgspec.structs.replace(seen.hpa, spec=spec)
-    by_owner = msgspec.structs.replace(seen, hpa=hpa, gates=replace(seen.gates, hpa_selection_strategy=True))
+    spec = msgspec.structs.replace(observation.hpa.spec, selection_strategy=SelectionStrategy.OWNER_REFERENCE)
+    hpa = msgspec.structs.replace(observation.hpa, spec=spec)
+    by_owner = msgspec.structs.replace(
+        observation, hpa=hpa, gates=replace(observation.gates, hpa_selection_strategy=True)
+    )
     trail = decide(by_owner, datetime.fromtimestamp(now, UTC)).trail
     return None if trail.fallback else trail.asked

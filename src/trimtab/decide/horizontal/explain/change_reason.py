@@ -4,14 +4,14 @@ Upstream's events know two sentences: a metric is above target, or all are below
 measured and the replicas of the target differ, nor at zero. Events keep them; whoever explains says what was computed.
 """
 
+from trimtab.decide.horizontal.behavior.scale_to_zero import goes_to_zero
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
-from trimtab.decide.horizontal.decide import goes_to_zero
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.units import plain, shown, shown_value
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 
 _LIMITS = {
     "TooManyReplicas": "this is maxReplicas",
@@ -31,9 +31,9 @@ _AFTERWARDS = {
 }
 
 
-def cause_of(seen: Observation, decision: Decision) -> str:
+def cause_of(observation: Observation, decision: Decision) -> str:
     """Return why the replicas change; empty if the decision names no reason."""
-    trail, current, metrics = decision.trail, decision.current, seen.hpa.spec.metrics
+    trail, current, metrics = decision.trail, decision.current, observation.hpa.spec.metrics
     asked, normalized = trail.asked or 0, trail.normalized
     if normalized is not None and asked <= current < normalized.stabilized.replicas:
         return earlier_recommendation(normalized.stabilized)
@@ -101,7 +101,7 @@ def partly_held(decision: Decision) -> str:
 
 
 def afterwards(
-    seen: Observation, decision: Decision, verdict: DecisionReason, *, dry_run: bool, held: bool
+    observation: Observation, decision: Decision, verdict: DecisionReason, *, dry_run: bool, held: bool
 ) -> str:
     """Say what follows a decision that changes the replicas; empty for one that does not."""
     if verdict == DecisionReason.SCALE_NOT_WRITTEN:
@@ -114,6 +114,6 @@ def afterwards(
         return f"end the dry run, and it scales to {decision.desired}"
     if decision.desired:
         return _AFTERWARDS[verdict]
-    if goes_to_zero(seen, decision.current, 0, decision.trail.lowest):
+    if goes_to_zero(observation, decision.current, 0, decision.trail.lowest):
         return "the autoscaler wakes it when a metric asks for a pod"
     return "set replicas to 1 or more to resume; at zero the autoscaler pauses"

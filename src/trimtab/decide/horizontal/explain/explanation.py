@@ -3,18 +3,13 @@
 from math import isfinite
 
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.decision import (
-    Decision,
-    DecisionTrace,
-    is_only_told,
-    wrong_annotation,
-)
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.explain.advice import Advice, advise
 from trimtab.decide.horizontal.explain.change_reason import partly_held
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import Edges, edges_of, shown, shown_value
 from trimtab.decide.horizontal.explain.wording import next_step, reason_of
-from trimtab.decide.horizontal.metrics.on_loss import words_of
+from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
 from trimtab.decide.horizontal.metrics.proposal import (
     Failure,
     LossFallback,
@@ -24,8 +19,9 @@ from trimtab.decide.horizontal.metrics.proposal import (
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
+from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import ignored_fields
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 
@@ -94,14 +90,14 @@ class Explanation(Wire):
 
 def explain(record: Record, *, dry_run: bool = False) -> Explanation:
     """Tell a decision; `dry_run` says that its program writes nothing, whatever the HPA asks for."""
-    seen, decision = record.observation, record.decision
+    observation, decision = record.observation, record.decision
     trail, verdict = decision.trail, reason_for(decision)
     normalized = trail.normalized
     window = normalized.stabilized.recommendations if normalized else ()
-    advice = advise(seen, decision, verdict)
+    advice = advise(observation, decision, verdict)
     return Explanation(
         verdict=verdict,
-        summary=summary_of(seen, decision),
+        summary=summary_of(observation, decision),
         current=decision.current,
         desired=decision.desired,
         strategy=trail.strategy,
@@ -109,30 +105,32 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         pods_left_out={one.pod: one.why for one in trail.left_out},
         fallback=trail.fallback,
         pods_extra=trail.extra,
-        pods_foreign=foreign_pods(seen.pods, seen.target, seen.owners) if trail.extra else {},
-        metrics=tuple(_metric(seen, decision, index) for index in range(len(trail.proposals))),
+        pods_foreign=foreign_pods(observation.pods, observation.target, observation.owners)
+        if trail.extra
+        else {},
+        metrics=tuple(_metric(observation, decision, index) for index in range(len(trail.proposals))),
         window=tuple(WindowEntry(replicas=one.replicas, at=format_time(wire_time(one.at))) for one in window),
         limit=_limit(trail),
-        ignored=tuple(map(str, ignored_fields(seen.hpa.spec, seen.gates, seen.compat))),
+        ignored=tuple(map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))),
         partly_held=partly_held(decision),
-        next_step=next_step(seen, decision, verdict, advice, dry_run=dry_run),
+        next_step=next_step(observation, decision, verdict, advice, dry_run=dry_run),
         advice=advice,
-        is_dry_run=dry_run or is_only_told(seen),
-        held=wrong_annotation(seen),
+        is_dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
+        held=annotation_problem(observation.hpa, observation.gates),
     )
 
 
-def summary_of(seen: Observation, decision: Decision) -> str:
+def summary_of(observation: Observation, decision: Decision) -> str:
     """Return what becomes of the replicas and why, in one line."""
     current, desired, verdict = decision.current, decision.desired, reason_for(decision)
-    reason = reason_of(seen, decision, verdict)
+    reason = reason_of(observation, decision, verdict)
     if desired != current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
         return f"scales from {current} to {desired}: {reason}"
     return reason if verdict == DecisionReason.SCALE_UNREADABLE else f"stays at {current}: {reason}"
 
 
-def _metric(seen: Observation, decision: Decision, index: int) -> MetricExplanation:
-    trail, metrics = decision.trail, seen.hpa.spec.metrics
+def _metric(observation: Observation, decision: Decision, index: int) -> MetricExplanation:
+    trail, metrics = decision.trail, observation.hpa.spec.metrics
     result = trail.proposals[index]
     if isinstance(result, Failure):
         return MetricExplanation(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
@@ -142,7 +140,7 @@ def _metric(seen: Observation, decision: Decision, index: int) -> MetricExplanat
             replicas=result.replicas,
             is_winner=trail.winner == index,
             problem=plain_names(result.failure.message, metrics),
-            stand_in=words_of(result),
+            stand_in=describe_fallback(result),
         )
     edges = edges_of(result, trail.tolerance, decision.current)
     return MetricExplanation(

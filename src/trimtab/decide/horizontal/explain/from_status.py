@@ -2,7 +2,7 @@
 
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure
-from trimtab.model.hpa.metric_fields.naming import plain_names
+from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
@@ -31,11 +31,11 @@ class StatusExplanation(Wire):
         return "\n".join([*lines, f"next: {self.next_step}"])
 
 
-def forbidden_metric(seen: Observation) -> str:
+def forbidden_metric(observation: Observation) -> str:
     """Return why whoever looked may not read a metric; empty if they may read all of them."""
-    for reading in seen.readings:
+    for reading in observation.readings:
         if isinstance(reading, FetchFailure) and reading.is_forbidden:
-            return plain_names(reading.message, seen.hpa.spec.metrics)
+            return plain_names(reading.message, observation.hpa.spec.metrics)
     return ""
 
 

@@ -29,23 +29,23 @@ class Hold(Wire):
     """How long the metrics have to ask before a window lets them, where they do not ask yet."""
 
 
-def holds_on(seen: Observation, decision: Decision, *, is_up: bool) -> tuple[Hold, ...]:
+def holds_on(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Hold, ...]:
     """Return everything that keeps the replicas from moving in that direction now."""
     found = (
-        _window(seen, decision, is_up=is_up),
+        _window(observation, decision, is_up=is_up),
         _bound(decision, is_up=is_up),
-        *_rates(seen, decision, is_up=is_up),
+        *_rates(observation, decision, is_up=is_up),
     )
     return tuple(hold for hold in found if hold is not None)
 
 
-def _window(seen: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
+def _window(observation: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
     """Return the window if a recommendation in it does not point in the direction, or if nothing asks for it yet."""
     trail, current, now = decision.trail, decision.current, decision.now
-    windows = windows_of(seen.hpa.spec.behavior, seen.settings)
+    windows = windows_of(observation.hpa.spec.behavior, observation.settings)
     window = windows.up if is_up else windows.down
-    if seen.hpa.spec.behavior is None:
-        window = 0.0 if is_up else seen.settings.downscale_stabilization
+    if observation.hpa.spec.behavior is None:
+        window = 0.0 if is_up else observation.settings.downscale_stabilization
     if not window:
         return None
     verdict = DecisionReason.UP_WINDOW if is_up else DecisionReason.DOWN_WINDOW
@@ -69,9 +69,9 @@ def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
     return Hold(verdict=DecisionReason.AT_MINIMUM) if decision.current <= decision.trail.lowest else None
 
 
-def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
+def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
     """Yield the rate policies if they allow no change now; without `behavior` one sync may always grow."""
-    behavior = seen.hpa.spec.behavior
+    behavior = observation.hpa.spec.behavior
     if behavior is None:
         return
     up, down = behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN
@@ -81,7 +81,7 @@ def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Ho
         rules = msgspec.structs.replace(rules, select_policy=ScalingPolicySelect.MAX)
 
     def allows(moment: float) -> bool:
-        limit = _limit(seen, decision, rules, moment, is_up=is_up)
+        limit = _limit(observation, decision, rules, moment, is_up=is_up)
         return limit.replicas > current if is_up else limit.replicas < current
 
     if not allows(decision.now):
@@ -90,10 +90,10 @@ def _rates(seen: Observation, decision: Decision, *, is_up: bool) -> Iterator[Ho
 
 
 def _limit(
-    seen: Observation, decision: Decision, rules: HPAScalingRules, moment: float, *, is_up: bool
+    observation: Observation, decision: Decision, rules: HPAScalingRules, moment: float, *, is_up: bool
 ) -> RateLimit:
     limit_of = scale_up_limit if is_up else scale_down_limit
-    return limit_of(decision.current, decision.memory, rules, moment, seen.compat)
+    return limit_of(decision.current, decision.memory, rules, moment, observation.compat)
 
 
 def _ends(memory: Memory, rules: HPAScalingRules, now: float) -> Iterator[float]:

@@ -5,9 +5,9 @@ may then ask for more than there are. Once the load is on as many pods as replic
 """
 
 from trimtab.decide.horizontal.arithmetic import ratio_of
-from trimtab.decide.horizontal.behavior.tolerance import Tolerance
 from trimtab.decide.horizontal.decision import DecisionTrace
 from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, Result
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 
 
 def is_only_surge(trail: DecisionTrace, current: int) -> bool:

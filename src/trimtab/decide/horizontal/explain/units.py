@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import ceil, floor, inf, isfinite
 from sys import float_info
 
-from trimtab.decide.horizontal.behavior.tolerance import Tolerance
 from trimtab.decide.horizontal.metrics.proposal import Gaps, PodCounts, Proposal
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.types import MetricStatus, MetricValueStatus
 from trimtab.model.json.wire import Wire

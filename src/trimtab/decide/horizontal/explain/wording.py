@@ -2,7 +2,7 @@
 
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.behavior.scale_to_zero import is_marked
-from trimtab.decide.horizontal.decision import Decision, is_only_told, wrong_annotation
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.advice import (
     POLICIES,
     Act,
@@ -20,8 +20,9 @@ from trimtab.decide.horizontal.explain.units import shown
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selection import foreign_pods
+from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
-from trimtab.model.hpa.metric_fields.naming import label_of, plain_names
+from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.times import format_time
 
 SUMMARIES = {
@@ -76,14 +77,14 @@ _ACTS = {
 }
 
 
-def reason_of(seen: Observation, decision: Decision, verdict: DecisionReason) -> str:
+def reason_of(observation: Observation, decision: Decision, verdict: DecisionReason) -> str:
     """Return why the replicas change or stay, with metrics called by their short names; never empty."""
     if decision.desired != decision.current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
-        return change_reason(seen, decision)
-    if verdict == DecisionReason.PAUSED and is_marked(seen.hpa.status.conditions):
-        return _ASLEEP if seen.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
+        return change_reason(observation, decision)
+    if verdict == DecisionReason.PAUSED and is_marked(observation.hpa.status.conditions):
+        return _ASLEEP if observation.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
     if verdict == DecisionReason.AT_MINIMUM:
-        for one in ignored_fields(seen.hpa.spec, seen.gates, seen.compat):
+        for one in ignored_fields(observation.hpa.spec, observation.gates, observation.compat):
             if one.gate == SCALE_TO_ZERO and decision.current == 1:
                 return f"less is asked for, but {one}"
     if verdict == DecisionReason.AT_MAXIMUM and decision.trail.extra:
@@ -91,13 +92,13 @@ def reason_of(seen: Observation, decision: Decision, verdict: DecisionReason) ->
     return SUMMARIES[verdict]
 
 
-def change_reason(seen: Observation, decision: Decision) -> str:
+def change_reason(observation: Observation, decision: Decision) -> str:
     """Return why the scale is written, as logs and explanations say it."""
-    return cause_of(seen, decision) or SUMMARIES[reason_for(decision)]
+    return cause_of(observation, decision) or SUMMARIES[reason_for(decision)]
 
 
 def next_step(
-    seen: Observation,
+    observation: Observation,
     decision: Decision,
     verdict: DecisionReason,
     advice: tuple[Advice, ...],
@@ -106,34 +107,36 @@ def next_step(
 ) -> str:
     """Say what would have to change for the replicas to change, or what follows once they have."""
     moves = afterwards(
-        seen,
+        observation,
         decision,
         verdict,
-        dry_run=dry_run or is_only_told(seen),
-        held=bool(wrong_annotation(seen)),
+        dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
+        held=bool(annotation_problem(observation.hpa, observation.gates)),
     )
     parts = [moves] if moves else []
-    parts += [_either(seen, decision, one) for one in advice if one.direction == Direction.EITHER]
+    parts += [_either(observation, decision, one) for one in advice if one.direction == Direction.EITHER]
     for direction, count in ((Direction.UP, "more replicas"), (Direction.DOWN, "fewer replicas")):
         chosen = [one for one in advice if one.direction == direction]
         if not chosen:
             continue
         if any(change.metric is not None for change in chosen[0].changes):
-            parts.append(f"{count} when {when(seen, decision, chosen)}")
+            parts.append(f"{count} when {when(observation, decision, chosen)}")
         else:
             parts.append(", and ".join(_imperative(decision, change) for change in chosen[0].changes))
     return "; or ".join(parts) or "nothing that can be changed here"
 
 
-def when(seen: Observation, decision: Decision, advice: tuple[Advice, ...] | list[Advice]) -> str:
+def when(observation: Observation, decision: Decision, advice: tuple[Advice, ...] | list[Advice]) -> str:
     """Return the conditions under which the replicas change, any one of which is enough."""
     texts = []
     for one in advice:
         kept = [change.seconds for change in one.changes if change.act == Act.KEEP]
         stays = f" and stays so for {max(kept):g} s" if kept else ""
-        metrics = [_condition(seen, decision, change) for change in one.changes if change.metric is not None]
+        metrics = [
+            _condition(observation, decision, change) for change in one.changes if change.metric is not None
+        ]
         rest = [
-            _condition(seen, decision, change)
+            _condition(observation, decision, change)
             for change in one.changes
             if change.metric is None and change.act != Act.KEEP
         ]
@@ -141,30 +144,30 @@ def when(seen: Observation, decision: Decision, advice: tuple[Advice, ...] | lis
     return ", or ".join(texts)
 
 
-def _either(seen: Observation, decision: Decision, advice: Advice) -> str:
+def _either(observation: Observation, decision: Decision, advice: Advice) -> str:
     reads = [change.metric for change in advice.changes if change.act == Act.READ_METRIC]
     if reads:
-        return _read_metric(seen, decision, reads[0] or 0)
+        return _read_metric(observation, decision, reads[0] or 0)
     text = ", and ".join(_imperative(decision, change) for change in advice.changes)
     if advice.changes[-1].field != "spec.selectionStrategy":
         return text
     then = "" if advice.outcome is None else f"; the metrics then ask for {advice.outcome}"
-    return f"{text}, because {_not_own(seen, decision)}{then}"
+    return f"{text}, because {_not_own(observation, decision)}{then}"
 
 
-def _not_own(seen: Observation, decision: Decision) -> str:
+def _not_own(observation: Observation, decision: Decision) -> str:
     """Say which pods count beside the target's own: by their owners if those are known, else by their number."""
-    if foreign := len(foreign_pods(seen.pods, seen.target, seen.owners)):
+    if foreign := len(foreign_pods(observation.pods, observation.target, observation.owners)):
         return f"{foreign} counted {'pod is' if foreign == 1 else 'pods are'} not the target's own"
     extra = decision.trail.extra
     return f"{extra} more {'pod is' if extra == 1 else 'pods are'} counted than the target has"
 
 
-def _read_metric(seen: Observation, decision: Decision, index: int) -> str:
+def _read_metric(observation: Observation, decision: Decision, index: int) -> str:
     result = decision.trail.proposals[index]
     failure = result.failure if isinstance(result, LossFallback) else result
     message = failure.message if isinstance(failure, Failure) else ""
-    return f"make this metric readable: {plain_names(message, seen.hpa.spec.metrics)}"
+    return f"make this metric readable: {plain_names(message, observation.hpa.spec.metrics)}"
 
 
 def _imperative(decision: Decision, change: AdvisedChange) -> str:
@@ -187,10 +190,10 @@ def _wait(decision: Decision, change: AdvisedChange) -> str:
     return f"the metrics must ask for {'more' if is_up else 'fewer'} than {decision.current} until {until}"
 
 
-def _condition(seen: Observation, decision: Decision, change: AdvisedChange) -> str:
+def _condition(observation: Observation, decision: Decision, change: AdvisedChange) -> str:
     result = decision.trail.proposals[change.metric] if change.metric is not None else None
     if isinstance(result, Proposal) and change.metric is not None:
-        label, amount = label_of(seen.hpa.spec.metrics[change.metric]), _amount(result, change)
+        label, amount = label_of(observation.hpa.spec.metrics[change.metric]), _amount(result, change)
         return f"{label} is {amount}"
     if change.act == Act.WAIT:
         return f"the policies allow it, from {format_time(wire_time(change.until or decision.now))}"

@@ -1,5 +1,6 @@
-"""One proposal per metric: how many replicas it asks for, and why.
+"""The replica calculator: how many replicas each metric asks for, and all of them together.
 
-Each kind of metric has a module; `of_metric` in `proposals.each` picks it. A metric that cannot be used gives a
-`Failure`, a value that carries the condition, event and error that upstream would tell.
+Read `calculator`, then the kinds of metrics: `pod_metrics` (with `pod_groups` and `utilization`), and `object` and `external`
+(with `totals`). `proposal` holds the results, `tolerance` the band without change, `on_loss` the loss policies. A metric that
+cannot be used gives a `Failure`, which is a value. Conditions and events about metrics are in `status`.
 """

@@ -1,17 +1,17 @@
-"""From readings to the number that the metrics together ask for.
+"""From metric samples to the replicas that all metrics together ask for.
 
-The largest proposal wins. If every metric fails, or some fail while the others would shrink the workload, nothing
-is asked for: a metric that cannot be read might be the one that needs the pods. Only a loss policy says otherwise.
+The largest proposal wins. If every metric fails, or some fail while the others would shrink the workload, the result has no
+replicas, because the metric that cannot be read might need the pods. Only a loss policy says otherwise.
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
-from trimtab.decide.horizontal.behavior.scale_to_zero import ceiling_of
-from trimtab.decide.horizontal.behavior.tolerance import tolerance_of
-from trimtab.decide.horizontal.decision import Action, Computation, DecisionTrace
+from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
+from trimtab.decide.horizontal.metrics.metric_keys import key_of
 from trimtab.decide.horizontal.metrics.object import is_average, propose_object
 from trimtab.decide.horizontal.metrics.on_loss import LossPolicies
 from trimtab.decide.horizontal.metrics.pod_metrics import propose_pods, propose_resource
@@ -24,33 +24,206 @@ from trimtab.decide.horizontal.metrics.proposal import (
     Result,
     UnusableMetric,
 )
-from trimtab.decide.horizontal.metrics.rejected_samples import Refusals
+from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
-from trimtab.decide.horizontal.selection.ambiguity import (
-    ambiguity_message,
-    parsed,
-    rivals_of,
-)
-from trimtab.decide.horizontal.selection.extra_pods import tell_extra_pods, tell_fallback
-from trimtab.decide.horizontal.selection.selection import (
-    Selection,
-    effective_strategy,
-    select,
-)
-from trimtab.decide.horizontal.status.builder import DecisionBuilder
-from trimtab.decide.horizontal.status.conditions import SCALING_ACTIVE
-from trimtab.decide.horizontal.status.ignored_fields import tell_wrong_annotations
+from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
+from trimtab.decide.horizontal.selection.selection import Selection
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec, MetricStatus, SelectionStrategy
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 
+Action = Literal["scale_up", "scale_down", "none"]
+ErrorLabel = Literal["spec", "internal", "none"]
+
+UNREAD = FetchFailure(message="nothing was read for this metric")
+FAILED_METRIC = MetricStatus()
+NO_METRICS = Failure(
+    type="",
+    reason="InvalidMetricSourceType",
+    message="the spec names no metric",
+    error="the spec names no metric",
+)
+"""Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
+
+
+class Computation(Wire):
+    """Labels of the Prometheus metric that counts computations, one per metric of the spec."""
+
+    type: str
+    action: Action = "none"
+    error: ErrorLabel = "none"
+
+
+class MetricsResult(Wire):
+    """What the metrics ask for together."""
+
+    replicas: int | None = None
+    """None when the replicas must stay as they are."""
+    winner: int | None = None
+    """Index of the proposal that asks for the most."""
+    name: str = ""
+    """The winner as conditions and events call it."""
+    proposals: tuple[Result, ...] = ()
+    """What each metric of the spec asks for."""
+    statuses: tuple[MetricStatus, ...] = ()
+    computations: tuple[Computation, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    """Of the metrics that could not be read, those with a loss policy included."""
+    fallbacks: tuple[LossFallback, ...] = ()
+    """What lost metrics count as, by their loss policies."""
+    blocked_by: Failure | None = None
+    """The failure that the condition names when there are no replicas."""
+    error: str = ""
+    """What the reconcile reports; there may be replicas nevertheless."""
+    stop: str = ""
+    """Why there are no replicas: `Metrics`, or the reason of a selector problem."""
+    last_good: tuple[LastGood, ...] = ()
+    """The last good proposals to remember."""
+    refused: dict[str, float] = {}
+    """Since when samples of a metric are rejected, by its key, to remember."""
+
+
+def proposal_context(
+    observation: Observation, scale: Scale, selection: Selection, strategy: str, now: float
+) -> ProposalContext:
+    """Return the state of the target that every proposal is computed from."""
+    settings, compat = observation.settings, observation.compat
+    return ProposalContext(
+        namespace=observation.hpa.metadata.namespace,
+        now=now,
+        current=scale.spec.replicas,
+        status_replicas=scale.status.replicas,
+        pods=selection.pods,
+        has_pods=bool(observation.pods),
+        tolerance=tolerance_of(observation.hpa.spec.behavior, settings, observation.gates),
+        settings=settings,
+        compat=compat,
+        limits=limits_at(now, settings, compat),
+        # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
+        averages_strays=not compat.ignore_foreign_samples and strategy != SelectionStrategy.OWNER_REFERENCE,
+    )
+
+
+def compute_replicas(observation: Observation, context: ProposalContext, memory: Memory) -> MetricsResult:
+    """Let every metric propose replicas, and combine the proposals."""
+    compat, before = observation.compat, observation.hpa.status.current_replicas
+    policies = LossPolicies(memory.last_good, context.now)
+    proposals: list[Result] = []
+    failures: list[Failure] = []
+    statuses: list[MetricStatus] = []
+    computations: list[Computation] = []
+    refused: dict[str, float] = {}
+    for index, spec in enumerate(observation.hpa.spec.metrics):
+        limits = _limits_for(spec, context.limits, memory)
+        at = context if limits is context.limits else msgspec.structs.replace(context, limits=limits)
+        result = propose_replicas(spec, _samples_of(observation, index), at)
+        computations.append(_computation(result, before))
+        if isinstance(result, Proposal):
+            statuses.append(result.status)
+        else:
+            failures.append(result)
+            # kubectl pairs the metrics of Kubernetes' own kind with their statuses by position.
+            if observation.is_native or not compat.omit_failed_metrics:
+                statuses.append(FAILED_METRIC)
+        if result.is_refused if isinstance(result, Failure) else result.refused:
+            refused[key_of(spec)] = limits.since
+        if spec.on_loss is None or not compat.loss_policies:
+            proposals.append(result)
+        else:
+            proposals.append(policies.apply(spec, spec.on_loss, result))
+    winner, replicas, name = _largest(proposals)
+    combined = MetricsResult(
+        replicas=replicas,
+        winner=winner,
+        name=name,
+        proposals=tuple(proposals),
+        failures=tuple(failures),
+        fallbacks=tuple(policies.fallbacks),
+        statuses=tuple(statuses),
+        computations=tuple(computations),
+        last_good=tuple(policies.last_good),
+        refused=refused,
+    )
+    return combined if winner is not None and not failures else _weigh_failures(combined, context.current)
+
+
+def _weigh_failures(result: MetricsResult, current: int) -> MetricsResult:
+    """Return the result without replicas if a metric that failed might need those that there are."""
+    replicas = result.replicas or 0
+    if result.fallbacks and current:
+        replicas = max(replicas, 1)  # only metrics that were read may bring a workload to zero
+    holding = [failure for failure in map(_holding_failure, result.proposals) if failure is not None]
+    error = ""
+    if holding:
+        count, total = len(holding), len(result.proposals)
+        error = f"invalid metrics ({count} invalid out of {total}), first error is: {holding[0].error}"
+    if result.winner is not None and not (holding and replicas < current):
+        return msgspec.structs.replace(result, replicas=replicas, error=error)
+    first = (*holding, *result.failures, NO_METRICS)[0]
+    return msgspec.structs.replace(
+        result,
+        replicas=None,
+        winner=None,
+        name="",
+        blocked_by=first,
+        error=error or first.error,
+        stop="Metrics",
+    )
+
+
+def _holding_failure(result: Result) -> Failure | None:
+    if isinstance(result, LossFallback):
+        return result.failure if result.holds else None
+    return result if isinstance(result, Failure) else None
+
+
+def _largest(proposals: list[Result]) -> tuple[int | None, int, str]:
+    """Return index, replicas and name of the largest proposal; the first of equals wins."""
+    winner, replicas, name = None, 0, ""
+    for index, proposal in enumerate(proposals):
+        if isinstance(proposal, Failure) or proposal.replicas is None:
+            continue
+        if replicas == 0 or proposal.replicas > replicas:
+            winner, replicas, name = index, proposal.replicas, proposal.name
+    return winner, replicas, name
+
+
+def _limits_for(spec: MetricSpec, limits: SampleAgeLimits, memory: Memory) -> SampleAgeLimits:
+    """Return the limits of one metric: its own maximum age, and since when its samples are rejected.
+
+    A text with an age in it would change in every sync and cost a status write and an event each time. So every text names
+    the moment of the first rejection, which the memory keeps.
+    """
+    if spec.max_age_seconds is not None:
+        limits = limits.with_max_age(spec.max_age_seconds)
+    if memory.refused and (since := memory.refused.get(key_of(spec))) is not None:
+        limits = msgspec.structs.replace(limits, since=since)
+    return limits
+
+
+def _samples_of(observation: Observation, index: int) -> MetricSamples:
+    return observation.readings[index] if index < len(observation.readings) else UNREAD
+
+
+def _computation(result: Proposal | Failure, before: int) -> Computation:
+    # Upstream compares with the replicas of the status, not of the scale.
+    if isinstance(result, Failure):
+        return Computation(type=result.type, error="spec" if result.is_spec_error else "internal")
+    action: Action = "none"
+    if result.replicas != before:
+        action = "scale_up" if result.replicas > before else "scale_down"
+    return Computation(type=result.type, action=action)
+
+
 _NO_SOURCE = "must populate information for the given metric source"
 
 
-def propose_replicas(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal | Failure:
-    """Return what one metric asks for, or why it cannot be used."""
+def propose_replicas(
+    spec: MetricSpec, samples: MetricSamples, context: ProposalContext
+) -> Proposal | Failure:
+    """Return the replicas that one metric asks for, or why it cannot be used."""
     propose = _KINDS.get(spec.type)
     if propose is None:
         message = f'unknown metric source type "{spec.type}"'
@@ -62,7 +235,7 @@ def propose_replicas(spec: MetricSpec, reading: MetricSamples, scene: ProposalCo
             is_spec_error=True,
         )
     try:
-        return propose(spec, reading, scene)
+        return propose(spec, samples, context)
     except UnusableMetric as cause:
         return Failure(
             type=spec.type,
@@ -74,38 +247,38 @@ def propose_replicas(spec: MetricSpec, reading: MetricSamples, scene: ProposalCo
         )
 
 
-def _resource(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
+def _resource(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
     if spec.resource is None:
         raise Misconfigured(_NO_SOURCE)
-    return propose_resource(spec.resource.name, None, spec.resource.target, reading, scene)
+    return propose_resource(spec.resource.name, None, spec.resource.target, samples, context)
 
 
-def _container_resource(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
+def _container_resource(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
     source = spec.container_resource
     if source is None:
         raise Misconfigured(_NO_SOURCE)
-    return propose_resource(source.name, source.container, source.target, reading, scene)
+    return propose_resource(source.name, source.container, source.target, samples, context)
 
 
-def _pods(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
+def _pods(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
     if spec.pods is None:
         raise Misconfigured(_NO_SOURCE)
     _check_metric_selector(spec.pods.metric.selector)
-    return propose_pods(spec.pods, reading, scene)
+    return propose_pods(spec.pods, samples, context)
 
 
-def _object(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
+def _object(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
     if spec.object is None:
         raise Misconfigured(_NO_SOURCE)
     _check_metric_selector(spec.object.metric.selector)
     try:
-        return propose_object(spec.object, reading, scene)
+        return propose_object(spec.object, samples, context)
     except UnusableMetric as cause:
         detail = f"failed to get {spec.object.metric.name} object metric: " if is_average(spec.object) else ""
         raise cause.reworded(str(cause), detail) from cause
 
 
-def _external(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) -> Proposal:
+def _external(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
     source = spec.external
     if source is None:
         raise Misconfigured(_NO_SOURCE)
@@ -113,7 +286,7 @@ def _external(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) 
         raise Misconfigured(NO_TARGET)
     try:
         _check_metric_selector(source.metric.selector)
-        return propose_external(source, reading, scene)
+        return propose_external(source, samples, context)
     except UnusableMetric as cause:
         is_average_value = source.target.average_value is not None
         metric = (
@@ -125,7 +298,7 @@ def _external(spec: MetricSpec, reading: MetricSamples, scene: ProposalContext) 
 
 
 def _check_metric_selector(selector: LabelSelector | None) -> None:
-    """Admission does not look into metric selectors, so a broken one first shows here."""
+    # Admission does not validate metric selectors, so a broken selector first fails here.
     if selector is None:
         return
     try:
@@ -144,7 +317,7 @@ _KINDS: dict[str, Callable[[MetricSpec, MetricSamples, ProposalContext], Proposa
 
 
 def _prefix(spec: MetricSpec) -> str:
-    """Return how upstream begins the error of a metric, which is a little different for every kind."""
+    # Upstream begins the error of each kind a little differently.
     if spec.resource and spec.type == MetricSourceType.RESOURCE:
         return f"failed to get {spec.resource.name} resource metric value: "
     if spec.container_resource and spec.type == MetricSourceType.CONTAINER_RESOURCE:
@@ -156,174 +329,3 @@ def _prefix(spec: MetricSpec) -> str:
     if spec.external and spec.type == MetricSourceType.EXTERNAL:
         return f"failed to get {spec.external.metric.name} external metric value: "
     return f"failed to get {spec.type} metric value: "
-
-
-UNREAD = FetchFailure(message="nothing was read for this metric")
-FAILED_METRIC = MetricStatus()
-NO_METRICS = Failure(
-    type="",
-    reason="InvalidMetricSourceType",
-    message="the spec names no metric",
-    error="the spec names no metric",
-)
-"""Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
-
-
-class MetricsResult(Wire):
-    """What the metrics ask for together; `replicas` is None when nothing may be done."""
-
-    replicas: int | None = None
-    winner: int | None = None
-    name: str = ""
-    is_stand_in: bool = False
-    error: str = ""
-    stop: str = ""
-
-
-def compute_replicas(draft: DecisionBuilder, scale: Scale, lowest: int) -> MetricsResult:
-    """Check the selector, choose the pods, ask every metric and combine the answers."""
-    seen = draft.seen
-    strategy = effective_strategy(seen.hpa.spec.selection_strategy, seen.gates)
-    selection = select(seen.pods, strategy, seen.target, seen.owners)
-    tolerance = tolerance_of(seen.hpa.spec.behavior, seen.settings, seen.gates)
-    draft.trail = DecisionTrace(
-        lowest=lowest,
-        highest=ceiling_of(seen.hpa.spec),
-        strategy=strategy,
-        counted=len(selection.pods),
-        left_out=selection.left_out,
-        extra=tell_extra_pods(draft, scale, selection, strategy),
-        surge=max(scale.status.replicas - scale.spec.replicas, 0),
-        fallback=selection.fallback,
-        tolerance=tolerance,
-    )
-    tell_fallback(draft, selection)
-    refused = _check_selector(draft, scale.status.selector, selection)
-    if refused is not None:
-        return refused
-    refusals = Refusals(draft)
-    scene = ProposalContext(
-        namespace=seen.hpa.metadata.namespace,
-        now=draft.now,
-        current=scale.spec.replicas,
-        status_replicas=scale.status.replicas,
-        pods=selection.pods,
-        has_pods=bool(seen.pods),
-        tolerance=tolerance,
-        settings=seen.settings,
-        compat=seen.compat,
-        limits=refusals.usual,
-        # A pod that the strategy rejects, or that cannot be shown to be owned, is no stray: it does not count.
-        averages_strays=not seen.compat.ignore_foreign_samples
-        and strategy != SelectionStrategy.OWNER_REFERENCE,
-    )
-    tell_wrong_annotations(draft)
-    return _combine(draft, scene, refusals)
-
-
-def _check_selector(draft: DecisionBuilder, selector: str, selection: Selection) -> MetricsResult | None:
-    if not selector.strip():
-        message = "selector is required"
-        draft.warn("SelectorRequired", message)
-        return _stopped(draft, "InvalidSelector", "the HPA target's scale is missing a selector", message)
-    problem = parsed(selector)
-    if isinstance(problem, str):
-        message = f"couldn't convert selector into a corresponding internal selector object: {problem}"
-        draft.warn("InvalidSelector", message)
-        return _stopped(draft, "InvalidSelector", message, message)
-    if draft.seen.rivals:
-        return _check_ambiguity(draft, selector, selection)
-    return None
-
-
-def _check_ambiguity(draft: DecisionBuilder, selector: str, selection: Selection) -> MetricsResult | None:
-    seen, effective = draft.seen, draft.seen.compat.effective_ambiguity
-    pods = selection.pods if effective else seen.pods
-    rivals = rivals_of(pods, seen.rivals, seen.owners, effective=effective)
-    if not rivals:
-        return None
-    message = ambiguity_message(selector, sorted([*rivals, seen.hpa.key]), short=effective)
-    if draft.may_repeat("AmbiguousSelector"):
-        draft.warn("AmbiguousSelector", message)
-    return _stopped(draft, "AmbiguousSelector", message, message)
-
-
-def _stopped(draft: DecisionBuilder, reason: str, message: str, error: str) -> MetricsResult:
-    draft.conditions.set(SCALING_ACTIVE, "False", reason, message)
-    return MetricsResult(error=error, stop=reason)
-
-
-def _combine(draft: DecisionBuilder, scene: ProposalContext, refusals: Refusals) -> MetricsResult:
-    specs = draft.seen.hpa.spec.metrics
-    failures = _ask_every_metric(draft, scene, refusals)
-    winner, replicas, name = _largest(draft.proposals)
-    lost = [one for one in draft.proposals if isinstance(one, LossFallback)]
-    if lost and scene.current:
-        replicas = max(replicas, 1)  # only metrics that were read may bring a workload to zero
-    error = ""
-    if failures:
-        error = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0].error}"
-    if winner is None or (failures and replicas < scene.current):
-        first = next(iter([*failures, *(one.failure for one in lost)]), NO_METRICS)
-        message = f"the HPA was unable to compute the replica count: {first.message}"
-        draft.conditions.set(SCALING_ACTIVE, "False", first.reason, message)
-        return MetricsResult(error=error or first.error, stop="Metrics")
-    message = f"the HPA was able to successfully calculate a replica count from {name}"
-    draft.conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
-    is_stand_in = isinstance(draft.proposals[winner], LossFallback)
-    return MetricsResult(replicas=replicas, winner=winner, name=name, is_stand_in=is_stand_in, error=error)
-
-
-def _ask_every_metric(draft: DecisionBuilder, scene: ProposalContext, refusals: Refusals) -> list[Failure]:
-    """Let every metric propose, or its loss policy; tell those that cannot, and return those that hold."""
-    failures: list[Failure] = []
-    statuses: list[MetricStatus] = []
-    before = draft.seen.hpa.status.current_replicas
-    losses = LossPolicies(draft)
-    # kubectl pairs the metrics of Kubernetes' own kind with their readings by position.
-    omits_failed = draft.seen.compat.omit_failed_metrics and not draft.seen.is_native
-    for index, spec in enumerate(draft.seen.hpa.spec.metrics):
-        limits = refusals.limits_of(spec)
-        at = scene if limits is scene.limits else msgspec.structs.replace(scene, limits=limits)
-        found = propose_replicas(spec, _reading(draft.seen, index), at)
-        refusals.take(spec, found, limits)
-        result = losses.take(spec, found)
-        draft.proposals.append(result)
-        draft.computations.append(_computation(found, before))
-        if isinstance(found, Proposal):
-            statuses.append(found.status)
-            continue
-        draft.warn(found.reason, found.message)
-        if not omits_failed:
-            statuses.append(FAILED_METRIC)
-        if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):
-            failures.append(found)
-    losses.finish()
-    refusals.finish()
-    draft.metrics = tuple(statuses)
-    return failures
-
-
-def _largest(proposals: list[Result]) -> tuple[int | None, int, str]:
-    """Return the index, replicas and name of the proposal that asks for the most; the first of equals wins."""
-    winner, replicas, name = None, 0, ""
-    for index, one in enumerate(proposals):
-        if isinstance(one, Failure) or one.replicas is None:
-            continue
-        if replicas == 0 or one.replicas > replicas:
-            winner, replicas, name = index, one.replicas, one.name
-    return winner, replicas, name
-
-
-def _reading(seen: Observation, index: int) -> MetricSamples:
-    return seen.readings[index] if index < len(seen.readings) else UNREAD
-
-
-def _computation(result: Proposal | Failure, before: int) -> Computation:
-    """Label one computation; upstream compares with the replicas of the status, not of the scale."""
-    if isinstance(result, Failure):
-        return Computation(type=result.type, error="spec" if result.is_spec_error else "internal")
-    action: Action = "none"
-    if result.replicas != before:
-        action = "scale_up" if result.replicas > before else "scale_down"
-    return Computation(type=result.type, action=action)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from trimtab.decide.horizontal.arithmetic import INT32_MAX, NEVER, int32_of, round_up
-from trimtab.decide.horizontal.behavior.tolerance import Tolerance
 from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
 from trimtab.decide.horizontal.metrics.pod_groups import Groups
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
 from trimtab.model.hpa.types import LossPolicy, MetricStatus

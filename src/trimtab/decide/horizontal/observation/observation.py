@@ -11,10 +11,9 @@ from trimtab.decide.horizontal.config import (
     HpaSettings,
 )
 from trimtab.decide.horizontal.memory import EMPTY, Memory
+from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup, Target
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples
-from trimtab.decide.horizontal.selection.ambiguity import ConflictingHpa
-from trimtab.decide.horizontal.selection.owners import OwnerLookup, Target
 from trimtab.model.core.meta import group_of
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates

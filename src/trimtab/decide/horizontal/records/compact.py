@@ -1,7 +1,7 @@
 """Records that are kept for later, in a fraction of their memory.
 
-A decision follows from what was seen, to the byte, so a packed record leaves it out and makes it again when somebody
-asks. Of what was seen, two records in a row have nearly everything in common: that is kept once, as their ground. What
+A decision follows from what was observation, to the byte, so a packed record leaves it out and makes it again when somebody
+asks. Of what was observation, two records in a row have nearly everything in common: that is kept once, as their ground. What
 changes in every round (samples, the HPA's version, its figures, recommendations) becomes one short text.
 """
 
@@ -27,7 +27,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Samples of pods as columns; one that is the same throughout is a number."""
 
     names: tuple[str, ...] | None
-    """None: those of the pods that were seen, in their order."""
+    """None: those of the pods that were observation, in their order."""
     values: list[int]
     times: list[float] | float
     windows: list[float] | float
@@ -50,7 +50,7 @@ class PackedRecord(msgspec.Struct, frozen=True, gc=False):
     """A record without its decision."""
 
     ground: Observation
-    """What was seen, without what changes in every round: one object for all records in a row that agree in it."""
+    """What was observation, without what changes in every round: one object for all records in a row that agree in it."""
     change: bytes
     plain: tuple[MetricSamples, ...]
     """Readings that have no columns: single values, failures."""
@@ -64,11 +64,11 @@ _decode = wire.unpacker(_Change).decode
 
 def pack(record: Record, before: PackedRecord | None = None) -> PackedRecord:
     """Return the record for keeping; what it has in common with the one `before` is shared."""
-    seen = record.observation
-    ground = _ground_of(seen)
+    observation = record.observation
+    ground = _ground_of(observation)
     if before is not None and before.ground == ground:
         ground = before.ground
-    change, plain = _change_of(seen)
+    change, plain = _change_of(observation)
     return PackedRecord(ground, change, plain, record.decision.now, record.fate)
 
 
@@ -76,7 +76,7 @@ def unpack(packed: PackedRecord) -> Record:
     """Return the whole record, its decision made again."""
     ground, change = packed.ground, _decode(packed.change)
     hpa, plain = ground.hpa, iter(packed.plain)
-    seen = msgspec.structs.replace(
+    observation = msgspec.structs.replace(
         ground,
         hpa=msgspec.structs.replace(
             hpa,
@@ -91,41 +91,43 @@ def unpack(packed: PackedRecord) -> Record:
             ground.memory, recommendations=change.recommendations, last_good=change.last_good
         ),
     )
-    return decided(seen, packed.now, packed.fate)
+    return decided(observation, packed.now, packed.fate)
 
 
-def _ground_of(seen: Observation) -> Observation:
-    hpa = seen.hpa
+def _ground_of(observation: Observation) -> Observation:
+    hpa = observation.hpa
     return msgspec.structs.replace(
-        seen,
+        observation,
         hpa=msgspec.structs.replace(
             hpa,
             metadata=msgspec.structs.replace(hpa.metadata, resource_version=""),
             status=msgspec.structs.replace(hpa.status, current_metrics=()),
         ),
-        owners=seen.owners or _NOBODY,
+        owners=observation.owners or _NOBODY,
         readings=(),
-        memory=msgspec.structs.replace(seen.memory, recommendations=None, last_good=()),
+        memory=msgspec.structs.replace(observation.memory, recommendations=None, last_good=()),
     )
 
 
-def _change_of(seen: Observation) -> tuple[bytes, tuple[MetricSamples, ...]]:
+def _change_of(observation: Observation) -> tuple[bytes, tuple[MetricSamples, ...]]:
     """Return what a ground leaves out, and the readings that are kept as they are."""
-    columns = [_columns(one, seen.pods) for one in seen.readings]
+    columns = [_columns(one, observation.pods) for one in observation.readings]
     change = _Change(
-        seen.hpa.metadata.resource_version,
-        seen.hpa.status.current_metrics,
-        seen.memory.recommendations,
-        seen.memory.last_good,
+        observation.hpa.metadata.resource_version,
+        observation.hpa.status.current_metrics,
+        observation.memory.recommendations,
+        observation.memory.last_good,
         tuple(columns),
     )
     try:
-        plain = [reading for reading, column in zip(seen.readings, columns, strict=True) if column is None]
+        plain = [
+            reading for reading, column in zip(observation.readings, columns, strict=True) if column is None
+        ]
         return _encode(change), tuple(plain)
     except OverflowError:
         # A number beyond 64 bits has no column.
         nothing = msgspec.structs.replace(change, readings=(None,) * len(columns))
-        return _encode(nothing), seen.readings
+        return _encode(nothing), observation.readings
 
 
 def _columns(reading: MetricSamples, pods: tuple[PodSnapshot, ...]) -> _Columns | None:

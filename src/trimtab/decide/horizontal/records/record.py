@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from trimtab.decide.horizontal.decide import decide
-from trimtab.decide.horizontal.decision import Decision, as_dry_run
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
+from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 
@@ -69,12 +70,12 @@ def replay(record: Record) -> Record:
     return decided(record.observation, record.decision.now, record.fate)
 
 
-def decided(seen: Observation, now: float, fate: Fate) -> Record:
+def decided(observation: Observation, now: float, fate: Fate) -> Record:
     """Decide as of `now`, and let the decision meet its fate."""
-    decision = decide(seen, datetime.fromtimestamp(now, UTC))
+    decision = decide(observation, datetime.fromtimestamp(now, UTC))
     if fate.is_dry_run:
-        decision = as_dry_run(seen, decision)
-    decision = after_scale(seen, decision, fate.scale_error)
+        decision = as_dry_run(observation, decision)
+    decision = after_scale(observation, decision, fate.scale_error)
     if fate.status_error is not None:
-        decision = after_status(seen, decision, fate.status_error)
-    return Record(observation=seen, decision=decision, **fate._asdict())
+        decision = after_status(observation, decision, fate.status_error)
+    return Record(observation=observation, decision=decision, **fate._asdict())

@@ -1,6 +1,6 @@
 """Decisions that need not be made again: the same inputs, nothing to write, and nothing that time alone would change.
 
-A decision is a pure function of what was seen and of the time. When neither the objects nor the values of the metrics
+A decision is a pure function of what was observation and of the time. When neither the objects nor the values of the metrics
 changed, only time can change it: a recommendation leaves its window, a scale event its period, a young pod comes of
 age, a sample gets too old. `steady` says when the first of these happens; until then `covers` tells whether deciding
 would give the same answer, and `continued` gives the memory that it would have left.
@@ -35,7 +35,7 @@ MARGIN = 0.01
 class Steady(Wire):
     """A decision that needs not be made again before `until`, as long as what it was made on stays the same."""
 
-    seen: Observation
+    observation: Observation
     decision: Decision
     until: float
     values: tuple[list[int], ...] | None = None
@@ -43,24 +43,24 @@ class Steady(Wire):
     fresh_for: float = 0.0
     """How old a sample may be that no metric refuses."""
 
-    def covers(self, seen: Observation, now: float) -> bool:
-        """Return whether deciding on `seen` would repeat the decision; its memory must be what was left by the last."""
-        last = self.seen
+    def covers(self, observation: Observation, now: float) -> bool:
+        """Return whether deciding on `observation` would repeat the decision; its memory must be what was left by the last."""
+        last = self.observation
         return (
-            self._lasts(seen.memory, now)
-            and seen.hpa is last.hpa
-            and seen.pods == last.pods
-            and seen.scale == last.scale
-            and seen.rivals == last.rivals
-            and seen.owners == last.owners
-            and _say_the_same(last, seen, *self._dates(now))
+            self._lasts(observation.memory, now)
+            and observation.hpa is last.hpa
+            and observation.pods == last.pods
+            and observation.scale == last.scale
+            and observation.rivals == last.rivals
+            and observation.owners == last.owners
+            and _say_the_same(last, observation, *self._dates(now))
         )
 
     def covers_alone(
         self, hpa: HorizontalPodAutoscaler, scale: Scale | None, memory: Memory, now: float
     ) -> bool:
         """Return the same for one who owns its pods alone, as far as its pods and their metrics do not matter."""
-        last = self.seen
+        last = self.observation
         return (
             self._lasts(memory, now)
             and hpa is last.hpa
@@ -75,28 +75,34 @@ class Steady(Wire):
         return oldest <= span[0] and span[1] <= latest
 
     def _dates(self, now: float) -> tuple[float, float]:
-        return now - self.fresh_for + MARGIN, now + self.seen.settings.ahead_limit - MARGIN
+        return now - self.fresh_for + MARGIN, now + self.observation.settings.ahead_limit - MARGIN
 
     def _lasts(self, memory: Memory, now: float) -> bool:
         return _latest(memory) <= now < self.until
 
 
-def steady(seen: Observation, decision: Decision) -> Steady | None:
+def steady(observation: Observation, decision: Decision) -> Steady | None:
     """Return for how long a decision repeats itself; None if it may differ at once."""
     now = decision.now
-    if not _is_repeatable(seen, decision) or _has_young_pods(seen, now):
+    if not _is_repeatable(observation, decision) or _has_young_pods(observation, now):
         return None
-    first = min((edge for edge in _edges(seen, decision) if edge > now - MARGIN), default=inf)
+    first = min((edge for edge in _edges(observation, decision) if edge > now - MARGIN), default=inf)
     until = first - MARGIN
     if until <= now:
         return None
-    fresh_for = _fresh_for(seen)
-    return Steady(seen=seen, decision=decision, until=until, values=_each_value(seen), fresh_for=fresh_for)
+    fresh_for = _fresh_for(observation)
+    return Steady(
+        observation=observation,
+        decision=decision,
+        until=until,
+        values=_each_value(observation),
+        fresh_for=fresh_for,
+    )
 
 
-def _fresh_for(seen: Observation) -> float:
-    ages = [metric.max_age_seconds for metric in seen.hpa.spec.metrics]
-    return min((seen.settings.stale_after if age is None else age for age in ages), default=0.0)
+def _fresh_for(observation: Observation) -> float:
+    ages = [metric.max_age_seconds for metric in observation.hpa.spec.metrics]
+    return min((observation.settings.stale_after if age is None else age for age in ages), default=0.0)
 
 
 def continued(memory: Memory, now: float) -> Memory:
@@ -109,11 +115,11 @@ def continued(memory: Memory, now: float) -> Memory:
     return msgspec.structs.replace(memory, recommendations=(*known[:-1], latest), last_good=good)
 
 
-def _is_repeatable(seen: Observation, decision: Decision) -> bool:
+def _is_repeatable(observation: Observation, decision: Decision) -> bool:
     """Return whether nothing was written or told, and metrics alone decided."""
     trail = decision.trail
     return (
-        seen.compat.compact_memory  # upstream's memory grows with every sync
+        observation.compat.compact_memory  # upstream's memory grows with every sync
         and decision.scale_to is None
         and not decision.status_changed
         and not decision.events
@@ -124,33 +130,33 @@ def _is_repeatable(seen: Observation, decision: Decision) -> bool:
     )
 
 
-def _each_value(seen: Observation) -> tuple[list[int], ...] | None:
-    names = [pod.name for pod in seen.pods]
+def _each_value(observation: Observation) -> tuple[list[int], ...] | None:
+    names = [pod.name for pod in observation.pods]
     found: list[list[int]] = []
-    for reading in seen.readings:
+    for reading in observation.readings:
         if not isinstance(reading, PodSamples) or list(reading.samples) != names:
             return None
         found.append(_values(reading.samples.values()))
     return tuple(found)
 
 
-def _has_young_pods(seen: Observation, now: float) -> bool:
+def _has_young_pods(observation: Observation, now: float) -> bool:
     """Return whether the worth of a CPU sample still depends on when exactly it was taken."""
-    sources = [metric.resource or metric.container_resource for metric in seen.hpa.spec.metrics]
+    sources = [metric.resource or metric.container_resource for metric in observation.hpa.spec.metrics]
     if not any(source is not None and source.name == CPU for source in sources):
         return False
-    since = now - seen.settings.cpu_initialization_period - MARGIN
-    return any(pod.started is not None and pod.started > since for pod in seen.pods)
+    since = now - observation.settings.cpu_initialization_period - MARGIN
+    return any(pod.started is not None and pod.started > since for pod in observation.pods)
 
 
-def _edges(seen: Observation, decision: Decision) -> Iterator[float]:
+def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
     """Yield the moments at which something remembered stops to count."""
-    memory, behavior = decision.memory, seen.hpa.spec.behavior
-    yield from (at + seen.settings.event_interval for at in memory.told.values())
+    memory, behavior = decision.memory, observation.hpa.spec.behavior
+    yield from (at + observation.settings.event_interval for at in memory.told.values())
     older = (memory.recommendations or ())[:-1]
     if older:
-        windows = windows_of(behavior, seen.settings)
-        spans = {windows.up, windows.down, seen.settings.downscale_stabilization, LONGEST_WINDOW}
+        windows = windows_of(behavior, observation.settings)
+        spans = {windows.up, windows.down, observation.settings.downscale_stabilization, LONGEST_WINDOW}
         yield from (one.at + span for one in older for span in spans)
     if behavior is not None and (memory.scale_up or memory.scale_down):
         rules = (behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN)
@@ -159,12 +165,12 @@ def _edges(seen: Observation, decision: Decision) -> Iterator[float]:
         yield from (event.at + period for event in events for period in periods)
 
 
-def _say_the_same(last: Observation, seen: Observation, oldest: float, latest: float) -> bool:
-    if len(last.readings) != len(seen.readings):
+def _say_the_same(last: Observation, observation: Observation, oldest: float, latest: float) -> bool:
+    if len(last.readings) != len(observation.readings):
         return False
     return all(
         _are_same_values(before, after) and _are_believable(after, oldest, latest)
-        for before, after in zip(last.readings, seen.readings, strict=True)
+        for before, after in zip(last.readings, observation.readings, strict=True)
     )
 
 

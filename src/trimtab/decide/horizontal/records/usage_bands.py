@@ -5,9 +5,9 @@ the usage of the pods is enough. The bands are a little narrower than the rules:
 lies outside has to be decided.
 """
 
-from trimtab.decide.horizontal.behavior.tolerance import Tolerance
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
 from trimtab.model.hpa.types import MetricSpec, MetricTarget
@@ -23,13 +23,13 @@ class Band(Wire):
     high: float
 
 
-def bands_of(seen: Observation, decision: Decision) -> tuple[Band, ...]:
+def bands_of(observation: Observation, decision: Decision) -> tuple[Band, ...]:
     """Return one band per metric; none if it takes a whole decision to tell."""
-    trail, specs = decision.trail, seen.hpa.spec.metrics
+    trail, specs = decision.trail, observation.hpa.spec.metrics
     is_calm = decision.desired == decision.current and trail.normalized is not None and not decision.error
     if not is_calm or trail.fallback or len(trail.proposals) != len(specs):
         return ()
-    pods = counted_pods(seen, decision)
+    pods = counted_pods(observation, decision)
     found = [
         _band(pods, spec, trail.tolerance) if _is_within(result, len(pods)) else None
         for spec, result in zip(specs, trail.proposals, strict=True)
@@ -37,10 +37,12 @@ def bands_of(seen: Observation, decision: Decision) -> tuple[Band, ...]:
     return () if None in found else tuple(one for one in found if one is not None)
 
 
-def counted_pods(seen: Observation, decision: Decision) -> tuple[PodSnapshot, ...]:
+def counted_pods(observation: Observation, decision: Decision) -> tuple[PodSnapshot, ...]:
     """Return the pods that the bands are about: those that the decision counted."""
     left_out = {pod.pod for pod in decision.trail.left_out}
-    return tuple(pod for pod in seen.pods if pod.name not in left_out) if left_out else seen.pods
+    return (
+        tuple(pod for pod in observation.pods if pod.name not in left_out) if left_out else observation.pods
+    )
 
 
 def _is_within(result: object, pods: int) -> bool:

@@ -1,18 +1,16 @@
-"""Which of the pods that match the target's labels are counted (KEP-5625).
+"""Selects the pods that count among those that match the target's labels (KEP-5625).
 
-A `PodFilter` decides about all of them at once: it keeps some, leaves others out with a reason, or cannot tell.
-If it cannot tell, all pods count and the selection says so; half a filtered set would silently change the divisor.
+A `PodFilter` sees all pods at once. It keeps some and leaves others out with a reason. If an owner cannot be read, all pods
+count and the selection says so, because a half-filtered set would silently change the divisor.
 """
 
 from collections.abc import Callable, Mapping
 
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.owners import OwnerLookup, Target
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
-from trimtab.decide.horizontal.selection.owners import (
-    Chains,
-    OwnerError,
-    OwnerLookup,
-    Target,
-)
+from trimtab.decide.horizontal.selection.owners import OwnerChains, OwnerError
+from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.json.wire import Wire
@@ -37,29 +35,33 @@ class Selection(Wire):
 PodFilter = Callable[[tuple[PodSnapshot, ...], Target, Mapping[str, OwnerLookup]], Selection]
 
 
-def keep_all(pods: tuple[PodSnapshot, ...], _target: Target, _found: Mapping[str, OwnerLookup]) -> Selection:
-    """Keep every pod: what the labels select is what counts."""
+def keep_all(
+    pods: tuple[PodSnapshot, ...], _target: Target, _lookups: Mapping[str, OwnerLookup]
+) -> Selection:
+    """Keep every pod that the labels select."""
     return Selection(pods=pods)
 
 
-def keep_owned(pods: tuple[PodSnapshot, ...], target: Target, found: Mapping[str, OwnerLookup]) -> Selection:
-    """Keep the pods that belong to the target; leave out those that only share its labels."""
-    chains = Chains(target, found)
+def keep_owned(
+    pods: tuple[PodSnapshot, ...], target: Target, lookups: Mapping[str, OwnerLookup]
+) -> Selection:
+    """Keep the pods that the target owns, and leave out those that only share its labels."""
+    chains = OwnerChains(target, lookups)
     kept: list[PodSnapshot] = []
     left_out: list[LeftOut] = []
-    unread: list[str] = []
+    errors: list[str] = []
     for pod in pods:
         try:
-            why = chains.why_not_owned(pod)
+            reason = chains.reason_not_owned(pod)
         except OwnerError as error:
-            unread.append(str(error))
+            errors.append(str(error))
             continue
-        if why:
-            left_out.append(LeftOut(pod=pod.name, why=why))
+        if reason:
+            left_out.append(LeftOut(pod=pod.name, why=reason))
         else:
             kept.append(pod)
-    if unread:
-        return Selection(pods=pods, fallback=f"owner {min(unread)}")
+    if errors:
+        return Selection(pods=pods, fallback=f"owner {min(errors)}")
     return Selection(pods=tuple(kept), left_out=tuple(left_out))
 
 
@@ -70,24 +72,42 @@ FILTERS: dict[str, PodFilter] = {
 """The filter of each strategy; a new strategy is one more entry."""
 
 
-def effective_strategy(asked: str | None, gates: FeatureGates) -> str:
-    """Return the strategy in force; with the gate off, and for a value we do not know, it is LabelSelector."""
-    if asked is None or not gates.hpa_selection_strategy or asked not in FILTERS:
+def effective_strategy(strategy: str | None, gates: FeatureGates) -> str:
+    """Return the strategy in force: LabelSelector while the gate is off, and for an unknown value."""
+    if strategy is None or not gates.hpa_selection_strategy or strategy not in FILTERS:
         return SelectionStrategy.LABEL_SELECTOR
-    return asked
+    return strategy
 
 
-def select(
-    pods: tuple[PodSnapshot, ...], strategy: str, target: Target, found: Mapping[str, OwnerLookup]
-) -> Selection:
-    """Apply a strategy's filter."""
-    return FILTERS[strategy](pods, target, found)
+def select_pods(observation: Observation, strategy: str) -> Selection:
+    """Apply the filter of a strategy to the observed pods."""
+    return FILTERS[strategy](observation.pods, observation.target, observation.owners)
 
 
 def foreign_pods(
-    pods: tuple[PodSnapshot, ...], target: Target, found: Mapping[str, OwnerLookup]
+    pods: tuple[PodSnapshot, ...], target: Target, lookups: Mapping[str, OwnerLookup]
 ) -> dict[str, str]:
-    """Return the pods that are not the target's own, with the reason; none where their owners are not known."""
-    if not found:
+    """Return the pods that the target does not own, with the reason; none if no owner was looked up."""
+    if not lookups:
         return {}
-    return {one.pod: one.why for one in keep_owned(pods, target, found).left_out}
+    return {pod.pod: pod.why for pod in keep_owned(pods, target, lookups).left_out}
+
+
+def expected_pods(scale: Scale) -> int:
+    """Return how many pods a target may have.
+
+    While the target changes, its status and its pods are not of the same moment, so the higher number counts.
+    """
+    return max(scale.spec.replicas, scale.status.replicas)
+
+
+def count_extra_pods(pods: tuple[PodSnapshot, ...], expected: int) -> int:
+    """Return how many active pods there are beyond those that a target is expected to have."""
+    # This comparison nearly always says that there are none, without walking the pods.
+    if len(pods) <= expected:
+        return 0
+    return max(sum(map(_is_active, pods)) - expected, 0)
+
+
+def _is_active(pod: PodSnapshot) -> bool:
+    return not pod.is_deleted and pod.phase not in {"Succeeded", "Failed"}

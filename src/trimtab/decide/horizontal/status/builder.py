@@ -1,162 +1,175 @@
-"""A decision in the making: conditions, events and the way to it, collected until it is made."""
+"""Assembles a decision: `decide` hands it the results of its steps, and it returns the whole `Decision`."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
-from trimtab.decide.horizontal.decision import (
-    Computation,
-    Decision,
-    DecisionTrace,
-    ErrorLabel,
-    EventToRecord,
-)
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace, EventToRecord
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.metrics.proposal import Result
+from trimtab.decide.horizontal.metrics.calculator import ErrorLabel, MetricsResult
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.status.conditions import Conditions
-from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, MetricStatus
+from trimtab.decide.horizontal.status.conditions import (
+    Conditions,
+    EmitEvent,
+    SetCondition,
+    StatusChange,
+    statuses_of,
+    with_scaled_to_zero,
+)
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
+
+NO_RESULT = MetricsResult()
 
 
 class DecisionBuilder:
-    """What one call of `decide` has gathered so far."""
+    """Collects the results of the steps of one `decide`; only `decide` uses it."""
 
     __slots__ = (
-        "_last",
-        "computations",
-        "conditions",
+        "_conditions",
+        "_events",
+        "_last_events",
+        "conditions_before",
         "current",
         "error",
-        "events",
         "memory",
         "metrics",
         "moment",
         "now",
-        "proposals",
-        "seen",
+        "observation",
         "trail",
     )
 
-    def __init__(self, seen: Observation, now: datetime) -> None:
-        """Begin from what was observed."""
-        self.seen = seen
+    def __init__(self, observation: Observation, now: datetime) -> None:
+        """Start from the observed status and memory."""
+        self.observation = observation
         self.now = now.timestamp()
         self.moment = now.astimezone(UTC).replace(microsecond=0)
-        self.conditions = Conditions(seen.hpa.status.conditions, self.moment)
-        self.memory = _memory_of(seen)
-        self.events: list[EventToRecord] = []
-        self._last = 0
+        self.memory = _own_memory(observation)
         self.current = 0
-        self.metrics: tuple[MetricStatus, ...] = ()
-        self.computations: list[Computation] = []
-        self.proposals: list[Result] = []
-        self.error = ""
+        self.metrics = NO_RESULT
         self.trail = DecisionTrace()
+        self.error = ""
+        self.conditions_before = statuses_of(observation.hpa.status.conditions)
+        self._conditions = Conditions(observation.hpa.status.conditions, self.moment)
+        self._events: list[EventToRecord] = []
+        self._last_events = 0
 
-    def warn(self, reason: str, message: str) -> None:
-        """Tell a warning."""
-        self.events.append(EventToRecord(type="Warning", reason=reason, message=message))
+    def was_true(self, condition: str) -> bool:
+        """Return whether a condition of the observed status is True."""
+        return self.conditions_before.get(condition) == "True"
 
-    def warn_last(self, reason: str, message: str) -> None:
-        """Tell a warning after the status is written."""
-        self.warn(reason, message)
-        self._last += 1
+    def apply(self, changes: Iterable[StatusChange]) -> None:
+        """Make the changes of one step to conditions and events, in their order."""
+        for change in changes:
+            if isinstance(change, SetCondition):
+                self._conditions.set(*change)
+            elif isinstance(change, EmitEvent):
+                self._emit(change)
+            else:
+                self._conditions.remove(change.type)
 
-    def may_repeat(self, reason: str) -> bool:
-        """Return whether an event that would come with every sync is due, and note that it is told."""
-        if not self.seen.compat.limit_repeated_events:
-            return True
-        last = self.memory.told.get(reason)
-        if last is not None and 0 <= self.now - last < self.seen.settings.event_interval:
-            return False
-        self.memory = msgspec.structs.replace(self.memory, told=self.memory.told | {reason: self.now})
-        return True
+    def note(self, **fields: Any) -> None:
+        """Add what a step found to the trace."""
+        self.trail = msgspec.structs.replace(self.trail, **fields)
 
-    def status(self, desired: int, *, rescaled: bool = False) -> HorizontalPodAutoscalerStatus:
-        """Return the whole new status."""
-        old = self.seen.hpa.status
-        return HorizontalPodAutoscalerStatus(
-            observed_generation=self._generation(),
-            last_scale_time=self.moment if rescaled else old.last_scale_time,
-            current_replicas=self.current,
-            desired_replicas=desired,
-            current_metrics=self.metrics,
-            conditions=self.conditions.done(),
-        )
-
-    def status_with_conditions(self) -> HorizontalPodAutoscalerStatus:
-        """Return the old status with the new conditions, for a target that could not be looked at."""
-        old = self.seen.hpa.status
-        return msgspec.structs.replace(
-            old, conditions=self.conditions.done(), observed_generation=self._generation()
-        )
-
-    def _generation(self) -> int | None:
-        hpa = self.seen.hpa
-        if not self.seen.compat.observe_generation:
-            return hpa.status.observed_generation
-        return hpa.metadata.generation or hpa.status.observed_generation
-
-    def failed(
-        self, error: str, status: HorizontalPodAutoscalerStatus, label: ErrorLabel = "internal"
-    ) -> Decision:
-        """Return the decision to do nothing because of an error."""
-        return Decision(
-            now=self.now,
-            current=self.current,
-            desired=self.current,
-            status=status,
-            status_changed=status != self.seen.hpa.status,
-            events=tuple(self.events),
-            events_after_status=self._last,
-            memory=self.memory,
-            error=error,
-            error_label=label,
-            computations=tuple(self.computations),
-            is_final=False,
-            trail=self.trail,
-        )
+    def _emit(self, event: EmitEvent) -> None:
+        if event.is_limited and self.observation.compat.limit_repeated_events:
+            last = self.memory.told.get(event.reason)
+            if last is not None and 0 <= self.now - last < self.observation.settings.event_interval:
+                return
+            self.memory = msgspec.structs.replace(
+                self.memory, told=self.memory.told | {event.reason: self.now}
+            )
+        self._events.append(EventToRecord(type=event.type, reason=event.reason, message=event.message))
+        self._last_events += event.is_last
 
     def settled(self, desired: int) -> Decision:
         """Return the decision to leave the scale as it is."""
-        status = self.status(desired)
+        status = self._status(desired)
         return Decision(
             now=self.now,
             current=self.current,
             desired=desired,
             status=status,
-            status_changed=status != self.seen.hpa.status,
-            events=tuple(self.events),
+            status_changed=status != self.observation.hpa.status,
+            events=tuple(self._events),
             memory=self.memory,
             error=self.error,
             error_label="internal" if self.error else "none",
-            computations=tuple(self.computations),
+            computations=self.metrics.computations,
             observed_desired=desired,
             trail=self.trail,
         )
 
-    def rescale(self, desired: int, reason: str, intent: HorizontalPodAutoscalerStatus | None) -> Decision:
-        """Return the decision to change the scale; its status is completed after the write."""
+    def rescale(self, desired: int, reason: str, *, marks_zero: bool) -> Decision:
+        """Return the decision to change the scale; `after_scale` completes its status.
+
+        With `marks_zero` it carries the status to write before the scale, with `ScaledToZero` already True.
+        """
+        old = self.observation.hpa.status
         return Decision(
             now=self.now,
             current=self.current,
             desired=desired,
             scale_to=desired,
             reason=reason,
-            status=self.status(self.seen.hpa.status.desired_replicas),
-            intent=intent,
-            events=tuple(self.events),
+            status=self._status(old.desired_replicas),
+            intent=with_scaled_to_zero(old, self.moment) if marks_zero else None,
+            events=tuple(self._events),
             memory=self.memory,
             error=self.error,
             error_label="internal" if self.error else "none",
-            computations=tuple(self.computations),
+            computations=self.metrics.computations,
             trail=self.trail,
         )
 
+    def failed(self, error: str, label: ErrorLabel = "internal") -> Decision:
+        """Return the decision to do nothing because of an error."""
+        old = self.observation.hpa.status
+        if self.observation.scale is None:
+            status = msgspec.structs.replace(
+                old, conditions=self._conditions.done(), observed_generation=self._generation()
+            )
+        else:
+            status = self._status(old.desired_replicas)
+        return Decision(
+            now=self.now,
+            current=self.current,
+            desired=self.current,
+            status=status,
+            status_changed=status != old,
+            events=tuple(self._events),
+            events_after_status=self._last_events,
+            memory=self.memory,
+            error=error,
+            error_label=label,
+            computations=self.metrics.computations,
+            is_final=False,
+            trail=self.trail,
+        )
 
-def _memory_of(seen: Observation) -> Memory:
-    """Return the memory to go by; one of another object under the same name is not ours."""
-    memory, uid = seen.memory, seen.hpa.metadata.uid
-    if not seen.compat.memory_follows_uid or memory.uid == uid:
+    def _status(self, desired: int) -> HorizontalPodAutoscalerStatus:
+        return HorizontalPodAutoscalerStatus(
+            observed_generation=self._generation(),
+            last_scale_time=self.observation.hpa.status.last_scale_time,
+            current_replicas=self.current,
+            desired_replicas=desired,
+            current_metrics=self.metrics.statuses,
+            conditions=self._conditions.done(),
+        )
+
+    def _generation(self) -> int | None:
+        hpa = self.observation.hpa
+        if not self.observation.compat.observe_generation:
+            return hpa.status.observed_generation
+        return hpa.metadata.generation or hpa.status.observed_generation
+
+
+def _own_memory(observation: Observation) -> Memory:
+    """Return the observed memory, or an empty one if it belongs to an earlier object of the same name."""
+    memory, uid = observation.memory, observation.hpa.metadata.uid
+    if not observation.compat.memory_follows_uid or memory.uid == uid:
         return memory
     return msgspec.structs.replace(EMPTY if memory.uid else memory, uid=uid)

@@ -1,10 +1,12 @@
-"""The conditions of an autoscaler's status: their reasons, their messages, and when their time moves."""
+"""The conditions of an HPA's status, and the changes that a step of a decision makes to status and events."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from trimtab.model.core.meta import Condition
-from trimtab.model.hpa.types import ConditionType
+from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 
 ABLE_TO_SCALE = ConditionType.ABLE_TO_SCALE.value
 SCALING_ACTIVE = ConditionType.SCALING_ACTIVE.value
@@ -18,43 +20,94 @@ FIELDS_IGNORED = ConditionType.FIELDS_IGNORED.value
 Status = Literal["True", "False"]
 
 
+class SetCondition(NamedTuple):
+    """A condition to set."""
+
+    type: str
+    status: Status
+    reason: str
+    message: str
+
+
+class RemoveCondition(NamedTuple):
+    """A condition to remove."""
+
+    type: str
+
+
+class EmitEvent(NamedTuple):
+    """An event to emit."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    is_limited: bool = False
+    """Whether it would repeat in every sync, and is emitted once per interval instead."""
+    is_last: bool = False
+    """Whether it is emitted after the status is written."""
+
+
+StatusChange = SetCondition | RemoveCondition | EmitEvent
+
+SET_SCALED_TO_ZERO = SetCondition(
+    SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero"
+)
+UNSET_SCALED_TO_ZERO = SetCondition(
+    SCALED_TO_ZERO, "False", "NotScaledToZero", "the HPA controller did not scale the workload to zero"
+)
+
+
 class Conditions:
     """The conditions of one status while it is being decided."""
 
-    __slots__ = ("_items", "_now")
+    __slots__ = ("_items", "_now", "_types")
 
     def __init__(self, conditions: tuple[Condition, ...], now: datetime) -> None:
-        """Begin with the conditions that the status had."""
+        """Start with the conditions that the status had."""
         self._items = list(conditions)
+        self._types = [condition.type for condition in conditions]
         self._now = now
 
     def set(self, kind: str, status: Status, reason: str, message: str) -> None:
-        """Set a condition in its place, or add it at the end; its time moves only when its status does."""
-        for index, old in enumerate(self._items):
-            if old.type == kind:
-                if old.status != status or old.reason != reason or old.message != message:
-                    moved = self._now if old.status != status else old.last_transition_time
-                    self._items[index] = Condition(
-                        type=kind, status=status, last_transition_time=moved, reason=reason, message=message
-                    )
-                return
-        self._items.append(
-            Condition(
-                type=kind, status=status, last_transition_time=self._now, reason=reason, message=message
+        """Set a condition in its place, or add it at the end.
+
+        Its time moves only when its status does.
+        """
+        if kind not in self._types:
+            self._types.append(kind)
+            self._items.append(
+                Condition(
+                    type=kind, status=status, last_transition_time=self._now, reason=reason, message=message
+                )
             )
-        )
+            return
+        index = self._types.index(kind)
+        old = self._items[index]
+        if old.status != status or old.reason != reason or old.message != message:
+            moved = self._now if old.status != status else old.last_transition_time
+            self._items[index] = Condition(
+                type=kind, status=status, last_transition_time=moved, reason=reason, message=message
+            )
 
     def remove(self, kind: str) -> None:
         """Remove a condition."""
         self._items = [condition for condition in self._items if condition.type != kind]
-
-    def is_true(self, kind: str) -> bool:
-        """Return whether a condition is there and True."""
-        for condition in self._items:
-            if condition.type == kind:
-                return condition.status == "True"
-        return False
+        self._types = [condition.type for condition in self._items]
 
     def done(self) -> tuple[Condition, ...]:
         """Return the conditions in their order."""
         return tuple(self._items)
+
+
+def statuses_of(conditions: tuple[Condition, ...]) -> dict[str, str]:
+    """Return the status of each condition by its type."""
+    return {condition.type: condition.status for condition in conditions}
+
+
+def with_scaled_to_zero(
+    status: HorizontalPodAutoscalerStatus, now: datetime
+) -> HorizontalPodAutoscalerStatus:
+    """Return the status with `ScaledToZero` set to True."""
+    conditions = Conditions(status.conditions, now)
+    conditions.set(*SET_SCALED_TO_ZERO)
+    return msgspec.structs.replace(status, conditions=conditions.done())

@@ -1,16 +1,18 @@
-"""Fields of an HPA that a feature gate that is off leaves without effect."""
+"""Fields and annotations of an HPA that have no effect, because a feature gate is off or their value is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.status.builder import DecisionBuilder
-from trimtab.decide.horizontal.status.conditions import FIELDS_IGNORED, Conditions
+from trimtab.decide.horizontal.status.conditions import (
+    FIELDS_IGNORED,
+    EmitEvent,
+    RemoveCondition,
+    SetCondition,
+    StatusChange,
+)
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa.metric_fields.metric_annotation import MetricAnnotationError
-from trimtab.model.hpa.metric_fields.on_loss import ON_LOSS
-from trimtab.model.hpa.metric_fields.own_fields import OWN_METRIC_FIELDS
-from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
 from trimtab.model.json.wire import Wire
 
@@ -21,7 +23,7 @@ GATE_OFF = "FeatureGateDisabled"
 COUNTS_AS_ONE = "it counts as 1, and what is at zero stays there"
 
 
-class Ignored(Wire):
+class IgnoredField(Wire):
     """A field that has no effect."""
 
     field: str
@@ -36,20 +38,22 @@ class Ignored(Wire):
 
 def ignored_fields(
     spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat
-) -> tuple[Ignored, ...]:
-    """Return the fields that are set and that gates that are off leave without effect."""
-    # Nearly every HPA has none of these fields, and nearly every decision asks.
+) -> tuple[IgnoredField, ...]:
+    """Return the fields that are set but have no effect, because their feature gate is off."""
+    # Nearly every HPA has none of these fields, and every decision calls this.
     if spec.min_replicas != 0 and spec.selection_strategy is None and spec.behavior is None:
         return ()
     return tuple(_ignored(spec, gates, compat))
 
 
-def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat) -> Iterator[Ignored]:
+def _ignored(
+    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat
+) -> Iterator[IgnoredField]:
     if spec.min_replicas == 0 and not gates.hpa_scale_to_zero and compat.floor_one_while_gate_off:
-        yield Ignored(field="spec.minReplicas", value="0", gate=SCALE_TO_ZERO, instead=COUNTS_AS_ONE)
+        yield IgnoredField(field="spec.minReplicas", value="0", gate=SCALE_TO_ZERO, instead=COUNTS_AS_ONE)
     strategy = spec.selection_strategy
     if strategy not in {None, SelectionStrategy.LABEL_SELECTOR} and not gates.hpa_selection_strategy:
-        yield Ignored(
+        yield IgnoredField(
             field="spec.selectionStrategy",
             value=str(strategy),
             gate=SELECTION,
@@ -59,7 +63,7 @@ def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Hpa
         return
     for name, rules in (("scaleUp", spec.behavior.scale_up), ("scaleDown", spec.behavior.scale_down)):
         if rules is not None and rules.tolerance is not None:
-            yield Ignored(
+            yield IgnoredField(
                 field=f"spec.behavior.{name}.tolerance",
                 value=str(rules.tolerance),
                 gate=TOLERANCE,
@@ -67,31 +71,32 @@ def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: Hpa
             )
 
 
-def set_fields_ignored(conditions: Conditions, seen: Observation) -> None:
-    """Set the condition that names the fields without effect, or remove it if there is none."""
-    if not seen.compat.tell_ignored_fields:
-        return
-    found = ignored_fields(seen.hpa.spec, seen.gates, seen.compat)
-    if found:
-        conditions.set(FIELDS_IGNORED, "True", GATE_OFF, "; ".join(map(str, found)))
-    elif conditions.is_true(FIELDS_IGNORED):
-        conditions.remove(FIELDS_IGNORED)
+def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
+    """Return the condition that names the fields without effect, or its removal."""
+    if not observation.compat.tell_ignored_fields:
+        return ()
+    fields = ignored_fields(observation.hpa.spec, observation.gates, observation.compat)
+    if fields:
+        return (SetCondition(FIELDS_IGNORED, "True", GATE_OFF, "; ".join(map(str, fields))),)
+    return (RemoveCondition(FIELDS_IGNORED),) if before.get(FIELDS_IGNORED) == "True" else ()
 
 
 _REASONS = {ON_LOSS.name: "InvalidLossPolicy", MAX_AGE.name: "InvalidMaxAge"}
 
 
-def tell_wrong_annotations(draft: DecisionBuilder) -> None:
-    """Warn of each annotation that is ignored because it is wrong."""
-    annotations, metrics = draft.seen.hpa.metadata.annotations, draft.seen.hpa.spec.metrics
+def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
+    """Return an event for each annotation of metrics that is ignored because it is wrong."""
+    annotations, metrics = observation.hpa.metadata.annotations, observation.hpa.spec.metrics
+    changes: list[StatusChange] = []
     if not annotations:
-        return
-    for own in OWN_METRIC_FIELDS:
-        text = annotations.get(own.name)
-        if not text or any(getattr(metric, own.attribute) is not None for metric in metrics):
+        return changes
+    for field in METRIC_ANNOTATIONS:
+        text = annotations.get(field.name)
+        if not text or any(getattr(metric, field.attribute) is not None for metric in metrics):
             continue  # absent, or taken into the spec
         try:
-            own.values_of(text, metrics)
+            field.parse_values(text, metrics)
         except MetricAnnotationError as error:
-            if draft.may_repeat(_REASONS[own.name]):
-                draft.warn(_REASONS[own.name], f"annotation {own.name} is ignored: {error}")
+            message = f"annotation {field.name} is ignored: {error}"
+            changes.append(EmitEvent("Warning", _REASONS[field.name], message, is_limited=True))
+    return changes

@@ -1,7 +1,7 @@
-"""What a pod gets when it is created: the JSON patch of the mutating webhook.
+"""Admits one pod: raw pod in, JSON patch out.
 
-The pod comes as raw JSON, since a patch must know whether `requests` is absent or empty, which typed values do
-not tell. No pod is ever refused here, whatever it looks like: one we cannot read is left alone, with the reason.
+The pod is raw JSON, since a patch depends on whether `requests` is absent or empty, which typed values do not show.
+No pod is refused here. A malformed pod is left alone, with the reason.
 """
 
 from collections.abc import Mapping
@@ -13,26 +13,26 @@ import msgspec
 from trimtab.decide.vertical.admission.patches import (
     HELD_BACK_ANNOTATION,
     UPDATES_ANNOTATION,
-    Existing,
+    ExistingObjects,
     Operation,
     add_annotation,
     add_empty_annotations,
-    changes,
     container_text,
+    describe_resources,
+    differing_resources,
     resource_operations,
     updates_text,
-    words_for,
 )
 from trimtab.decide.vertical.admission.pod_annotations import (
-    ANNOTATION,
+    OBSERVED_CONTAINERS_ANNOTATION,
     ORIGINALS_ANNOTATION,
-    Originals,
+    OriginalResources,
     format_observed,
 )
-from trimtab.decide.vertical.admission.startup_boost import BoostError, boost
+from trimtab.decide.vertical.admission.startup_boost import BoostError, add_boost
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
-    NOBODY,
+    NO_CONTROL,
     Control,
     VPAIndex,
     boosting_vpa,
@@ -47,14 +47,10 @@ from trimtab.decide.vertical.resources.container_resources import (
     is_off,
     status_of,
 )
-from trimtab.decide.vertical.resources.fitting import broken, given
+from trimtab.decide.vertical.resources.fitting import apply_sizes, first_violation
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
-from trimtab.decide.vertical.resources.pod_rules import (
-    CLAIMS_REFUSAL,
-    NO_LIMIT_RANGES,
-    LimitRanges,
-    has_claims,
-)
+from trimtab.decide.vertical.resources.pod_rules import CLAIMS_REFUSAL, has_claims
 from trimtab.model.core.pod import Pod, PodStatus
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
@@ -62,13 +58,13 @@ from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 _UNNAMED = "%"
-_UNBOOSTED = "no startup boost"
+_NO_BOOST = "no startup boost"
 _NO_BASE = "without a CPU request there is none to go back to, and a resize cannot remove one"
 
 
 @dataclass(frozen=True)
 class AdmissionContext:
-    """What the webhook knows about the cluster and its own settings."""
+    """The cluster and the settings that an admission depends on."""
 
     index: VPAIndex
     owners: ControllerIndex
@@ -84,17 +80,17 @@ class AdmissionContext:
 
 @dataclass(frozen=True)
 class PodAdmission:
-    """The answer for one pod: operations to apply (none: leave it as it is), who controls it, and why."""
+    """The result for one pod: operations to apply, its controlling VPA, and the reason."""
 
     operations: tuple[Operation, ...]
     reason: str
-    control: Control = NOBODY
+    control: Control = NO_CONTROL
     sizing: Sizing | None = None
     error: str = ""
 
 
 def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmission:
-    """Return the patch for a pod under creation in `namespace`; never raises, never refuses."""
+    """Return the patch for a pod under creation in `namespace`. Never raises and never refuses."""
     try:
         pod = wire.convert(raw, Pod)
     except (wire.WireError, RecursionError) as error:
@@ -103,8 +99,8 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
     if context.compat.ratio_is_the_users:
         # A pod under creation has no status; one that was posted with it is another pod's.
         pod = msgspec.structs.replace(pod, status=PodStatus())
-    who = boosting_vpa if context.gates.cpu_startup_boost else controlling_vpa
-    control = who(pod, context.index, context.owners, context.nodes)
+    find_vpa = boosting_vpa if context.gates.cpu_startup_boost else controlling_vpa
+    control = find_vpa(pod, context.index, context.owners, context.nodes)
     if control.claim is None:
         return PodAdmission((), control.reason, control)
     vpa = control.claim.vpa
@@ -149,8 +145,7 @@ def _patched(
         sizing = size_pod(pod, vpa, ranges, context.compat)
         operations = calculate_operations(pod, vpa, sizing, existing, context)
     else:
-        originals = Originals.read(pod)
-        before = originals.restored(pod)
+        before = OriginalResources.read(pod).restore(pod)
         sizing = size_pod(before, vpa, ranges, context.compat)
         operations = _changed_operations(pod, before, vpa, sizing, existing, context)
     if not isinstance(_part(raw, "metadata").get("annotations"), dict) and (
@@ -158,7 +153,7 @@ def _patched(
     ):
         operations = [add_empty_annotations(), *operations]
     if not context.compat.admission_is_idempotent:
-        operations.append(add_annotation(ANNOTATION, _observed(pod)))
+        operations.append(add_annotation(OBSERVED_CONTAINERS_ANNOTATION, _observed(pod)))
     reason = control.reason if operations else "it already has what is recommended"
     return PodAdmission(tuple(operations), reason, control, sizing)
 
@@ -167,18 +162,18 @@ def calculate_operations(
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     sizing: Sizing,
-    existing: tuple[Existing, ...],
+    existing: tuple[ExistingObjects, ...],
     context: AdmissionContext,
 ) -> list[Operation]:
     """Return every operation of upstream's patch for one pod, also those that change nothing."""
     operations: list[Operation] = []
     updates: list[str] = []
-    for index, wanted, notes in _wanted(pod, vpa, sizing, context).containers:
-        operations.extend(notes)
+    for index, wanted, boosts in _wanted(pod, vpa, sizing, context).containers:
+        operations.extend(boosts)
         added = resource_operations(index, existing[index], wanted)
         if added:
             operations.extend(added)
-            words = (*_annotations(pod, index, vpa, sizing), *words_for(wanted))
+            words = (*_annotations(pod, index, vpa, sizing), *describe_resources(wanted))
             updates.append(container_text(index, words))
     if updates:
         operations.append(add_annotation(UPDATES_ANNOTATION, updates_text(vpa.metadata.name, updates)))
@@ -190,32 +185,32 @@ def _changed_operations(
     before: Pod,
     vpa: VerticalPodAutoscaler,
     sizing: Sizing,
-    existing: tuple[Existing, ...],
+    existing: tuple[ExistingObjects, ...],
     context: AdmissionContext,
 ) -> list[Operation]:
-    """Return the operations that change something; the notes tell the whole change since the user's pod."""
+    """Return the operations that change something. Annotations describe the whole change of the user's pod."""
     operations: list[Operation] = []
     annotations: dict[str, str] = {}
     updates: list[str] = []
     changed: dict[int, ContainerResources] = {}
-    whole = _wanted(before, vpa, sizing, context)
-    for index, wanted, notes in whole.containers:
-        annotations.update({_annotation_name(note): note["value"] for note in notes})
-        total = changes(wanted, before.spec.containers[index])
+    all_wanted = _wanted(before, vpa, sizing, context)
+    for index, wanted, boosts in all_wanted.containers:
+        annotations.update({_annotation_name(operation): operation["value"] for operation in boosts})
+        total = differing_resources(wanted, before.spec.containers[index])
         if total.requests or total.limits:
-            words = (*_annotations(before, index, vpa, sizing), *words_for(total))
+            words = (*_annotations(before, index, vpa, sizing), *describe_resources(total))
             updates.append(container_text(index, words))
             changed[index] = total
-        missing = changes(wanted, pod.spec.containers[index])
+        missing = differing_resources(wanted, pod.spec.containers[index])
         if missing.requests or missing.limits:
             operations.extend(resource_operations(index, existing[index], missing))
     if updates:
         annotations[UPDATES_ANNOTATION] = updates_text(vpa.metadata.name, updates)
-        annotations[ORIGINALS_ANNOTATION] = Originals.written(before, changed)
-    held_back = [words for words in ("" if _is_mode_off(vpa) else sizing.note, whole.unboosted) if words]
-    if held_back:
-        annotations[HELD_BACK_ANNOTATION] = "; ".join(held_back)
-    annotations[ANNOTATION] = _observed(pod)
+        annotations[ORIGINALS_ANNOTATION] = OriginalResources.annotation_for_admission(before, changed)
+    held_back = ("" if _is_mode_off(vpa) else sizing.note, all_wanted.without_boost)
+    if any(held_back):
+        annotations[HELD_BACK_ANNOTATION] = "; ".join(filter(None, held_back))
+    annotations[OBSERVED_CONTAINERS_ANNOTATION] = _observed(pod)
     present = pod.metadata.annotations
     operations.extend(
         add_annotation(name, value) for name, value in annotations.items() if present.get(name) != value
@@ -225,32 +220,35 @@ def _changed_operations(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Per container that may be changed, what it gets and the annotations that go with it."""
+    """The wanted resources of a pod."""
 
     containers: list[tuple[int, ContainerResources, list[Operation]]]
-    unboosted: str = ""
-    """Which startup boosts are left out, and why."""
+    """Index of each container that may change, its resources, and the annotations of its boost."""
+    without_boost: str = ""
+    """Which startup boosts are omitted, and why."""
 
 
 def _wanted(pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext) -> _Wanted:
-    """Return what the containers get; a startup boost that the API server would refuse, or keep, is left out."""
+    """Return the wanted resources, without boosts that the API server would refuse or never end."""
     is_boosting = context.gates.cpu_startup_boost
     wanted = _boosted(pod, vpa, sizing, context, is_boosting=is_boosting)
-    if not context.compat.sizes_are_admissible or not any(notes for _, _, notes in wanted.containers):
+    if not context.compat.sizes_are_admissible or not any(boosts for _, _, boosts in wanted.containers):
         return wanted
-    why = _never_ends(pod, context)
-    if not why:
+    reason = _never_ends(pod, context)
+    if not reason:
         sizes = {index: resources for index, resources, _ in wanted.containers}
-        boosted = given(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
-        found = broken(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES))
-        why = found.message if found is not None else ""
-    if not why:
+        boosted = apply_sizes(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
+        violation = first_violation(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES))
+        reason = violation.message if violation is not None else ""
+    if not reason:
         return wanted
-    return replace(_boosted(pod, vpa, sizing, context, is_boosting=False), unboosted=f"{_UNBOOSTED}: {why}")
+    return replace(
+        _boosted(pod, vpa, sizing, context, is_boosting=False), without_boost=f"{_NO_BOOST}: {reason}"
+    )
 
 
 def _never_ends(pod: Pod, context: AdmissionContext) -> str:
-    """Say why no startup boost of the pod could be taken back; empty if it could."""
+    """Return why a startup boost of the pod could never end; empty if it could."""
     if not context.serves_resize:
         return "this cluster resizes no pod in place"
     return CLAIMS_REFUSAL if has_claims(pod.spec) else ""
@@ -260,30 +258,32 @@ def _boosted(
     pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: AdmissionContext, *, is_boosting: bool
 ) -> _Wanted:
     wanted: list[tuple[int, ContainerResources, list[Operation]]] = []
-    unboosted: list[str] = []
+    without_base: list[str] = []
     for index, container in enumerate(pod.spec.containers):
         resources = NOTHING if _is_mode_off(vpa) else sizing.containers[index]
-        notes: list[Operation] = []
+        boosts: list[Operation] = []
         if context.gates.cpu_startup_boost:
             if is_off(container.name, vpa.spec.resource_policy):
                 continue
             boosted = None
             if is_boosting:
-                boosted = boost(container, vpa, resources, context.max_boost_cpu, context.compat)
+                boosted = add_boost(container, vpa, resources, context.max_boost_cpu, context.compat)
             if boosted is not None and context.compat.sizes_are_admissible and not boosted.has_base:
-                unboosted.append(container.name)
+                without_base.append(container.name)
             elif boosted is not None:
                 resources = boosted.resources
-                notes.append(add_annotation(boosted.annotation, boosted.value))
-        wanted.append((index, resources, notes))
-    words = f"{_UNBOOSTED} of {', '.join(unboosted)}: {_NO_BASE}" if unboosted else ""
-    return _Wanted(wanted, words)
+                boosts.append(add_annotation(boosted.annotation, boosted.value))
+        wanted.append((index, resources, boosts))
+    reason = f"{_NO_BOOST} of {', '.join(without_base)}: {_NO_BASE}" if without_base else ""
+    return _Wanted(wanted, reason)
 
 
-def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: VpaCompat = DEFAULT) -> tuple[Existing, ...]:
-    """Return which resource objects each container has; a status that knows the resources goes before the spec."""
+def existing_resources(
+    raw: Mapping[str, Any], pod: Pod, compat: VpaCompat = DEFAULT
+) -> tuple[ExistingObjects, ...]:
+    """Return which resource objects each container has, by its status if that has resources, else its spec."""
     containers = _part(raw, "spec").get("containers") or ()
-    found = []
+    existing = []
     for container, data in zip(pod.spec.containers, containers, strict=True):
         resources = _part(data, "resources")
         status = status_of(pod, container.name)
@@ -291,14 +291,14 @@ def existing_resources(raw: Mapping[str, Any], pod: Pod, compat: VpaCompat = DEF
             requests, limits = bool(status.resources.requests), bool(status.resources.limits)
         else:
             requests, limits = _is_object(resources, "requests"), _is_object(resources, "limits")
-        is_there = _is_object(data, "resources") if compat.sizes_are_admissible else requests or limits
-        found.append(Existing(requests, limits, is_there))
-    return tuple(found)
+        exists = _is_object(data, "resources") if compat.sizes_are_admissible else requests or limits
+        existing.append(ExistingObjects(requests, limits, exists))
+    return tuple(existing)
 
 
 def _part(data: object, key: str) -> Mapping[str, Any]:
-    found = data.get(key) if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}
+    part = data.get(key) if isinstance(data, dict) else None
+    return part if isinstance(part, dict) else {}
 
 
 def _is_object(data: Mapping[str, Any], key: str) -> bool:

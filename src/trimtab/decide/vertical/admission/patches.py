@@ -1,4 +1,4 @@
-"""JSON patches for pods: the operations that give containers their resources and leave a note of it."""
+"""JSON patches for pods: the operations that set resources and annotations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ HELD_BACK_ANNOTATION = "trimtab.dev/held-back"
 
 
 @dataclass(frozen=True)
-class Existing:
-    """Which of a container's resource objects exist; `add` into an object that does not would fail."""
+class ExistingObjects:
+    """Which of a container's resource objects exist. `add` into an absent object would fail."""
 
     requests: bool
     limits: bool
     resources: bool
-    """Whether there is an object to put them into; replacing one would wipe the container's claims."""
+    """Whether `resources` itself exists. Replacing it would drop the container's claims."""
 
     @staticmethod
-    def of(container: Container) -> "Existing":
-        """Take an empty object for an absent one, which a typed pod cannot tell apart; adding it again is harmless."""
+    def of(container: Container) -> "ExistingObjects":
+        """Read a typed container, in which empty objects count as absent. Adding one again is harmless."""
         own = container.resources
-        is_there = bool(own.requests or own.limits or own.claims)
-        return Existing(bool(own.requests), bool(own.limits), is_there)
+        exists = bool(own.requests or own.limits or own.claims)
+        return ExistingObjects(bool(own.requests), bool(own.limits), exists)
 
 
 def add_empty_annotations() -> Operation:
@@ -43,17 +43,19 @@ def add_annotation(name: str, value: str) -> Operation:
     return {"op": "add", "path": f"/metadata/annotations/{_escaped(name)}", "value": value}
 
 
-def resource_operations(index: int, existing: Existing, resources: ContainerResources) -> list[Operation]:
+def resource_operations(
+    index: int, existing: ExistingObjects, resources: ContainerResources
+) -> list[Operation]:
     """Return the operations that give one container its resources, missing objects first."""
     operations: list[Operation] = []
     if not existing.resources:
         operations.append({"op": "add", "path": f"/spec/containers/{index}/resources", "value": {}})
-    for name, is_there, amounts in (
+    for name, exists, amounts in (
         ("requests", existing.requests, resources.requests),
         ("limits", existing.limits, resources.limits),
     ):
         path = f"/spec/containers/{index}/resources/{name}"
-        if amounts and not is_there:
+        if amounts and not exists:
             operations.append({"op": "add", "path": path, "value": {}})
         operations.extend(
             {"op": "add", "path": f"{path}/{_escaped(resource)}", "value": str(amounts[resource])}
@@ -62,8 +64,8 @@ def resource_operations(index: int, existing: Existing, resources: ContainerReso
     return operations
 
 
-def words_for(resources: ContainerResources) -> tuple[str, ...]:
-    """Return what is set, in the words of the `vpaUpdates` annotation."""
+def describe_resources(resources: ContainerResources) -> tuple[str, ...]:
+    """Return the changed fields, in the words of the `vpaUpdates` annotation."""
     return (
         *(f"{resource} request" for resource in sorted(resources.requests)),
         *(f"{resource} limit" for resource in sorted(resources.limits)),
@@ -80,7 +82,7 @@ def container_text(index: int, words: tuple[str, ...]) -> str:
     return f"container {index}: {', '.join(words)}"
 
 
-def changes(wanted: ContainerResources, current: Container) -> ContainerResources:
+def differing_resources(wanted: ContainerResources, current: Container) -> ContainerResources:
     """Return only those amounts that differ from what the container has."""
     return ContainerResources(
         _differing(wanted.requests, current.resources.requests),

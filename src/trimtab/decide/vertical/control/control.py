@@ -1,7 +1,7 @@
-"""Which VPA controls a pod: the one question that recommender, updater and admission ask alike.
+"""Which VPA controls a pod, for recommender, updater and admission alike.
 
-Among the active VPAs that match a pod the highest level wins, then the oldest, then the first by name. VPAs are
-indexed by the controller they target, so asking for one pod looks only at its own workload's VPAs.
+Among the active VPAs that match a pod the highest level wins, then the oldest, then the first by name. VPAs are indexed
+by the controller they target, so the search for a pod's VPA covers only the VPAs of its workload.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,52 +30,54 @@ CONFLICT_REASON = "VPAScopeConflict"
 DRIVING_MODES = frozenset(
     {UpdateMode.RECREATE, UpdateMode.AUTO, UpdateMode.IN_PLACE_OR_RECREATE, UpdateMode.IN_PLACE}
 )
-"""Modes in which running pods are changed."""
+"""Modes in which the updater changes running pods."""
 
 
 @dataclass(frozen=True)
 class VpaClaim:
-    """A VPA with the selector of its target and its scope: what it may lay claim to."""
+    """A VPA with the selector of its target and its scope."""
 
     vpa: VerticalPodAutoscaler
     selector: Selector | None
-    """The label selector of the target; None if it could not be read, which matches nothing."""
+    """The label selector of the target. None, if it could not be read, matches no pod."""
     scope: Scope | ScopeError
 
     @cached_property
     def key(self) -> str:
-        """Return the VPA's `namespace/name`."""
+        """The VPA's `namespace/name`."""
         return self.vpa.key
 
     @cached_property
     def mode(self) -> str:
-        """Return the update mode; a mode we do not know is reported as it stands, and drives nothing."""
+        """The update mode. An unknown mode is returned as written and drives no update."""
         policy = self.vpa.spec.update_policy
         return policy.update_mode if policy and policy.update_mode else UpdateMode.RECREATE.value
 
     @cached_property
     def level(self) -> int:
-        """Return 1 for a VPA that speaks for a part of its target only."""
+        """1 for a VPA that claims only a part of its target, else 0."""
         return self.scope.level if isinstance(self.scope, Scope) else 0
 
     @cached_property
     def is_active(self) -> bool:
-        """Return whether it takes part in control; Off only watches, an unusable scope does nothing."""
+        """Whether the VPA can control pods: its mode is not Off and its scope is usable."""
         return self.mode != UpdateMode.OFF and isinstance(self.scope, Scope)
 
     @cached_property
     def has_boost(self) -> bool:
-        """Return whether it boosts the start of a container."""
+        """Whether the VPA boosts the start of a container."""
         policy = self.vpa.spec.resource_policy
-        own = policy.container_policies if policy else ()
-        return self.vpa.spec.startup_boost is not None or any(each.startup_boost for each in own)
+        containers = policy.container_policies if policy else ()
+        return self.vpa.spec.startup_boost is not None or any(
+            container.startup_boost for container in containers
+        )
 
     @cached_property
     def _selector_mismatch(self) -> str:
         return f"labels do not match the target's selector {self.selector}"
 
     def mismatch(self, pod: Pod, nodes: NodeLabels) -> str | None:
-        """Say why the VPA does not match a pod of its target; None if it does."""
+        """Return why the VPA does not match a pod of its target, or None if it matches."""
         if isinstance(self.scope, ScopeError):
             return self.scope.message
         if self.selector is None:
@@ -87,18 +89,18 @@ class VpaClaim:
 
 @dataclass(frozen=True)
 class ScopeConflict:
-    """Two VPAs with scopes that match one pod: a misconfiguration, decided by age."""
+    """Two VPAs whose scopes match the same pod. The older VPA controls it."""
 
     pod: str
     pod_uid: str
     winner: str
     loser: str
     is_preview: bool = False
-    """Whether both are in mode Off: the conflict comes when they are active."""
+    """Whether both VPAs are in mode Off, so that the conflict begins when they become active."""
 
     @property
     def message(self) -> str:
-        """Return the text of the Warning event that both VPAs get."""
+        """The text of the Warning event on both VPAs."""
         controls = "would control" if self.is_preview else "controls"
         return (
             f"Pod {self.pod} matches the scopes of VPA {self.winner} and VPA {self.loser}; "
@@ -108,7 +110,7 @@ class ScopeConflict:
 
 @dataclass(frozen=True)
 class Control:
-    """Who controls a pod, who also matched, and why each of the workload's other VPAs did not get it."""
+    """The VPA that controls a pod, and why the other VPAs of the workload do not."""
 
     claim: VpaClaim | None
     lost: tuple[tuple[VpaClaim, str], ...] = ()
@@ -117,11 +119,11 @@ class Control:
 
     @property
     def key(self) -> str | None:
-        """Return the controlling VPA's `namespace/name`."""
+        """The controlling VPA's `namespace/name`."""
         return self.claim.key if self.claim else None
 
 
-NOBODY = Control(None)
+NO_CONTROL = Control(None)
 
 
 @dataclass(frozen=True)
@@ -131,17 +133,17 @@ class VPAIndex:
     by_target: Mapping[ControllerKey, tuple[VpaClaim, ...]]
     compat: VpaCompat = DEFAULT
     errors: Mapping[str, ScopeError] = field(default_factory=dict)
-    """Per VPA whose scope cannot be used: why."""
+    """Errors of unusable scopes, by VPA."""
 
     def claims_on(self, target: ControllerKey) -> tuple[VpaClaim, ...]:
-        """Return the VPAs of one workload, strongest first."""
+        """Return the VPAs of a workload, strongest first."""
         return self.by_target.get(target, ())
 
     def for_updater(self) -> "VPAIndex":
-        """Return the VPAs among which the updater looks: all of them, unless upstream's way is asked for.
+        """Return the index for the updater: all VPAs, or in upstream's setting the driving ones.
 
-        Upstream drops modes Off and Initial before it chooses, so that another VPA may resize a pod whose
-        creation an Initial one decided (edge case 5.3-9).
+        Upstream drops modes Off and Initial first, so that another VPA may resize a pod whose creation a VPA in mode
+        Initial decided (edge case 5.3-9).
         """
         if self.compat.initial_keeps_control:
             return self
@@ -159,7 +161,7 @@ def index_vpas(
     is_gate_on: bool = False,
     compat: VpaCompat = DEFAULT,
 ) -> VPAIndex:
-    """Resolve every VPA's scope and order the VPAs of each target by strength."""
+    """Resolve the scope of every VPA and sort the VPAs of each target by strength."""
     grouped: dict[ControllerKey, list[VpaClaim]] = {}
     errors: dict[str, ScopeError] = {}
     for vpa, selector in vpas:
@@ -180,32 +182,35 @@ def _strength(claim: VpaClaim) -> tuple[int, object, str]:
 
 
 def controlling_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Control:
-    """Return which VPA controls the pod, which ones lost it, and to what."""
+    """Return the VPA that controls a pod, and why the others do not."""
     target = topmost_controller(pod, owners)
     if target is None:
         return Control(None, reason="the pod has no controller that a VPA can target")
     claims = index.claims_on(target)
     matching: list[VpaClaim] = []
-    watching: list[VpaClaim] = []
+    previews: list[VpaClaim] = []
     lost: list[tuple[VpaClaim, str]] = []
     for claim in claims:
         mismatched = claim.mismatch(pod, nodes)
-        if why := mismatched or _abstains(claim):
-            lost.append((claim, why))
+        if reason := mismatched or _inactive_reason(claim):
+            lost.append((claim, reason))
             if mismatched is None and claim.mode == UpdateMode.OFF:
-                watching.append(claim)
+                previews.append(claim)
         else:
             matching.append(claim)
     if not matching:
-        preview = _conflicts(pod, watching[0], watching[1:], is_preview=True) if watching else ()
-        return Control(None, tuple(lost), tuple(preview), f"no active VPA of {target} matches the pod")
+        conflicts = _conflicts(pod, previews[0], previews[1:], is_preview=True) if previews else ()
+        return Control(None, tuple(lost), tuple(conflicts), f"no active VPA of {target} matches the pod")
     winner, *others = matching
-    lost.extend((other, _why_weaker(winner, other)) for other in others)
-    return Control(winner, tuple(lost), tuple(_conflicts(pod, winner, others)), _why_wins(winner, others))
+    lost.extend((other, _loss_reason(winner, other)) for other in others)
+    return Control(winner, tuple(lost), tuple(_conflicts(pod, winner, others)), _win_reason(winner, others))
 
 
 def boosting_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Control:
-    """Return which VPA boosts the start of a pod: the one that controls it, else one in mode Off that has a boost."""
+    """Return the VPA that boosts the start of a pod.
+
+    It is the controlling VPA, or else a VPA in mode Off that has a boost.
+    """
     control = controlling_vpa(pod, index, owners, nodes)
     target = topmost_controller(pod, owners)
     if control.claim is not None or target is None:
@@ -216,26 +221,26 @@ def boosting_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: Node
     return control
 
 
-def new_conflicts(
-    seen: Iterable[ScopeConflict], told: frozenset[tuple[str, str, str]]
+def unreported_conflicts(
+    conflicts: Iterable[ScopeConflict], reported: frozenset[tuple[str, str, str]]
 ) -> tuple[tuple[ScopeConflict, ...], frozenset[tuple[str, str, str]]]:
-    """Return the conflicts not yet told, and what has been told now; a pair is told once until it ends."""
-    current = {(conflict.pod_uid, conflict.winner, conflict.loser): conflict for conflict in seen}
-    fresh = tuple(conflict for key, conflict in current.items() if key not in told)
+    """Return the conflicts to report, and the next `reported`. A conflict is reported once until it ends."""
+    current = {(conflict.pod_uid, conflict.winner, conflict.loser): conflict for conflict in conflicts}
+    fresh = tuple(conflict for key, conflict in current.items() if key not in reported)
     return fresh, frozenset(current)
 
 
-def _abstains(claim: VpaClaim) -> str | None:
+def _inactive_reason(claim: VpaClaim) -> str | None:
     return None if claim.is_active else f"its update mode is {claim.mode}"
 
 
-def _why_weaker(winner: VpaClaim, other: VpaClaim) -> str:
+def _loss_reason(winner: VpaClaim, other: VpaClaim) -> str:
     if winner.level != other.level:
         return f"VPA {winner.key} speaks for a part of the workload and precedes it"
     return f"VPA {winner.key} is older, or first by name"
 
 
-def _why_wins(winner: VpaClaim, others: list[VpaClaim]) -> str:
+def _win_reason(winner: VpaClaim, others: list[VpaClaim]) -> str:
     if not others:
         return f"VPA {winner.key} alone matches"
     return f"VPA {winner.key} precedes {', '.join(other.key for other in others)}"

@@ -1,4 +1,4 @@
-"""Whose pods are these: the chain of controllers above a pod, and the topmost one that a VPA can target."""
+"""Finds the topmost controller of a pod that a VPA can target."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from trimtab.model.core.pod import Pod
 WELL_KNOWN = frozenset(
     {"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )
-"""Kinds that VPAs target by themselves; any other kind needs a scale subresource."""
+"""Kinds that a VPA can target. Any other kind needs a scale subresource."""
 
 
 class ControllerKey(NamedTuple):
-    """A controller, as a targetRef or an owner reference names it."""
+    """A controller, as a `targetRef` or an owner reference names it."""
 
     namespace: str
     kind: str
@@ -26,7 +26,7 @@ class ControllerKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """An existing controller: who controls it in turn, and whether it can be scaled."""
+    """An existing controller: its own controller, and whether it has a scale subresource."""
 
     parent: ControllerKey | None = None
     is_scalable: bool = True
@@ -34,7 +34,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class ControllerIndex:
-    """Every controller the caller knows of; answers are remembered, since thousands of pods share an owner."""
+    """All existing controllers. Results are cached, because thousands of pods share an owner."""
 
     controllers: Mapping[ControllerKey, Controller]
     _topmost: dict[ControllerKey, ControllerKey | None] = field(
@@ -42,10 +42,10 @@ class ControllerIndex:
     )
 
     def topmost(self, key: ControllerKey) -> ControllerKey | None:
-        """Return the highest well-known or scalable controller above (or at) `key`; None if there is none.
+        """Return the topmost well-known or scalable controller from `key` upwards, or None.
 
-        A well-known controller that does not exist, and a circle of owners, give None: whom the pod belongs to is
-        then not known, and an unknown target must not be autoscaled.
+        A well-known controller that does not exist, and a cycle of owners, give None. The target of the pod is then
+        unknown, and an unknown target must not be autoscaled.
         """
         try:
             return self._topmost[key]
@@ -61,18 +61,18 @@ class ControllerIndex:
             if current in seen:
                 return None
             seen.add(current)
-            found = self.controllers.get(current)
-            if found is None:
+            controller = self.controllers.get(current)
+            if controller is None:
                 # An owner of a kind without scale (an operator's custom resource) ends the chain.
                 return None if current.kind in WELL_KNOWN else top
-            if current.kind in WELL_KNOWN or found.is_scalable:
+            if current.kind in WELL_KNOWN or controller.is_scalable:
                 top = current
-            current = found.parent
+            current = controller.parent
         return top
 
 
 def owner_of(pod: Pod) -> OwnerReference | None:
-    """Return the pod's controller; should there be several, the last counts, as upstream has it."""
+    """Return the pod's controller. Of several, the last counts, as in upstream."""
     for owner in reversed(pod.metadata.owner_references):
         if owner.controller:
             return owner
@@ -80,7 +80,7 @@ def owner_of(pod: Pod) -> OwnerReference | None:
 
 
 def creator_of(pod: Pod) -> ControllerKey | None:
-    """Return the controller that directly made the pod and would replace it."""
+    """Return the controller that created the pod and would replace it."""
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     return ControllerKey(pod.metadata.namespace, owner.kind, owner.name) if owner else None
 

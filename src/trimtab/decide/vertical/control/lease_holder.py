@@ -1,7 +1,7 @@
-"""Who holds a Lease, as far as one can tell by watching it.
+"""The state of a Lease's holder, as a watch observes it.
 
-A holder renews its Lease; our own clock measures how long ago that was seen. Two things are not known by watching:
-whether a Lease that we see for the first time is still renewed, and whether our watch went blind.
+A holder renews its Lease, and our own clock measures the time since the last renewal was observed. A watch alone does
+not show whether a Lease is still renewed when it is observed for the first time, nor whether the watch is stale.
 """
 
 from dataclasses import dataclass
@@ -14,46 +14,46 @@ from trimtab.model.core.objects import Lease
 DEFAULT_DURATION: Final = 15.0
 
 
-class Tenure(Enum):
-    """What is known of the holder of a Lease."""
+class HolderState(Enum):
+    """The state of a Lease's holder."""
 
     HELD = "held"
     FREE = "free"
-    """It says itself that nobody holds it."""
-    UNPROVED = "unproved"
-    """It names a holder that did not renew it in time and may have a slow clock: neither granted nor taken away."""
-    SILENT = "silent"
-    """It was not seen to change for as long as it lasts: the server has to be asked before a role is taken away."""
+    """The Lease names no holder."""
+    UNCONFIRMED = "unconfirmed"
+    """The holder did not renew in time, or its clock is slow. Its role is neither granted nor withdrawn."""
+    EXPIRED = "expired"
+    """No renewal was observed for the lease duration. The Lease must be read again before a role is withdrawn."""
 
 
 @dataclass(frozen=True)
-class SeenLease:
-    """A Lease as it was last seen."""
+class ObservedLease:
+    """A Lease as it was last observed."""
 
     holder: str
     renewed: datetime | None
     duration: float
     changed_at: float
-    """When it last changed, by our own clock."""
+    """The time of the last change, by our own clock."""
     held_since: float
-    """When this holder was first seen, by our own clock."""
-    is_proved: bool
-    """Whether the holder was seen to renew it, or had done so shortly before the Lease was first seen."""
+    """The time at which this holder was first observed, by our own clock."""
+    is_confirmed: bool
+    """Whether a renewal was observed, or happened within the duration before the first observation."""
 
-    def tenure(self, at: float) -> Tenure:
-        """Return what is known of the holder at a moment of our own clock."""
+    def holder_state(self, at: float) -> HolderState:
+        """Return the state of the holder at a moment of our own clock."""
         if not self.holder:
-            return Tenure.FREE
+            return HolderState.FREE
         if at - self.changed_at > self.duration:
-            return Tenure.SILENT
-        return Tenure.HELD if self.is_proved else Tenure.UNPROVED
+            return HolderState.EXPIRED
+        return HolderState.HELD if self.is_confirmed else HolderState.UNCONFIRMED
 
 
-def see_lease(before: SeenLease | None, lease: Lease, now: datetime, at: float) -> SeenLease:
-    """Return a Lease as it is seen now; one that did not change is as it was.
+def observe_lease(before: ObservedLease | None, lease: Lease, now: datetime, at: float) -> ObservedLease:
+    """Return a Lease as it is observed now, or `before` if it did not change.
 
-    A Lease that is new to us is believed if it was renewed within its duration, by the holder's clock. A holder whose
-    clock is slow is believed as soon as it renews.
+    A new Lease is confirmed if it was renewed within its duration, by the holder's clock. A holder with a slow clock is
+    confirmed as soon as it renews.
     """
     spec = lease.spec
     if before is not None and (before.holder, before.renewed) == (spec.holder_identity, spec.renew_time):
@@ -61,11 +61,11 @@ def see_lease(before: SeenLease | None, lease: Lease, now: datetime, at: float) 
     duration = float(spec.lease_duration_seconds or DEFAULT_DURATION)
     is_same_holder = before is not None and before.holder == spec.holder_identity
     is_recent = spec.renew_time is not None and (now - spec.renew_time).total_seconds() <= duration
-    return SeenLease(
+    return ObservedLease(
         holder=spec.holder_identity,
         renewed=spec.renew_time,
         duration=duration,
         changed_at=at,
         held_since=before.held_since if before is not None and is_same_holder else at,
-        is_proved=before is not None or is_recent,
+        is_confirmed=before is not None or is_recent,
     )

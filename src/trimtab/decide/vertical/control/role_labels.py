@@ -1,7 +1,7 @@
-"""Roles from Leases: which pod should carry the label of the role that a Lease gives away.
+"""Roles from Leases: which pod has the label of the role that a Lease assigns.
 
-A workload declares it by annotations on its pod template, so each pod carries its own declaration and no other pod is
-ever touched. Demotions come before the promotion: at no moment do two pods carry the label.
+A workload declares the role by annotations on its pod template. Each pod carries its own declaration, and pods without
+one are never changed. Demotions come before the promotion, so two pods never have the label at the same time.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,18 +11,18 @@ from trimtab.model.core.pod import Pod
 from trimtab.model.labels.names import label_key_problems, label_value_problems
 
 LEASE_ANNOTATION = "roles.trimtab.dev/lease"
-"""Name of the Lease, in the pod's namespace, whose holder plays the role."""
+"""Name of the Lease, in the pod's namespace, whose holder has the role."""
 LABEL_ANNOTATION = "roles.trimtab.dev/label"
-"""The label that the holder gets, as `key=value`."""
+"""The label of the holder, as `key=value`."""
 OTHERS_ANNOTATION = "roles.trimtab.dev/others"
-"""The value of that label on the other pods; without it they do not have the label."""
+"""The value of that label on the other pods. Without it they do not have the label."""
 DEFAULT_LABEL = "role=leader"
 _LONGEST_HOST_NAME = 63
 
 
 @dataclass(frozen=True, order=True)
-class Declaration:
-    """What a pod's annotations ask for."""
+class RoleDeclaration:
+    """The role that a pod's annotations declare."""
 
     namespace: str
     lease: str
@@ -32,72 +32,71 @@ class Declaration:
 
 
 @dataclass(frozen=True)
-class Malformed:
-    """A declaration that cannot be followed, and why."""
+class InvalidDeclaration:
+    """Why a declaration is invalid."""
 
     message: str
 
 
 @dataclass(frozen=True)
 class Relabel:
-    """Set a label of a pod, or take it off if the value is None."""
+    """Set a label of a pod, or remove it if the value is None."""
 
     pod: Pod
     key: str
     value: str | None
 
 
-def declaration_of(pod: Pod) -> Declaration | Malformed | None:
-    """Read what a pod declares; None if it declares nothing."""
-    notes = pod.metadata.annotations
-    lease = notes.get(LEASE_ANNOTATION)
+def parse_declaration(pod: Pod) -> RoleDeclaration | InvalidDeclaration | None:
+    """Return the declaration of a pod, or None without one."""
+    annotations = pod.metadata.annotations
+    lease = annotations.get(LEASE_ANNOTATION)
     if not lease:
         return None
-    key, sign, value = notes.get(LABEL_ANNOTATION, DEFAULT_LABEL).partition("=")
-    others = notes.get(OTHERS_ANNOTATION)
+    key, sign, value = annotations.get(LABEL_ANNOTATION, DEFAULT_LABEL).partition("=")
+    others = annotations.get(OTHERS_ANNOTATION)
     problems = [*label_key_problems(key), *label_value_problems(value), *label_value_problems(others or "")]
     if not sign or not value:
         problems.append("it has to be key=value")
     if others == value:
         problems.append(f"{OTHERS_ANNOTATION} must differ from the holder's value")
     if problems:
-        return Malformed(
+        return InvalidDeclaration(
             f"annotation {LABEL_ANNOTATION} of pod {pod.metadata.key} cannot be used: {'; '.join(problems)}"
         )
-    return Declaration(pod.metadata.namespace, lease, key, value, others)
+    return RoleDeclaration(pod.metadata.namespace, lease, key, value, others)
 
 
-def holder_among(pods: Iterable[Pod], identity: str) -> Pod | None:
-    """Return the pod that holds the Lease: leader election names it, alone or followed by `_` and a unique part.
+def find_holder(pods: Iterable[Pod], identity: str) -> Pod | None:
+    """Return the pod whose name is the Lease's holder identity, up to an underscore.
 
-    No pod name holds an underscore. client-go takes the host name, which the kubelet cuts to 63 characters: of a pod with
-    a longer name only those are there. Two pods with the same ones cannot be told apart, and none of them is the holder.
+    client-go uses the host name, which the kubelet cuts to 63 characters. If two pods share these characters, neither is
+    the holder.
     """
     name = identity.partition("_")[0]
     running = [pod for pod in pods if name and not pod.is_finished]
     named = [pod for pod in running if pod.name == name]
-    found = named or [pod for pod in running if host_name(pod.name) == name]
-    return found[0] if len(found) == 1 else None
+    holders = named or [pod for pod in running if _host_name(pod.name) == name]
+    return holders[0] if len(holders) == 1 else None
 
 
-def host_name(pod: str) -> str:
-    """Return the host name that the kubelet gives a pod of this name."""
+def _host_name(pod: str) -> str:
     return pod if len(pod) <= _LONGEST_HOST_NAME else pod[:_LONGEST_HOST_NAME].rstrip("-.")
 
 
 def plan_roles(
-    declaration: Declaration, pods: Sequence[Pod], identity: str, selector_keys: Collection[str] = ()
-) -> tuple[Relabel, ...] | Malformed:
-    """Return the changes, in order, that make exactly the holder carry the role; nobody if nobody holds the Lease."""
+    declaration: RoleDeclaration, pods: Sequence[Pod], identity: str, selector_keys: Collection[str] = ()
+) -> tuple[Relabel, ...] | InvalidDeclaration:
+    """Return the label changes, in order, that leave the role to the holder alone."""
     if declaration.key in selector_keys:
-        return Malformed(
+        return InvalidDeclaration(
             f"label {declaration.key!r} is part of a selector that owns the pods; changing it would orphan them. "
             f"Choose another label in annotation {LABEL_ANNOTATION}"
         )
-    holder = holder_among(pods, identity)
+    holder = find_holder(pods, identity)
     demotions = []
     promotion: tuple[Relabel, ...] = ()
-    for pod in sorted(pods, key=lambda one: one.name):
+    for pod in sorted(pods, key=lambda pod: pod.name):
         current = pod.metadata.labels.get(declaration.key)
         if holder is not None and pod.name == holder.name:
             if current != declaration.value:

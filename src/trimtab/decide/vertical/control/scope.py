@@ -1,8 +1,8 @@
-"""VPAScope: which of a workload's pods a VPA speaks for.
+"""VPAScope: which pods of a workload a VPA claims.
 
-A VPA without `vpaScope` speaks for all of its target's pods. One with a scope speaks for those that match both of
-the scope's selectors. A scope that cannot be used (missing, malformed, gate off) matches nothing: applying a
-role's sizes to the whole workload would be worse than applying none.
+A VPA without `vpaScope` claims all pods of its target. A VPA with a scope claims the pods that match both selectors of
+the scope. An unusable scope (missing, malformed, gate off) matches no pod, because the sizes of a role must not be
+applied to the whole workload.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _NODE_NAME_FIELD = "metadata.name"
 
 @dataclass(frozen=True)
 class Scope:
-    """A usable scope; an absent selector does not restrict, and both must match."""
+    """A usable scope. Both selectors must match, an absent selector matches all."""
 
     name: str = ""
     pods: Selector | None = None
@@ -27,20 +27,20 @@ class Scope:
 
     @cached_property
     def level(self) -> int:
-        """Return 1 if any selector restricts, else 0; more requirements do not raise it (ruling 9.7)."""
+        """1 if a selector restricts, else 0. More requirements do not raise it (ruling 9.7)."""
         return int(
             any(selector is not None and not selector.is_empty for selector in (self.pods, self.nodes))
         )
 
     @cached_property
     def pods_mismatch(self) -> str:
-        """Return why a pod is outside by its labels; written once, said of thousands of pods."""
+        """The reason for pods outside the scope by their labels, cached for thousands of pods."""
         return f"labels do not match podSelector {self.pods} of VPAScope {self.name}"
 
 
 @dataclass(frozen=True)
 class ScopeError:
-    """Why a VPA's scope cannot be used; becomes its condition ConfigUnsupported."""
+    """Why a VPA's scope is unusable, for its condition ConfigUnsupported."""
 
     reason: str
     message: str
@@ -54,7 +54,7 @@ NodeLabels = Mapping[str, Mapping[str, str]]
 def resolve_scope(
     vpa: VerticalPodAutoscaler, scopes: Mapping[str, VPAScope], *, is_gate_on: bool
 ) -> Scope | ScopeError:
-    """Return the scope that a VPA names; `scopes` holds the VPAScopes of its namespace (or all) by `namespace/name`."""
+    """Return the scope that a VPA names. `scopes` holds VPAScopes by `namespace/name`."""
     reference = vpa.spec.vpa_scope
     if reference is None:
         return WHOLE_TARGET
@@ -64,19 +64,19 @@ def resolve_scope(
             f"VPA {vpa.key} names VPAScope {reference.name!r} but feature gate {GATE} is off; "
             "the VPA does nothing until the gate is on or spec.vpaScope is removed",
         )
-    found = scopes.get(f"{vpa.metadata.namespace}/{reference.name}")
-    if found is None:
+    scope = scopes.get(f"{vpa.metadata.namespace}/{reference.name}")
+    if scope is None:
         return ScopeError(
             "ScopeNotFound",
             f"VPA {vpa.key} names VPAScope {reference.name!r}, which does not exist in namespace "
             f"{vpa.metadata.namespace}; create it or correct spec.vpaScope.name",
         )
     try:
-        return Scope(reference.name, _selector(found.spec.pod_selector), _selector(found.spec.node_selector))
+        return Scope(reference.name, _selector(scope.spec.pod_selector), _selector(scope.spec.node_selector))
     except SelectorError as error:
         return ScopeError(
             "ScopeInvalid",
-            f"VPAScope {found.metadata.key}, which VPA {vpa.key} names, has an invalid selector: {error}",
+            f"VPAScope {scope.metadata.key}, which VPA {vpa.key} names, has an invalid selector: {error}",
         )
 
 
@@ -85,7 +85,7 @@ def _selector(selector: LabelSelector | None) -> Selector | None:
 
 
 def mismatch(scope: Scope, pod: Pod, nodes: NodeLabels) -> str | None:
-    """Say why the pod is outside the scope; None if it is inside."""
+    """Return why a pod is outside the scope, or None if it is inside."""
     if scope.pods is not None and not scope.pods.matches(pod.metadata.labels):
         return scope.pods_mismatch
     if scope.nodes is None:
@@ -101,7 +101,7 @@ def mismatch(scope: Scope, pod: Pod, nodes: NodeLabels) -> str | None:
 
 
 def node_name_of(pod: Pod) -> str:
-    """Return the node the pod runs on, or will: a DaemonSet's pod names it in its affinity before it is bound."""
+    """Return the node of a pod, for an unbound pod of a DaemonSet from its affinity."""
     if pod.spec.node_name:
         return pod.spec.node_name
     if pod.spec.affinity is None:
@@ -114,6 +114,6 @@ def node_name_of(pod: Pod) -> str:
         if requirement.key == _NODE_NAME_FIELD and requirement.operator == "In"
         for value in requirement.values
     }
-    # Terms are alternatives: with two names in question the node is not settled.
+    # Terms are alternatives, so two names leave the node open.
     is_settled = len(names) == 1 and all(term.match_fields for term in required.node_selector_terms)
     return next(iter(names)) if is_settled else ""

@@ -1,7 +1,7 @@
-"""From history to amounts: percentile, margin, confidence, floor, in that order, for many aggregates at once.
+"""Estimates amounts from histograms: percentile, margin, confidence, floor, for many aggregates at once.
 
-Target, lower and upper bound are one percentile each. The margin is added to all three; the bounds are then widened
-by how little is known (few samples, or a short time), so that a young recommendation moves nothing it should not.
+Target, lower and upper bound are one percentile each. The margin is added to all three. Low confidence (few samples, or
+a short time) then widens the bounds, so that a young recommendation causes no updates.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from trimtab.decide.vertical.cluster_state.amounts import amounts_from_floats
 from trimtab.decide.vertical.histogram import go_math
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
-from trimtab.decide.vertical.histogram.int64_times import NEVER
+from trimtab.decide.vertical.histogram.int64_times import LATEST, NEVER
 from trimtab.decide.vertical.histogram.matrix import HistogramMatrix
 from trimtab.decide.vertical.histogram.percentiles import EMPTY
 from trimtab.model.vpa.types import ContainerResourcePolicy
@@ -24,7 +24,6 @@ Bound = Literal["target", "lower_bound", "upper_bound"]
 BOUNDS: Final[tuple[Bound, ...]] = ("target", "lower_bound", "upper_bound")
 
 _MINUTE_NS: Final = 60 * 10**9
-_LONGEST: Final = 2**63 - 1
 _UPPER_MULTIPLIER: Final = 1.0
 _LOWER_MULTIPLIER: Final = 0.001
 _UPPER_EXPONENT: Final = 1
@@ -33,7 +32,7 @@ _LOWER_EXPONENT: Final = -2
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Which share of usage each bound covers."""
+    """The share of usage that each bound covers."""
 
     target: float = 0.9
     lower_bound: float = 0.5
@@ -47,48 +46,48 @@ class Percentiles:
 
 @dataclass(frozen=True)
 class ResourceSettings:
-    """How one resource is estimated."""
+    """Settings of the estimate of a resource."""
 
     percentiles: Percentiles = Percentiles()
     confidence_interval_ns: int = DAY_NS
-    """The span of history that counts as full confidence of 1."""
+    """The span of history that gives a confidence of 1."""
 
 
 @dataclass(frozen=True)
 class EstimatorSettings:
-    """How containers are estimated; each default is upstream's flag."""
+    """Settings of the estimate of a container, with upstream's defaults."""
 
     cpu: ResourceSettings = field(default_factory=ResourceSettings)
     memory: ResourceSettings = field(default_factory=ResourceSettings)
     safety_margin: float = 0.15
-    """What is added to every percentile, as a share of it."""
+    """The share of every percentile that is added to it."""
 
     def for_container(self, policy: ContainerResourcePolicy | None) -> "EstimatorSettings":
-        """Return the settings with what a container's policy sets for itself (fields of our own)."""
+        """Return the settings with the overrides of a container's policy (fields that upstream does not have)."""
         if policy is None:
             return self
-        own = {
+        overrides = {
             bound: value.as_float()
             for bound in BOUNDS
             if (value := getattr(policy, f"{bound}_percentile")) is not None
         }
         margin = policy.safety_margin_fraction
-        if not own and margin is None:
+        if not overrides and margin is None:
             return self
         return EstimatorSettings(
-            cpu=replace(self.cpu, percentiles=replace(self.cpu.percentiles, **own)),
-            memory=replace(self.memory, percentiles=replace(self.memory.percentiles, **own)),
+            cpu=replace(self.cpu, percentiles=replace(self.cpu.percentiles, **overrides)),
+            memory=replace(self.memory, percentiles=replace(self.memory.percentiles, **overrides)),
             safety_margin=self.safety_margin if margin is None else margin.as_float(),
         )
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """One resource of many aggregates, step by step; arrays are [bounds x aggregates] in the order of `BOUNDS`."""
+    """The estimates of a resource, step by step, as arrays of [`BOUNDS` x aggregates]."""
 
     shares: tuple[float, ...]
     buckets: Ints
-    """Where each percentile lies; -1 without samples."""
+    """The bucket of each percentile, -1 without samples."""
     usage: Ints
     """The end of that bucket as an amount."""
     margins: Ints
@@ -96,24 +95,24 @@ class Estimates:
     floors: Ints
     amounts: Ints
     samples: Ints
-    """How many CPU samples there were of each aggregate: what confidence is counted by."""
+    """The number of CPU samples of each aggregate, which confidence depends on."""
 
     @cached_property
     def listed(self) -> list[list[int]]:
-        """The amounts as plain numbers."""
+        """The amounts as lists of Python integers."""
         listed: list[list[int]] = self.amounts.tolist()
         return listed
 
 
 def estimate_cpu(table: AggregateTable, rows: Ints, settings: EstimatorSettings, floors: Ints) -> Estimates:
-    """Estimate millicores for some aggregates, each with its floor."""
+    """Estimate millicores of aggregates, each with its floor."""
     return _estimate(table, table.cpu, rows, settings, floors)
 
 
 def estimate_memory(
     table: AggregateTable, rows: Ints, settings: EstimatorSettings, floors: Ints
 ) -> Estimates:
-    """Estimate bytes for some aggregates, each with its floor."""
+    """Estimate bytes of aggregates, each with its floor."""
     return _estimate(table, table.memory, rows, settings, floors)
 
 
@@ -137,11 +136,11 @@ def _estimate(
 
 
 def confidence(table: AggregateTable, rows: Ints, interval_ns: int) -> Floats:
-    """Return how much is known: the lesser of the intervals covered and of the samples an interval should have."""
+    """Return the confidence: intervals of history, or of one sample per minute, whichever is less."""
     first, last = table.first[rows], table.last[rows]
     known = (first != NEVER) & (last != NEVER)
-    span = np.where(known, last - np.where(known, first, 0), np.where(last == first, 0, _LONGEST))
-    span = np.where((first != NEVER) & (last == NEVER), -_LONGEST, span)
+    span = np.where(known, last - np.where(known, first, 0), np.where(last == first, 0, LATEST))
+    span = np.where((first != NEVER) & (last == NEVER), -LATEST, span)
     minutes = float(interval_ns // _MINUTE_NS) + float(interval_ns % _MINUTE_NS) / float(_MINUTE_NS)
     with np.errstate(divide="ignore", invalid="ignore"):
         lifespan: Floats = span / np.float64(interval_ns)
@@ -149,9 +148,9 @@ def confidence(table: AggregateTable, rows: Ints, interval_ns: int) -> Floats:
     return np.minimum(lifespan, samples)
 
 
-def confidence_multipliers(known: Floats) -> Floats:
-    """Return what each bound is multiplied with, as [bounds x aggregates]; the target stays as it is."""
+def confidence_multipliers(confidences: Floats) -> Floats:
+    """Return the multiplier of each bound as [bounds x aggregates], 1 for the target."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        upper = go_math.pow_whole_array(1.0 + _UPPER_MULTIPLIER / known, _UPPER_EXPONENT)
-        lower = go_math.pow_whole_array(1.0 + _LOWER_MULTIPLIER / known, _LOWER_EXPONENT)
-    return np.stack([np.ones_like(known), lower, upper])
+        upper = go_math.pow_whole_array(1.0 + _UPPER_MULTIPLIER / confidences, _UPPER_EXPONENT)
+        lower = go_math.pow_whole_array(1.0 + _LOWER_MULTIPLIER / confidences, _LOWER_EXPONENT)
+    return np.stack([np.ones_like(confidences), lower, upper])

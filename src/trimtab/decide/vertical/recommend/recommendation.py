@@ -1,4 +1,4 @@
-"""The recommendation for the containers of one VPA, with how each number came about."""
+"""The recommendation for containers, with the derivation of each amount."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,6 @@ import numpy as np
 
 from trimtab.decide.vertical.cluster_state.aggregates import (
     SCALED_RESOURCES,
-    Aggregate,
     AggregateTable,
 )
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores, scaled
@@ -30,24 +29,24 @@ from trimtab.model.vpa.types import (
 )
 
 _MEASURED: Final = {CPU: "CPU samples", MEMORY: "memory peaks"}
-UNSURE: Final = 10.0
-"""An upper bound that is this many times what was measured, for want of samples, bounds nothing."""
+LOW_CONFIDENCE_MULTIPLIER: Final = 10.0
+"""From this multiplier on, an upper bound has no meaning."""
 _QUANTITIES: Final = {CPU: cpu_quantity, MEMORY: memory_quantity}
 
 
 @dataclass(frozen=True)
 class RecommenderSettings:
-    """Everything a recommendation depends on besides history; each default is upstream's flag."""
+    """Settings of recommendations, with upstream's defaults."""
 
     estimators: EstimatorSettings = field(default_factory=EstimatorSettings)
     pod_min_cpu_millicores: float = 25.0
-    """The least CPU of a whole pod; its containers share it equally."""
+    """The minimum CPU of a pod, which its containers share equally."""
     pod_min_memory_mib: float = 250.0
-    """The least memory of a whole pod; its containers share it equally."""
+    """The minimum memory of a pod, which its containers share equally."""
     rounding: RecommendationRounding = field(default_factory=RecommendationRounding)
 
     def floors(self, containers: int) -> tuple[int, int]:
-        """Return the least millicores and bytes of each of some containers."""
+        """Return the minimum millicores and bytes of each container of a pod."""
         share = 1.0 / containers
         return (
             scaled(millicores_from_cores(self.pod_min_cpu_millicores * 0.001), share),
@@ -57,38 +56,38 @@ class RecommenderSettings:
 
 @dataclass(frozen=True)
 class Derivation:
-    """How one amount came about: percentile, margin, confidence, floor."""
+    """The derivation of an amount: percentile, margin, confidence, floor."""
 
     resource: str
     percentile: float
     bucket: int | None
-    """The histogram bucket that holds the percentile; None without samples."""
+    """The histogram bucket that holds the percentile, None without samples."""
     usage: int
     """The end of that bucket."""
     margin: int
     multiplier: float
-    """What the bound was widened by for want of confidence; 1 for a target."""
+    """How much low confidence widens the bound. 1 for a target."""
     floor: int
     amount: int
     samples: int = 0
 
     @property
     def is_floor(self) -> bool:
-        """Whether the pod's minimum decided, not usage."""
+        """Whether the pod's minimum decides instead of usage."""
         return self.amount == self.floor and self.amount > self.usage
 
     @property
-    def is_known(self) -> bool:
-        """Whether enough is known for the bound to mean something; a target always does."""
-        return self.multiplier < UNSURE
+    def is_confident(self) -> bool:
+        """Whether confidence is high enough for the bound to have a meaning."""
+        return self.multiplier < LOW_CONFIDENCE_MULTIPLIER
 
     @property
     def sample_text(self) -> str:
-        """The number of samples with its word."""
+        """The number of samples with its unit."""
         return f"{self.samples:,} sample{'' if self.samples == 1 else 's'}"
 
     def __str__(self) -> str:
-        if not self.is_known:
+        if not self.is_confident:
             return f"no upper bound yet: {self.sample_text}"
         if self.bucket is None:
             start = f"no {self.resource} samples yet"
@@ -106,43 +105,43 @@ class Derivation:
 
 
 class ContainerRecommendation(NamedTuple):
-    """What one container should have, before policies are applied: its place in batch estimates."""
+    """The recommendation for a container before policies are applied: its column in batch estimates."""
 
     name: str
     estimates: Mapping[str, Estimates]
-    """Per resource that is controlled."""
-    place: int
+    """Estimates per controlled resource."""
+    column: int
 
     @property
     def amounts(self) -> dict[Bound, dict[str, int]]:
-        """Per bound and resource the amount, before rounding flags."""
-        place, estimates = self.place, self.estimates.items()
+        """The amount per bound and resource, before rounding flags."""
+        column, estimates = self.column, self.estimates.items()
         return {
-            bound: {resource: batch.listed[row][place] for resource, batch in estimates}
+            bound: {resource: batch.listed[row][column] for resource, batch in estimates}
             for row, bound in enumerate(BOUNDS)
         }
 
     @property
-    def reasons(self) -> dict[Bound, dict[str, Derivation]]:
-        """Per bound and resource how the amount came about."""
+    def derivations(self) -> dict[Bound, dict[str, Derivation]]:
+        """The derivation per bound and resource."""
         return {
             bound: {resource: self._derivation(resource, row) for resource in self.estimates}
             for row, bound in enumerate(BOUNDS)
         }
 
     def _derivation(self, resource: str, row: int) -> Derivation:
-        batch, place = self.estimates[resource], self.place
-        bucket = int(batch.buckets[row, place])
+        batch, column = self.estimates[resource], self.column
+        bucket = int(batch.buckets[row, column])
         return Derivation(
             resource=resource,
             percentile=batch.shares[row],
             bucket=bucket if bucket >= 0 else None,
-            usage=int(batch.usage[row, place]),
-            margin=int(batch.margins[row, place]),
-            multiplier=float(batch.multipliers[row, place]),
-            floor=int(batch.floors[place]),
-            amount=int(batch.amounts[row, place]),
-            samples=int(batch.samples[place]),
+            usage=int(batch.usage[row, column]),
+            margin=int(batch.margins[row, column]),
+            multiplier=float(batch.multipliers[row, column]),
+            floor=int(batch.floors[column]),
+            amount=int(batch.amounts[row, column]),
+            samples=int(batch.samples[column]),
         )
 
     def resources(self, rounding: RecommendationRounding) -> RecommendedContainerResources:
@@ -171,86 +170,70 @@ def pod_resources(
     )
 
 
-def recommend_containers(
-    profiles: Mapping[str, Aggregate], settings: RecommenderSettings
-) -> tuple[ContainerRecommendation, ...]:
-    """Recommend for the containers of one VPA, sorted by name; they share the pod's minimum."""
-    names = sorted(profiles)
-    if not names:
-        return ()
-    floor = settings.floors(len(names))
-    wanted = [
-        ContainerToRecommend(
-            profiles[name].row, name, floor, profiles[name].policy, profiles[name].controlled_resources
-        )
-        for name in names
-    ]
-    return tuple(recommend_rows(profiles[names[0]].table, wanted, settings))
-
-
 class ContainerToRecommend(NamedTuple):
-    """A container to recommend for: the row of its merged history, and what else counts."""
+    """A container to recommend for: the row of its merged history, its floor and its policy."""
 
     row: int
     name: str
     floor: tuple[int, int]
-    """The least millicores and bytes."""
+    """The minimum millicores and bytes."""
     policy: ContainerResourcePolicy | None = None
     controlled: tuple[str, ...] = SCALED_RESOURCES
 
 
 class RecommendationBatch:
-    """Recommendations for many containers, in the order they were wanted; each is made when it is asked for."""
+    """Recommendations for many containers, in their order. Each is built on access."""
 
-    def __init__(self, wanted: Sequence[ContainerToRecommend]) -> None:
-        self.wanted = wanted
+    def __init__(self, containers: Sequence[ContainerToRecommend]) -> None:
+        self.containers = containers
         self.estimates: list[dict[str, Estimates]] = []
-        """One entry per group of containers that share their settings."""
-        self._group = np.zeros(len(wanted), dtype=np.int64)
-        self._place = np.arange(len(wanted))
+        """An entry per group of containers that share their settings."""
+        self._group = np.zeros(len(containers), dtype=np.int64)
+        self._column = np.arange(len(containers))
 
-    def add(self, places: Sequence[int], estimates: dict[str, Estimates]) -> None:
-        """Add the estimates of the containers at some places."""
-        self._group[places] = len(self.estimates)
-        self._place[places] = np.arange(len(places))
+    def add(self, indices: Sequence[int], estimates: dict[str, Estimates]) -> None:
+        """Add the estimates of the containers at these indices."""
+        self._group[indices] = len(self.estimates)
+        self._column[indices] = np.arange(len(indices))
         self.estimates.append(estimates)
 
     def __len__(self) -> int:
-        return len(self.wanted)
+        return len(self.containers)
 
-    def __getitem__(self, place: int) -> ContainerRecommendation:
-        one, batch = self.wanted[place], self.estimates[self._group[place]]
-        kept = batch if one.controlled is SCALED_RESOURCES else {name: batch[name] for name in one.controlled}
-        return ContainerRecommendation(one.name, kept, int(self._place[place]))
+    def __getitem__(self, index: int) -> ContainerRecommendation:
+        container, estimates = self.containers[index], self.estimates[self._group[index]]
+        if container.controlled is not SCALED_RESOURCES:
+            estimates = {resource: estimates[resource] for resource in container.controlled}
+        return ContainerRecommendation(container.name, estimates, int(self._column[index]))
 
     def __iter__(self) -> Iterator[ContainerRecommendation]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
 
 def recommend_rows(
-    table: AggregateTable, wanted: Sequence[ContainerToRecommend], settings: RecommenderSettings
+    table: AggregateTable, containers: Sequence[ContainerToRecommend], settings: RecommenderSettings
 ) -> RecommendationBatch:
     """Recommend for many containers at once, in their order."""
-    usual, most = settings.estimators, list[int]()
-    groups: dict[EstimatorSettings, list[int]] = {usual: most}
-    for place, one in enumerate(wanted):
-        # Hashing settings a hundred thousand times costs more than estimating: most containers have none of their own.
-        own = usual if one.policy is None else usual.for_container(one.policy)
-        (most if own is usual else groups.setdefault(own, [])).append(place)
-    found = RecommendationBatch(wanted)
-    for estimators, places in groups.items():
-        found.add(places, _estimate_batch(table, [wanted[place] for place in places], estimators))
-    return found
+    default, with_default = settings.estimators, list[int]()
+    groups: dict[EstimatorSettings, list[int]] = {default: with_default}
+    for index, container in enumerate(containers):
+        # Hashing settings 100,000 times costs more than estimating, and most containers have no overrides.
+        estimators = default if container.policy is None else default.for_container(container.policy)
+        (with_default if estimators is default else groups.setdefault(estimators, [])).append(index)
+    batch = RecommendationBatch(containers)
+    for estimators, indices in groups.items():
+        batch.add(indices, _estimate_batch(table, [containers[index] for index in indices], estimators))
+    return batch
 
 
 def _estimate_batch(
-    table: AggregateTable, members: Sequence[ContainerToRecommend], estimators: EstimatorSettings
+    table: AggregateTable, containers: Sequence[ContainerToRecommend], estimators: EstimatorSettings
 ) -> dict[str, Estimates]:
-    count = len(members)
-    rows = np.fromiter((one.row for one in members), np.int64, count)
-    least_cpu = np.fromiter((one.floor[0] for one in members), np.int64, count)
-    least_memory = np.fromiter((one.floor[1] for one in members), np.int64, count)
+    count = len(containers)
+    rows = np.fromiter((container.row for container in containers), np.int64, count)
+    cpu_floors = np.fromiter((container.floor[0] for container in containers), np.int64, count)
+    memory_floors = np.fromiter((container.floor[1] for container in containers), np.int64, count)
     return {
-        CPU: estimate_cpu(table, rows, estimators, least_cpu),
-        MEMORY: estimate_memory(table, rows, estimators, least_memory),
+        CPU: estimate_cpu(table, rows, estimators, cpu_floors),
+        MEMORY: estimate_memory(table, rows, estimators, memory_floors),
     }

@@ -1,8 +1,9 @@
-"""Recommendations for every VPA of the model in one pass: merge, estimate, post-process, set conditions."""
+"""Recommends for many VPAs in one pass: merge, estimate, post-process, set conditions."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trimtab.decide.vertical.cluster_state.aggregates import controlled_resources
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
@@ -23,42 +24,40 @@ from trimtab.decide.vertical.resources.capping import (
     total_target,
 )
 from trimtab.decide.vertical.resources.container_resources import is_off, policy_for
-from trimtab.decide.vertical.update.node_fit import NodeRoom, no_room
+from trimtab.decide.vertical.resources.node_fit import NodeRoom, no_room
 from trimtab.model.core.pod import ResourceList
-from trimtab.model.vpa.types import VerticalPodAutoscalerStatus, VPAConditionType
+from trimtab.model.vpa.types import (
+    RecommendedPodResources,
+    VerticalPodAutoscaler,
+    VerticalPodAutoscalerStatus,
+    VPAConditionType,
+)
 
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """What happens to a recommendation before it is written."""
+    """Settings of the steps between estimate and status."""
 
     whole_cores: bool = True
-    """Round CPU up to whole cores where an annotation of the VPA asks for it."""
+    """Round CPU up to whole cores where an annotation of the VPA says so."""
     global_max: ResourceList = field(default_factory=dict)
-    """The most any container gets where no policy says so."""
+    """The maximum of any container whose policy has none."""
     rooms: tuple[NodeRoom, ...] = ()
-    """The nodes of the cluster, empty of pods; a recommendation that none could hold is told."""
+    """The nodes of the cluster without their pods. Condition NoNodeFits reports a recommendation that no node fits."""
     caps_to_nodes: bool = False
-    """Cut such a recommendation to what the nearest node could hold."""
+    """Cap a recommendation that no node fits to the node that comes nearest."""
 
 
 @dataclass(frozen=True)
 class VPARecommendation:
-    """What a VPA's status should be, and why."""
+    """The next status of a VPA, and its derivation."""
 
     vpa: str
     status: VerticalPodAutoscalerStatus
     is_changed: bool
-    """Whether the status differs from that of the object last seen."""
+    """Whether the status differs from that of the cached object."""
     containers: tuple[ContainerRecommendation, ...]
     cuts: tuple[Cut, ...] = ()
-
-
-def recommend_all(
-    state: ClusterState, settings: RecommenderSettings, post: PostProcessing, now_ns: int
-) -> tuple[VPARecommendation, ...]:
-    """Recommend for every VPA, by name, and take the recommendations over into the model."""
-    return recommend_vpas(state, [state.vpas[key] for key in sorted(state.vpas)], settings, post, now_ns)
 
 
 def recommend_vpas(
@@ -68,10 +67,10 @@ def recommend_vpas(
     post: PostProcessing,
     now_ns: int,
 ) -> tuple[VPARecommendation, ...]:
-    """Recommend for some VPAs and take the recommendations over into the model."""
-    found: dict[str, list[ContainerRecommendation]] = {vpa.key: [] for vpa in vpas}
-    # Containers that are switched off are merged too: it moves reference times, and upstream's order is kept.
-    profiles = [profile for key in found for profile in profiles_of(state.vpas[key])]
+    """Recommend for VPAs and store the recommendations in the cluster state."""
+    containers: dict[str, list[ContainerRecommendation]] = {vpa.key: [] for vpa in vpas}
+    # Containers in mode Off are merged too, because merging moves reference times and upstream merges them.
+    profiles = [profile for key in containers for profile in profiles_of(state.vpas[key])]
     with merged_rows(state.table, profiles) as rows:
         counts = state.table.count[rows].tolist()
         scaled = [
@@ -79,65 +78,77 @@ def recommend_vpas(
             for profile, row, count in zip(profiles, rows.tolist(), counts, strict=True)
             if _is_scaled(state, profile, count)
         ]
-        wanted = _wanted(state, scaled, settings)
-        batch = recommend_rows(state.table, wanted, settings)
+        batch = recommend_rows(state.table, _to_recommend(state, scaled, settings), settings)
     for (profile, _), recommendation in zip(scaled, batch, strict=True):
-        found[profile.vpa].append(recommendation)
+        containers[profile.vpa].append(recommendation)
     return tuple(
-        _finish(state.vpas[key], tuple(containers), settings, post, now_ns)
-        for key, containers in found.items()
+        _store_recommendation(state.vpas[key], tuple(recommended), settings, post, now_ns)
+        for key, recommended in containers.items()
     )
 
 
 def _is_scaled(state: ClusterState, profile: Profile, sample_count: int) -> bool:
-    """Return whether the container is not switched off, and something is known about it."""
     if is_off(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy):
         return False
     return sample_count > 0 or not state.compat.recommends_from_samples
 
 
-def _wanted(
+def _to_recommend(
     state: ClusterState, scaled: list[tuple[Profile, int]], settings: RecommenderSettings
 ) -> list[ContainerToRecommend]:
-    together = Counter(profile.vpa for profile, _ in scaled)
-    floors = {count: settings.floors(count) for count in set(together.values())}
-    wanted = []
+    counts = Counter(profile.vpa for profile, _ in scaled)
+    floors = {count: settings.floors(count) for count in set(counts.values())}
+    containers = []
     for profile, row in scaled:
         policy = policy_for(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
-        wanted.append(
+        containers.append(
             ContainerToRecommend(
-                row, profile.container, floors[together[profile.vpa]], policy, controlled_resources(policy)
+                row, profile.container, floors[counts[profile.vpa]], policy, controlled_resources(policy)
             )
         )
-    return wanted
+    return containers
 
 
-def _finish(
+def _store_recommendation(
     vpa: VPAState,
     containers: tuple[ContainerRecommendation, ...],
     settings: RecommenderSettings,
     post: PostProcessing,
     now_ns: int,
 ) -> VPARecommendation:
+    cuts: tuple[Cut, ...] = ()
     if vpa.unsupported is not None:
         vpa.mark_unsupported(vpa.unsupported, now_ns)
-        return VPARecommendation(vpa.key, vpa.status(), vpa.status() != vpa.vpa.status, ())
-    recommendation = pod_resources(containers, settings.rounding)
-    if post.whole_cores and vpa.vpa.metadata.annotations:
-        recommendation = round_to_whole_cores(vpa.vpa, recommendation)
-    cuts: tuple[Cut, ...] = ()
-    if vpa.vpa.spec.resource_policy is not None or post.global_max:
-        capped = cap_by_policy(recommendation, vpa.vpa.spec.resource_policy, post.global_max)
-        recommendation, cuts = capped.recommendation or recommendation, capped.cuts
-    unplaceable = no_room(total_target(recommendation), post.rooms)
-    if unplaceable is not None and post.caps_to_nodes:
-        fitted = cap_to_nodes(recommendation, unplaceable.largest)
-        recommendation, cuts, unplaceable = (
-            fitted.recommendation or recommendation,
-            (*cuts, *fitted.cuts),
-            None,
-        )
-    vpa.recommend(recommendation, now_ns)
-    vpa.set_obstacle(VPAConditionType.NO_NODE_FITS, unplaceable.message if unplaceable else "", now_ns)
+        containers = ()
+    else:
+        processed = _post_process(vpa.vpa, pod_resources(containers, settings.rounding), post)
+        cuts = processed.cuts
+        vpa.recommend(processed.recommendation, now_ns)
+        vpa.set_obstacle(VPAConditionType.NO_NODE_FITS, processed.no_node_fits, now_ns)
     status = vpa.status()
     return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, cuts)
+
+
+class _Processed(NamedTuple):
+    recommendation: RecommendedPodResources
+    cuts: tuple[Cut, ...]
+    no_node_fits: str
+    """The message of condition NoNodeFits, empty if a node fits."""
+
+
+def _post_process(
+    vpa: VerticalPodAutoscaler, recommendation: RecommendedPodResources, post: PostProcessing
+) -> _Processed:
+    cuts: tuple[Cut, ...] = ()
+    if post.whole_cores and vpa.metadata.annotations:
+        recommendation = round_to_whole_cores(vpa, recommendation)
+    if vpa.spec.resource_policy is not None or post.global_max:
+        capped = cap_by_policy(recommendation, vpa.spec.resource_policy, post.global_max)
+        recommendation, cuts = capped.recommendation or recommendation, capped.cuts
+    unplaceable = no_room(total_target(recommendation), post.rooms)
+    if unplaceable is None:
+        return _Processed(recommendation, cuts, "")
+    if not post.caps_to_nodes:
+        return _Processed(recommendation, cuts, unplaceable.message)
+    fitted = cap_to_nodes(recommendation, unplaceable.largest)
+    return _Processed(fitted.recommendation or recommendation, (*cuts, *fitted.cuts), "")

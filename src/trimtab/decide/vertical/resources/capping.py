@@ -20,8 +20,13 @@ from trimtab.decide.vertical.resources.container_resources import (
     policy_for,
     requests_and_limits,
 )
-from trimtab.decide.vertical.resources.limit_ranges import Bound, container_bounds, fit_pod
-from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.resources.limit_ranges import (
+    NO_LIMIT_RANGES,
+    Bound,
+    LimitRanges,
+    container_bounds,
+    fit_pod,
+)
 from trimtab.decide.vertical.resources.pod_rules import PodRule as ServerRule
 from trimtab.decide.vertical.resources.proportional import scale
 from trimtab.model.core.objects import LimitRangeItem
@@ -64,7 +69,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Capped:
+class CappedRecommendation:
     """A capped recommendation, every cut, and the texts upstream would annotate (target only)."""
 
     recommendation: RecommendedPodResources | None
@@ -82,11 +87,11 @@ class Capped:
 
 def cap_for_pod(
     vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: VpaCompat = DEFAULT
-) -> Capped:
+) -> CappedRecommendation:
     """Return what this VPA recommends for this pod within every bound that applies to the pod."""
     policy, recommendation = vpa.spec.resource_policy, vpa.status.recommendation
     if recommendation is None and policy is None:
-        return Capped(None)
+        return CappedRecommendation(None)
     entries = recommendation.container_recommendations if recommendation else ()
     if compat.applies_only_to_controlled:
         entries = tuple(_controlled(entries, policy))
@@ -101,17 +106,17 @@ def cap_for_pod(
         for entry in entries
         if container_of(pod, entry.container_name)
     )
-    return Capped(RecommendedPodResources(container_recommendations=capped), tuple(cuts))
+    return CappedRecommendation(RecommendedPodResources(container_recommendations=capped), tuple(cuts))
 
 
 def cap_by_policy(
     recommendation: RecommendedPodResources | None,
     policy: PodResourcePolicy | None,
     global_max: ResourceList | None = None,
-) -> Capped:
+) -> CappedRecommendation:
     """Return a recommendation within minAllowed and maxAllowed; the global maximum fills what no policy says."""
     if recommendation is None:
-        return Capped(None)
+        return CappedRecommendation(None)
     cuts: list[Cut] = []
     capped: list[RecommendedContainerResources] = []
     for entry in recommendation.container_recommendations:
@@ -121,7 +126,7 @@ def cap_by_policy(
             _lowered({**(global_max or {}), **found.max_allowed}, Cause.MAX_ALLOWED),
         )
         capped.append(_capped(entry, (_each_resource(rules),), cuts))
-    return Capped(RecommendedPodResources(container_recommendations=tuple(capped)), tuple(cuts))
+    return CappedRecommendation(RecommendedPodResources(container_recommendations=tuple(capped)), tuple(cuts))
 
 
 def total_target(recommendation: RecommendedPodResources) -> ResourceList:
@@ -133,7 +138,7 @@ def total_target(recommendation: RecommendedPodResources) -> ResourceList:
     return total
 
 
-def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList) -> Capped:
+def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList) -> CappedRecommendation:
     """Return a recommendation whose containers together fit the largest size that a node could hold."""
     total = total_target(recommendation)
     cuts: list[Cut] = []
@@ -145,7 +150,9 @@ def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList)
             if resource in largest and largest[resource] < total[resource]
         }
         entries.append(_capped(entry, (_each_resource((_lowered(most, Cause.LARGEST_NODE),)),), cuts))
-    return Capped(RecommendedPodResources(container_recommendations=tuple(entries)), tuple(cuts))
+    return CappedRecommendation(
+        RecommendedPodResources(container_recommendations=tuple(entries)), tuple(cuts)
+    )
 
 
 Change = tuple[str, Quantity, Cause]

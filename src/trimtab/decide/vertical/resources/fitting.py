@@ -12,9 +12,9 @@ from functools import partial
 import msgspec
 
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
+from trimtab.decide.vertical.resources.limit_ranges import LimitRanges
 from trimtab.decide.vertical.resources.pod_rules import (
     SIZED,
-    LimitRanges,
     PodRule,
     QoSClass,
     Violation,
@@ -55,14 +55,14 @@ class Fitted:
     refusal: str = ""
 
 
-def fit(
+def fit_sizes(
     base: Pod, wanted: Sequence[ContainerResources], ranges: LimitRanges, written: Pod | None = None
 ) -> Fitted:
     """Return the sizes nearest to `wanted` that the server admits for a pod that is `base`.
 
     Limits follow requests by the ratio in `written`, the pod of the user, where that is another one.
     """
-    if broken(base, given(base, wanted), ranges) is None:
+    if first_violation(base, apply_sizes(base, wanted), ranges) is None:
         return Fitted(tuple(wanted))
     refused = next(violations(base, ranges), None)
     if refused is not None:
@@ -70,7 +70,7 @@ def fit(
     return _Fitting(base, tuple(wanted), ranges, written or base).run()
 
 
-def given(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
+def apply_sizes(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
     """Return the pod with the wanted amounts in place of its own."""
     return with_resources(
         base,
@@ -85,7 +85,7 @@ def given(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
     )
 
 
-def broken(base: Pod, pod: Pod, ranges: LimitRanges) -> Violation | None:
+def first_violation(base: Pod, pod: Pod, ranges: LimitRanges) -> Violation | None:
     """Return the first rule that a pod breaks which was `base`; first requests may end the class BestEffort."""
     found = next(violations(pod, ranges), None)
     if found is not None:
@@ -176,7 +176,7 @@ class _Fitting:
         def breaks(point: _Way) -> Violation | None:
             sizes = point.applied(NOTHING)
             everyone = [sizes if place == way.index else NOTHING for place in range(len(self.wanted))]
-            pod = given(self.base, everyone)
+            pod = apply_sizes(self.base, everyone)
             found = container_violations(pod.spec.containers[way.index], pod.spec, self.ranges)
             return next((one for one in found if one.resource == way.resource), None)
 
@@ -187,7 +187,7 @@ class _Fitting:
 
         def breaks(points: tuple[_Way, ...]) -> Violation | None:
             moved = {**self.ways, **{(point.index, point.resource): point for point in points}}
-            return broken(self.base, given(self.base, tuple(self._sizes(moved))), self.ranges)
+            return first_violation(self.base, apply_sizes(self.base, tuple(self._sizes(moved))), self.ranges)
 
         return _furthest(ways, breaks)
 

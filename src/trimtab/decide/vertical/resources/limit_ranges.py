@@ -1,7 +1,7 @@
 """LimitRanges: several merged into one, and the bounds that follow from it for a container and for a pod."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -25,6 +25,36 @@ from trimtab.model.vpa.types import RecommendedContainerResources, RecommendedPo
 
 Bound = Literal["target", "lower_bound", "upper_bound"]
 BOUNDS: tuple[Bound, ...] = ("upper_bound", "target", "lower_bound")
+
+
+@dataclass(frozen=True)
+class LimitRanges:
+    """A namespace's LimitRanges, merged: one item for containers and one for pods."""
+
+    container: LimitRangeItem | None = None
+    pod: LimitRangeItem | None = None
+
+
+NO_LIMIT_RANGES = LimitRanges()
+
+
+@dataclass(frozen=True)
+class NamespaceRanges:
+    """The merged LimitRanges of every namespace, merged on first use."""
+
+    ranges: tuple[LimitRange, ...]
+    _merged: dict[str, LimitRanges] = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, namespace: str) -> LimitRanges:
+        """Return the merged LimitRanges of a namespace."""
+        if not self.ranges:
+            return NO_LIMIT_RANGES
+        if namespace not in self._merged:
+            self._merged[namespace] = LimitRanges(
+                merge_limit_ranges(self.ranges, namespace, "Container"),
+                merge_limit_ranges(self.ranges, namespace, "Pod"),
+            )
+        return self._merged[namespace]
 
 
 def merge_limit_ranges(ranges: Iterable[LimitRange], namespace: str, kind: str) -> LimitRangeItem | None:

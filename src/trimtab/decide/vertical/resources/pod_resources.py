@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.resources.capping import Capped, Cut, cap_for_pod
+from trimtab.decide.vertical.resources.capping import CappedRecommendation, Cut, cap_for_pod
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
     ContainerResources,
@@ -16,15 +16,12 @@ from trimtab.decide.vertical.resources.container_resources import (
 from trimtab.decide.vertical.resources.fitting import (
     Fitted,
     HeldBack,
-    broken,
-    fit,
-    given,
+    apply_sizes,
+    first_violation,
+    fit_sizes,
 )
-from trimtab.decide.vertical.resources.pod_rules import (
-    NO_LIMIT_RANGES,
-    LimitRanges,
-    with_resources,
-)
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.resources.pod_rules import with_resources
 from trimtab.decide.vertical.resources.proportional import (
     FractionRounding,
     proportional_limits,
@@ -84,12 +81,12 @@ def size_pod(
         return sizing
     if running is not None:
         return _size_running(sizing, pod, running, ranges)
-    fitted = fit(pod, sizing.containers, ranges)
+    fitted = fit_sizes(pod, sizing.containers, ranges)
     if not fitted.refusal:
         return _held_back(sizing, fitted)
     # The template is refused as it is. Upstream scales every container then, and the pod starts.
     scaled = _sized(pod, vpa, ranges, replace(compat, limit_range_keeps_absent=False))
-    if broken(pod, given(pod, scaled.containers), ranges) is None:
+    if first_violation(pod, apply_sizes(pod, scaled.containers), ranges) is None:
         return scaled
     return Sizing((NOTHING,) * len(pod.spec.containers), {}, refusal=fitted.refusal)
 
@@ -97,10 +94,10 @@ def size_pod(
 def _size_running(sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges) -> Sizing:
     """Return the sizing of a running pod: what is given now starts from what the user wrote, the rest stays."""
     start = _mixed(written, running, sizing.containers)
-    fitted = fit(start, sizing.containers, ranges, written)
+    fitted = fit_sizes(start, sizing.containers, ranges, written)
     if fitted.refusal:
         # What other sizes left behind does not go with what the user wrote, but what runs was admitted.
-        start, fitted = running, fit(running, sizing.containers, ranges, written)
+        start, fitted = running, fit_sizes(running, sizing.containers, ranges, written)
     if fitted.refusal:
         return Sizing((NOTHING,) * len(running.spec.containers), {}, refusal=fitted.refusal)
     found = _held_back(sizing, fitted)
@@ -138,15 +135,15 @@ def _kept_limits(own: ResourceRequirements, sizes: ContainerResources) -> Resour
 
 
 def _sized(pod: Pod, vpa: VerticalPodAutoscaler, ranges: LimitRanges, compat: VpaCompat) -> Sizing:
-    capped = Capped(None)
+    capped = CappedRecommendation(None)
     if vpa.status.recommendation is not None:
         capped = cap_for_pod(vpa, pod, ranges, compat)
     rounding = FractionRounding.CEILING if compat.ratio_is_the_users else FractionRounding.NONE
-    return size_by(capped, pod, vpa, ranges, rounding)
+    return size_capped(capped, pod, vpa, ranges, rounding)
 
 
-def size_by(
-    capped: Capped,
+def size_capped(
+    capped: CappedRecommendation,
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges,

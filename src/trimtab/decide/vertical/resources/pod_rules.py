@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.model.core.objects import LimitRangeItem
 from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from trimtab.model.quantity import Quantity
@@ -46,17 +47,6 @@ class Violation:
     resource: str
     container: str
     message: str
-
-
-@dataclass(frozen=True)
-class LimitRanges:
-    """A namespace's LimitRanges, merged: what holds for a container and what holds for a whole pod."""
-
-    container: LimitRangeItem | None = None
-    pod: LimitRangeItem | None = None
-
-
-NO_LIMIT_RANGES = LimitRanges()
 
 
 def violations(pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES) -> Iterator[Violation]:
@@ -122,7 +112,7 @@ def pod_totals(spec: PodSpec) -> ResourceRequirements:
     )
 
 
-def reserved(spec: PodSpec) -> ResourceList:
+def scheduler_requests(spec: PodSpec) -> ResourceList:
     """Return what the scheduler reserves on a node for the pod, its overhead included."""
     asked = pod_totals(spec).requests
     return {name: _sum(asked.get(name), spec.overhead.get(name)) for name in {*asked, *spec.overhead}}

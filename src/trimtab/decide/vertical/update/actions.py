@@ -1,45 +1,45 @@
-"""What an update loop asks the cluster to do, and what it says about it."""
+"""What an update loop asks the cluster to do, and what it reports."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from trimtab.decide.vertical.admission.patches import Operation
-from trimtab.decide.vertical.update.in_place.resize import ResizePlan
+from trimtab.decide.vertical.update.resize.plan import ResizePlan
 from trimtab.model.core.pod import Pod
 from trimtab.model.json.wire import Wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 
 class ActionResult(StrEnum):
-    """What became of an action."""
+    """The result of an action."""
 
     DONE = "done"
     FAILED = "failed"
     """The API refused it, or nothing was sent."""
     UNKNOWN = "unknown"
-    """It was sent and no answer came, or one that the server failed: it may have been done."""
+    """It was sent, and the response was lost or was a server error. It may have been done."""
     INFEASIBLE = "infeasible"
     """The API refused a resize because the node is too small for it (cause NodeCapacity)."""
     INVALID = "invalid"
-    """The API refused a resize by a rule that another try would break again (422)."""
+    """The API refused a resize by a rule that a retry would break again (422)."""
     UNREPLACEABLE = "unreplaceable"
-    """Nothing was sent, since the pod that would take its place is refused, no different, or fits on no node."""
+    """Nothing was sent, since the replacement is refused, is no different, or fits on no node."""
     REFUSED = "refused"
     """The API refused an eviction for now (429: a PodDisruptionBudget)."""
-    WOULD = "would"
-    """Nothing was sent because this is a dry run: it uses the budget of the loop, and no event says that it was done."""
-    LATER = "later"
-    """Nothing was sent: a rate limit is reached."""
+    DRY_RUN = "dry run"
+    """Nothing was sent because this is a dry run. It uses the loop's budget and emits no event."""
+    RATE_LIMITED = "rate limited"
+    """Nothing was sent, because a rate limit is reached."""
 
     @property
-    def is_charged(self) -> bool:
-        """Return whether the pod counts as disturbed: budget, brakes and ledger count what may have been done."""
-        return self in (ActionResult.DONE, ActionResult.UNKNOWN, ActionResult.WOULD)
+    def is_disruption(self) -> bool:
+        """Return whether the pod counts as disrupted, because the action may have been done."""
+        return self in (ActionResult.DONE, ActionResult.UNKNOWN, ActionResult.DRY_RUN)
 
 
 @dataclass(frozen=True)
 class Resize:
-    """Resize a pod in place: note what it was, patch its `resize` subresource, then note that it was resized."""
+    """Resize a pod in place: write annotations, patch the `resize` subresource, write annotations."""
 
     pod: Pod
     vpa: VerticalPodAutoscaler

@@ -1,41 +1,40 @@
-"""How many pods of one creator may be disturbed at once.
+"""How many pods of one controller may be disrupted at a time.
 
-A group is what one ReplicaSet, StatefulSet, ... made. Its budget belongs to the group, not to a VPA: all VPAs of
-the workload draw on the same counters, so two roles can never take down more than one could (edge case 5.3-16).
+A replica group is the pods of one ReplicaSet, StatefulSet and so on. The budget belongs to the group, so all VPAs of a
+workload share its counters, and two roles never take down more pods than one role could (edge case 5.3-16).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trimtab.decide.vertical.admission.startup_boost import is_boosted
 from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
+from trimtab.decide.vertical.update.resize.status import is_resizing
 from trimtab.model.core.pod import Pod
 
-BOOST_PREFIX = "vpaCpuStartupBoost/"
-RESIZE_PENDING = "PodResizePending"
-RESIZE_IN_PROGRESS = "PodResizeInProgress"
 _COUNTED_KINDS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _UNCOUNTED_KIND = "Job"
 
 
 @dataclass(frozen=True)
 class ReplicaGroup:
-    """The pods of one creator: how many there should be, are, and have been disturbed in this loop."""
+    """The pods of one controller: how many it should have, has, and lost in this loop."""
 
     configured: int
     tolerance: int
     pending: int = 0
     running: int = 0
-    """Pods that are up: Ready and undisturbed. Upstream counts those that are not Pending."""
+    """Pods that are Ready and not disrupted. Upstream counts those that are not Pending."""
     resizing: int = 0
     """Resizes of earlier loops that are not finished."""
     evicted: int = 0
     resized: int = 0
-    """Resizes asked for in this loop."""
+    """Resizes requested in this loop."""
 
     @property
     def is_disruptable(self) -> bool:
-        """Return whether one more pod may be disturbed; with tolerance 0 one may, while all are running."""
+        """Return whether another pod may be disrupted; with tolerance 0 one may, while all run."""
         alive = self.running - self.evicted - self.resized
         untouched = self.evicted == 0 and self.resized == 0
         return alive > self.configured - self.tolerance or (
@@ -44,7 +43,7 @@ class ReplicaGroup:
 
     @property
     def missing(self) -> int:
-        """Return how many pods are not up, those evicted in this loop included."""
+        """Return how many pods are not available, those evicted in this loop included."""
         return max(self.configured - self.running, 0) + self.evicted
 
     def after_eviction(self) -> "ReplicaGroup":
@@ -52,34 +51,22 @@ class ReplicaGroup:
         return replace(self, evicted=self.evicted + 1)
 
     def after_resize(self) -> "ReplicaGroup":
-        """Return the group with one more resize asked for."""
+        """Return the group with one more resize requested."""
         return replace(self, resized=self.resized + 1)
 
 
 @dataclass(frozen=True)
 class Membership:
-    """Which group each pod of one VPA belongs to, and which groups are below the VPA's minimum of replicas."""
+    """The replica group of each pod of one VPA."""
 
     creators: Mapping[str, ControllerKey]
-    """By pod `namespace/name`; a pod that is not listed must not be disturbed."""
+    """By pod `namespace/name`. A pod that is not listed must not be disrupted."""
     below_minimum: frozenset[ControllerKey] = frozenset()
-
-
-def is_resizing(pod: Pod) -> bool:
-    """Return whether a resize in place is pending or under way; the first such condition counts."""
-    for condition in pod.status.conditions:
-        if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS}:
-            return condition.status == "True"
-    return False
-
-
-def is_boosted(pod: Pod) -> bool:
-    """Return whether a container of the pod has extra CPU for its start."""
-    return any(key.startswith(BOOST_PREFIX) for key in pod.metadata.annotations)
+    """Groups with fewer pods than the VPA's minimum of replicas."""
 
 
 def by_creator(pods: Iterable[Pod], compat: VpaCompat) -> dict[ControllerKey, list[Pod]]:
-    """Return the pods of each creator; a pod without one is in no group, for nothing would replace it."""
+    """Return the pods of each controller, without pods that no controller would replace."""
     grouped: dict[ControllerKey, list[Pod]] = {}
     for pod in pods:
         creator = creator_of(pod)
@@ -98,9 +85,9 @@ def count_group(
     compat: VpaCompat,
     available: Collection[str] | None = None,
 ) -> ReplicaGroup | None:
-    """Count one creator's live pods; None if how many there should be cannot be told, so none may be disturbed.
+    """Count one controller's live pods; None if the configured number is unknown.
 
-    `available` names the pods that are up; without it every pod that is not Pending is, as upstream has it.
+    `available` names the pods that are available. Without it every pod that is not Pending is, as in upstream.
     """
     configured = _configured(creator, len(pods), replicas, compat)
     if configured is None:
@@ -127,30 +114,30 @@ def _configured(creator: ControllerKey, live: int, replicas: int | None, compat:
     return replicas or live
 
 
-def membership(
+def assign_groups(
     pods: Iterable[Pod],
     required: int,
     *,
     minimum_is_waived: bool,
-    known: Iterable[ControllerKey],
+    known: Collection[ControllerKey],
     compat: VpaCompat,
 ) -> Membership:
-    """Decide which of one VPA's pods may be disturbed at all, given how many live pods it must have.
+    """Return the groups of one VPA's pods that may be disrupted at all.
 
-    `minimum_is_waived` lets groups below the minimum through for resizing in place; they still cannot be evicted.
+    A group needs `required` live pods. `minimum_is_waived` admits smaller groups to resizes in place; their pods still
+    cannot be evicted.
     """
     creators: dict[str, ControllerKey] = {}
-    below: set[ControllerKey] = set()
-    countable = set(known)
+    below_minimum: set[ControllerKey] = set()
     for creator, group in by_creator(pods, compat).items():
-        if creator not in countable:
+        if creator not in known:
             continue
         if len(group) < required:
             # Upstream ends boosts among all other updates, and so waives the minimum for the siblings of a boosted pod.
-            is_passed = not compat.disruptions_last_until_ready and any(map(is_boosted, group))
-            if not (minimum_is_waived or is_passed):
+            is_boosting = not compat.disruptions_last_until_ready and any(map(is_boosted, group))
+            if not (minimum_is_waived or is_boosting):
                 continue
             if minimum_is_waived:
-                below.add(creator)
+                below_minimum.add(creator)
         creators.update({pod.metadata.key: creator for pod in group})
-    return Membership(creators, frozenset(below))
+    return Membership(creators, frozenset(below_minimum))

@@ -1,4 +1,4 @@
-"""Which pods should be changed, in which order, and why the others should not."""
+"""Which pods should change, in which order, and why other pods should not."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from trimtab.model.core.pod import CPU, MEMORY, ContainerStatus, Pod, ResourceLi
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_span
-from trimtab.model.times import ZERO_TIME
+from trimtab.model.times import ZERO_TIME, int32_seconds
 from trimtab.model.vpa.types import (
     EvictionChangeRequirement,
     EvictionRequirement,
@@ -76,9 +76,6 @@ def _difference(requested: dict[str, int], recommended: dict[str, int]) -> float
     return total
 
 
-_LARGEST_SECONDS = 2**31 - 1
-
-
 @dataclass(frozen=True)
 class UpdateThresholds:
     """How far off, and how old, a pod must be."""
@@ -86,14 +83,14 @@ class UpdateThresholds:
     min_change: float = 0.1
     """Least relative difference that is worth changing a pod whose requests are within bounds."""
     lifetime: timedelta = timedelta(hours=12)
-    """Least age of such a pod; younger ones are left in peace."""
+    """Least age of such a pod."""
     evict_after_oom: timedelta = timedelta(minutes=10)
     """An OOM kill counts as quick if the container ran shorter than this, and no longer than this ago."""
 
 
 @dataclass(frozen=True)
 class Eligibility:
-    """Whether a pod should be changed, and the sentence that says why."""
+    """Whether a pod should change, and the reason."""
 
     is_eligible: bool
     reason: str
@@ -101,18 +98,18 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class UpdateCandidate:
-    """A pod that should be changed, with what it should get."""
+    """A pod that should change, and its recommendation."""
 
     pod: Pod
     priority: Priority
     recommendation: RecommendedPodResources | None
     reason: str = ""
     is_urgent: bool = False
-    """Whether it was just killed for want of memory, so that it need not be left to start."""
+    """Whether it was just OOM-killed, so that it is not left to start."""
 
 
 def is_lower_anywhere(before: RecommendedPodResources | None, after: RecommendedPodResources | None) -> bool:
-    """Return whether any target fell; only then is an infeasible resize worth another try."""
+    """Return whether any target fell. Only then is an infeasible resize worth a retry."""
     for entry in after.container_recommendations if after else ():
         earlier = recommendation_for(entry.container_name, before)
         if earlier is not None and any(
@@ -123,21 +120,16 @@ def is_lower_anywhere(before: RecommendedPodResources | None, after: Recommended
     return False
 
 
-def seconds_of(count: int) -> timedelta:
-    """Return a duration of an API field; such fields are int32, and an object that says more must not stop a loop."""
-    return timedelta(seconds=max(min(count, _LARGEST_SECONDS), -_LARGEST_SECONDS))
-
-
 def oom_threshold(vpa: VerticalPodAutoscaler, default: timedelta, gates: FeatureGates) -> timedelta:
-    """Return how quick an OOM kill must be to count, by the VPA's own setting where the gate allows it."""
+    """Return how quick an OOM kill must be to count: by the VPA if its gate is on, else the default."""
     policy = vpa.spec.update_policy
     if policy is None or policy.evict_after_oom_seconds is None or not gates.per_vpa_config:
         return default
-    return seconds_of(policy.evict_after_oom_seconds)
+    return int32_seconds(policy.evict_after_oom_seconds)
 
 
 def has_quick_oom(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime, threshold: timedelta) -> bool:
-    """Return whether a container that we scale was just killed for want of memory, soon after it started."""
+    """Return whether a scaled container was OOM-killed just now, soon after it started."""
     observed = observed_containers(pod)
     return any(
         _is_quick_oom(status, now, threshold)
@@ -147,14 +139,14 @@ def has_quick_oom(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime, threshold
 
 
 def _is_quick_oom(status: ContainerStatus, now: datetime, threshold: timedelta) -> bool:
-    ended = status.last_state.terminated
-    if ended is None or ended.reason != "OOMKilled":
+    terminated = status.last_state.terminated
+    if terminated is None or terminated.reason != "OOMKilled":
         return False
-    finished, started = ended.finished_at or ZERO_TIME, ended.started_at or ZERO_TIME
+    finished, started = terminated.finished_at or ZERO_TIME, terminated.started_at or ZERO_TIME
     return finished - started < threshold and now - finished < threshold
 
 
-def judge(
+def check_eligibility(
     pod: Pod, priority: Priority, *, is_quick_oom: bool, now: datetime, thresholds: UpdateThresholds
 ) -> Eligibility:
     """Decide whether a pod's requests are far enough off to change them."""
@@ -183,7 +175,10 @@ def admits_eviction(
     recommendation: RecommendedPodResources | None,
     requirements: Sequence[EvictionRequirement] | None,
 ) -> bool:
-    """Return whether some container meets all eviction requirements; None means the VPA has no update policy."""
+    """Return whether some container meets all eviction requirements.
+
+    `requirements` is None if the VPA has no update policy.
+    """
     if requirements is None:
         return True
     for container in pod.spec.containers:
@@ -214,10 +209,10 @@ def _changes_as_required(requirement: str, request: int, target: int) -> bool:
 
 
 def _milli(amounts: ResourceList, resource: str) -> int:
-    found = amounts.get(resource)
-    return found.milli_value() if found is not None else 0
+    amount = amounts.get(resource)
+    return amount.milli_value() if amount is not None else 0
 
 
 def in_update_order(candidates: Iterable[UpdateCandidate]) -> tuple[UpdateCandidate, ...]:
-    """Return the most urgent first; equals keep their order."""
+    """Return the candidates, most urgent first. Equal ones keep their order."""
     return tuple(sorted(candidates, key=lambda candidate: candidate.priority.rank))

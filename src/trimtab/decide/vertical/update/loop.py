@@ -1,35 +1,28 @@
-"""One update loop: which pods are resized in place, which are evicted, and why the others are left alone.
+"""One update loop: resize pods in place, evict pods, and give a reason for every other pod.
 
-What happens next depends on whether the API accepted what was asked before (a failed resize may become an
-eviction, a refused eviction leaves the budget to another pod). So the loop is a generator: it yields each action,
-is told the outcome by `send`, and returns the result. It does no I/O itself, and with the same outcomes it asks
-for the same actions.
+The next action depends on the result of the last one: a failed resize may become an eviction, and a refused eviction
+leaves its budget to another pod. So the loop is a generator. It yields each action, receives the action's result by
+`send`, and returns an `UpdateResult`. It does no I/O, and with the same results it yields the same actions.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from trimtab.decide.vertical.admission.startup_boost import is_boosted
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
     controlling_vpa,
-    new_conflicts,
+    unreported_conflicts,
 )
 from trimtab.decide.vertical.control.controllers import ControllerKey
-from trimtab.decide.vertical.update.actions import (
-    Action,
-    ActionResult,
-    PodUpdateResult,
-    UpdateEvent,
-)
-from trimtab.decide.vertical.update.disruption_budget import is_boosted
-from trimtab.decide.vertical.update.in_place.progress import tell_progress
-from trimtab.decide.vertical.update.in_place.resize_note import NOTE_ANNOTATION, read_note
-from trimtab.decide.vertical.update.in_place.resize_request import take_back
-from trimtab.decide.vertical.update.in_place.unboost import unboost
-from trimtab.decide.vertical.update.in_place.withdraw import is_waiting_request
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.update.actions import Action, ActionResult, PodUpdateResult, UpdateEvent
+from trimtab.decide.vertical.update.in_place.boost_end import end_startup_boosts
+from trimtab.decide.vertical.update.in_place.progress import report_progress
+from trimtab.decide.vertical.update.in_place.reverts import has_waiting_request, revert_resize
 from trimtab.decide.vertical.update.loop_state import (
     DEFAULT_SETTINGS,
     LoopContext,
@@ -37,8 +30,10 @@ from trimtab.decide.vertical.update.loop_state import (
     UpdaterSettings,
     UpdaterState,
 )
-from trimtab.decide.vertical.update.observation import NamespaceRanges, UpdateObservation
-from trimtab.decide.vertical.update.vpa_update import Step, VPAUpdate
+from trimtab.decide.vertical.update.observation import UpdateObservation
+from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION, read_resize_annotation
+from trimtab.decide.vertical.update.vpa_pods import Step, VpaPods
+from trimtab.decide.vertical.update.vpa_update import effective_mode, update_vpa
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
@@ -49,19 +44,19 @@ _DEFAULT_GATES = FeatureGates()
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What one loop did: the new state, the events in order, and a verdict for every pod it looked at."""
+    """The result of one loop: the new state, the events in order, and a result per live pod."""
 
     state: UpdaterState
     events: tuple[UpdateEvent, ...]
-    verdicts: tuple[PodUpdateResult, ...]
+    pod_results: tuple[PodUpdateResult, ...]
     short_of_budget: frozenset[ControllerKey] = frozenset()
     """Creators of which a pod with a role waits until another pod is up again."""
-    again_at: datetime | None = None
-    """When something is due before the next loop; None if nothing is."""
+    requeue_at: datetime | None = None
+    """When an update is due before the next loop; None if none is."""
     to_evict: frozenset[str] = frozenset()
     """Pods that should be evicted, by `namespace/name`, whether they could be or not."""
     inadmissible: Mapping[str, str] = field(default_factory=dict)
-    """Pods that stay because their replacement would break a rule of the API server, and which rule."""
+    """Pods that stay because their replacement would break a rule of the API server, and the rule."""
 
 
 UpdateLoop = Generator[Action, ActionResult, UpdateResult]
@@ -75,7 +70,7 @@ def update_loop(
     gates: FeatureGates = _DEFAULT_GATES,
     compat: VpaCompat = DEFAULT,
 ) -> UpdateLoop:
-    """Decide about every live pod; yields actions, is sent their outcomes, returns what came of it."""
+    """Decide about every live pod: yield actions, receive their results, return the result."""
     live = tuple(
         pod for pod in observation.pods if pod.metadata.deletion_timestamp is None and not pod.is_finished
     )
@@ -84,11 +79,11 @@ def update_loop(
     loop = LoopState(context, state)
     yield from _run(context, loop)
     return UpdateResult(
-        loop.frozen(),
+        loop.freeze(),
         tuple(loop.events),
-        tuple(loop.verdicts.values()),
+        tuple(loop.pod_results.values()),
         frozenset(loop.short_of_budget),
-        loop.again_at,
+        loop.requeue_at,
         frozenset(loop.to_evict),
         loop.inadmissible,
     )
@@ -106,58 +101,59 @@ def drive(loop: UpdateLoop, perform: Callable[[Action], ActionResult]) -> Update
 
 
 def _run(context: LoopContext, loop: LoopState) -> Step:
-    updates, loose = _assign(context, loop)
+    updates, uncontrolled = _assign(context, loop)
     if context.compat.disruptions_last_until_ready:
-        tell_progress(loop)
-    loop.count(context.live)
-    loop.judge_trials({pod.metadata.key: key for key, update in updates.items() for pod in update.pods})
-    # Roles before the rest: a new leader should not wait for the shared budget behind its followers. Then by
-    # name, so that the same cluster gives the same actions.
+        report_progress(loop)
+    loop.count_groups(context.live)
+    loop.evaluate_trials({pod.metadata.key: key for key, update in updates.items() for pod in update.pods})
+    # Roles first: a new leader should not wait for the shared budget behind its followers. Then by name, so that the
+    # same cluster gives the same actions.
     for update in sorted(updates.values(), key=lambda update: (-update.claim.level, update.claim.key)):
-        yield from update.run()
-    yield from unboost(context, loop)
-    for pod in loose:
-        yield from _take_back_loose(pod, loop)
+        yield from update_vpa(update)
+    yield from end_startup_boosts(context, loop)
+    for pod in uncontrolled:
+        yield from _revert_uncontrolled(pod, loop)
 
 
-def _take_back_loose(pod: Pod, loop: LoopState) -> Step:
-    """Take back a request of ours that waits on a pod which no VPA controls any more."""
-    if is_boosted(pod) or not is_waiting_request(pod, loop.context.now):
+def _revert_uncontrolled(pod: Pod, loop: LoopState) -> Step:
+    """Revert a waiting request of Trimtab on a pod that no VPA controls any more."""
+    if is_boosted(pod) or not has_waiting_request(pod, loop.context.now):
         return
-    note = read_note(pod)
-    namespace, _, name = note.vpa.partition("/")
-    asking = VerticalPodAutoscaler(metadata=ObjectMeta(name=name, namespace=namespace))
-    yield from take_back(pod, asking, f"VPA {note.vpa} does not control it any more", loop)
+    key = read_resize_annotation(pod).vpa
+    namespace, _, name = key.partition("/")
+    former_vpa = VerticalPodAutoscaler(metadata=ObjectMeta(name=name, namespace=namespace))
+    yield from revert_resize(pod, former_vpa, f"VPA {key} does not control it any more", loop)
 
 
-def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VPAUpdate], list[Pod]]:
-    """Give each live pod to the VPA that controls it; return also those that no VPA controls."""
+def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VpaPods], list[Pod]]:
+    """Assign each live pod to its VPA; return also uncontrolled pods with a resize annotation."""
     observation = context.observation
     ignored = frozenset(context.settings.ignored_namespaces)
     index = observation.index(context.gates, context.compat).for_updater()
     owners = observation.owners()
-    updates: dict[str, VPAUpdate] = {}
+    updates: dict[str, VpaPods] = {}
     conflicts: list[ScopeConflict] = []
-    loose: list[Pod] = []
+    uncontrolled: list[Pod] = []
     for pod in context.live:
         if pod.metadata.namespace in ignored:
-            loop.leave(pod, None, f"no pod of namespace {pod.metadata.namespace} is changed")
+            loop.skip(pod, None, f"no pod of namespace {pod.metadata.namespace} is changed")
             continue
         control = controlling_vpa(pod, index, owners, observation.nodes)
         conflicts.extend(control.conflicts)
-        if control.claim is None:
-            loop.leave(pod, None, control.reason)
-            if context.compat.disruptions_last_until_ready and NOTE_ANNOTATION in pod.metadata.annotations:
-                loose.append(pod)
-        else:
-            update = updates.setdefault(control.claim.key, VPAUpdate(control.claim, context, loop))
-            update.pods.append(pod)
+        if (claim := control.claim) is None:
+            loop.skip(pod, None, control.reason)
+            if context.compat.disruptions_last_until_ready and RESIZE_ANNOTATION in pod.metadata.annotations:
+                uncontrolled.append(pod)
+            continue
+        if claim.key not in updates:
+            updates[claim.key] = VpaPods(claim, context, loop, effective_mode(claim, context))
+        updates[claim.key].pods.append(pod)
     _warn(loop, conflicts)
-    return updates, loose
+    return updates, uncontrolled
 
 
 def _warn(loop: LoopState, conflicts: Iterable[ScopeConflict]) -> None:
-    fresh, loop.conflicts_told = new_conflicts(conflicts, loop.conflicts_told)
+    fresh, loop.reported_conflicts = unreported_conflicts(conflicts, loop.reported_conflicts)
     for conflict in fresh:
         for key in (conflict.winner, conflict.loser):
             loop.warn(key, CONFLICT_REASON, conflict.message)

@@ -1,6 +1,4 @@
-"""Everything an update loop depends on, as one value that can be written down and read back."""
-
-from dataclasses import dataclass, field
+"""Everything that an update loop depends on, as one value that records serialise."""
 
 import msgspec
 
@@ -11,8 +9,6 @@ from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
     ControllerKey,
 )
-from trimtab.decide.vertical.resources.limit_ranges import merge_limit_ranges
-from trimtab.decide.vertical.resources.pod_rules import NO_LIMIT_RANGES, LimitRanges
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
@@ -22,23 +18,25 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 
 
 class ObservedVPA(Wire):
-    """A VPA with its target's label selector; None if it could not be read."""
+    """A VPA with its target's label selector."""
 
     vpa: VerticalPodAutoscaler
     selector: str | None = None
+    """None if it could not be read."""
 
 
 class ObservedController(Wire):
-    """A controller: who controls it (`Kind/namespace/name`), whether it scales, how many replicas it should have."""
+    """A controller of pods or of other controllers."""
 
     parent: str | None = None
+    """Its own controller, `Kind/namespace/name`."""
     is_scalable: bool = True
     replicas: int | None = None
     """For a DaemonSet, status.desiredNumberScheduled; None if not known."""
 
 
 class UpdateObservation(Wire):
-    """The cluster as one update loop sees it."""
+    """The cluster at the start of one update loop."""
 
     vpas: tuple[ObservedVPA, ...] = ()
     scopes: tuple[VPAScope, ...] = ()
@@ -64,17 +62,17 @@ class UpdateObservation(Wire):
         """Return the chains of controllers."""
         return ControllerIndex(
             {
-                read_key(name): Controller(
-                    read_key(found.parent) if found.parent else None, found.is_scalable
+                read_key(key): Controller(
+                    read_key(controller.parent) if controller.parent else None, controller.is_scalable
                 )
-                for name, found in self.controllers.items()
+                for key, controller in self.controllers.items()
             }
         )
 
     def replicas(self, creator: ControllerKey) -> int | None:
         """Return how many pods the creator should have."""
-        found = self.controllers.get(str(creator))
-        return found.replicas if found else None
+        controller = self.controllers.get(str(creator))
+        return controller.replicas if controller else None
 
 
 def read_key(text: str) -> ControllerKey:
@@ -84,29 +82,10 @@ def read_key(text: str) -> ControllerKey:
 
 
 def read_selector(text: str | None) -> Selector | None:
-    """Read a selector; one that is absent or malformed matches nothing."""
+    """Read a selector; None if it is absent or malformed."""
     if text is None:
         return None
     try:
         return Selector.parse(text)
     except SelectorError:
         return None
-
-
-@dataclass(frozen=True)
-class NamespaceRanges:
-    """Merged LimitRanges of every namespace, merged when first asked for."""
-
-    ranges: tuple[LimitRange, ...]
-    _merged: dict[str, LimitRanges] = field(default_factory=dict, repr=False, compare=False)
-
-    def of(self, namespace: str) -> LimitRanges:
-        """Return what the namespace's LimitRanges demand together."""
-        if not self.ranges:
-            return NO_LIMIT_RANGES
-        if namespace not in self._merged:
-            self._merged[namespace] = LimitRanges(
-                merge_limit_ranges(self.ranges, namespace, "Container"),
-                merge_limit_ranges(self.ranges, namespace, "Pod"),
-            )
-        return self._merged[namespace]

@@ -1,6 +1,6 @@
-"""Bounds that autoscaling/v2 does not have: what its API server stores and nobody can use.
+"""Bounds that autoscaling/v2 does not have, beyond which no HPA works.
 
-Our own kind refuses these, by its definition and in `trimtab validate`; for native objects they are only doubts.
+The definition of Trimtab's own kind and `trimtab validate` reject what exceeds them; native objects get a warning.
 """
 
 from collections.abc import Iterator
@@ -9,55 +9,47 @@ from trimtab.model.field_errors import FieldError, FieldPath, invalid, name_erro
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget
 from trimtab.model.labels.selector import selector_problems
 
-LONGEST_NAME = 512
-MOST_METRICS = 50
+MAX_NAME_LENGTH = 512
+MAX_METRICS = 50
 
 
 def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
-    """Return what is out of all measure in a decoded spec."""
+    """Return the fields of a decoded spec that exceed the bounds."""
     path = FieldPath("spec")
     target = {"kind": spec.scale_target_ref.kind, "name": spec.scale_target_ref.name}
-    found = [
-        error
-        for name, text in target.items()
-        for error in name_errors(text, LONGEST_NAME, path.child("scaleTargetRef", name))
-    ]
-    if len(spec.metrics) > MOST_METRICS:
-        found.append(too_many(path.child("metrics"), len(spec.metrics), MOST_METRICS))
-    found += [
-        error
-        for position, metric in enumerate(spec.metrics)
-        for error in _of_metric(metric, path.child("metrics").index(position))
-    ]
-    rules = (
-        {"scaleUp": spec.behavior.scale_up, "scaleDown": spec.behavior.scale_down} if spec.behavior else {}
-    )
-    for name, direction in rules.items():
-        if direction is not None:
-            where = path.child("behavior", name, "tolerance")
-            found += quantity_errors(direction.tolerance, where)
-    return found
+    errors: list[FieldError] = []
+    for name, text in target.items():
+        errors += name_errors(text, MAX_NAME_LENGTH, path.child("scaleTargetRef", name))
+    if len(spec.metrics) > MAX_METRICS:
+        errors.append(too_many(path.child("metrics"), len(spec.metrics), MAX_METRICS))
+    for position, metric in enumerate(spec.metrics):
+        errors += _validate_metric(metric, path.child("metrics").index(position))
+    if spec.behavior:
+        for name, rules in {"scaleUp": spec.behavior.scale_up, "scaleDown": spec.behavior.scale_down}.items():
+            if rules is not None:
+                errors += quantity_errors(rules.tolerance, path.child("behavior", name, "tolerance"))
+    return errors
 
 
-def _of_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError]:
+def _validate_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError]:
     named = {"object": metric.object, "pods": metric.pods, "external": metric.external}
     for name, source in named.items():
         if source is not None:
-            yield from _of_identifier(source.metric, path.child(name, "metric"))
-            yield from _of_target(source.target, path.child(name, "target"))
+            yield from _validate_identifier(source.metric, path.child(name, "metric"))
+            yield from _validate_target(source.target, path.child(name, "target"))
     measured = {"resource": metric.resource, "containerResource": metric.container_resource}
     for name, resource in measured.items():
         if resource is not None:
-            yield from _of_target(resource.target, path.child(name, "target"))
+            yield from _validate_target(resource.target, path.child(name, "target"))
 
 
-def _of_identifier(metric: MetricIdentifier, path: FieldPath) -> Iterator[FieldError]:
-    yield from name_errors(metric.name, LONGEST_NAME, path.child("name"))
+def _validate_identifier(metric: MetricIdentifier, path: FieldPath) -> Iterator[FieldError]:
+    yield from name_errors(metric.name, MAX_NAME_LENGTH, path.child("name"))
     if metric.selector is not None:
         for part, problem in selector_problems(metric.selector):
             yield invalid(path.child("selector"), part, problem)
 
 
-def _of_target(target: MetricTarget, path: FieldPath) -> Iterator[FieldError]:
+def _validate_target(target: MetricTarget, path: FieldPath) -> Iterator[FieldError]:
     yield from quantity_errors(target.value, path.child("value"))
     yield from quantity_errors(target.average_value, path.child("averageValue"))

@@ -1,4 +1,4 @@
-"""The rules of `spec.metrics`: one source per metric, a target that fits it, names that can stand in a URL."""
+"""Rules of `spec.metrics`: one source per metric, a target that fits it, names that fit into a URL."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +11,9 @@ from trimtab.model.field_errors import (
     not_supported,
     required,
 )
-from trimtab.model.hpa.metric_fields.on_loss import validate_loss
-from trimtab.model.hpa.metric_fields.sample_age import validate_max_age
+from trimtab.model.hpa.metric_fields import validate_loss, validate_max_age
 from trimtab.model.hpa.types import (
+    SOURCE_FIELDS,
     ContainerResourceMetricSource,
     ExternalMetricSource,
     MetricIdentifier,
@@ -28,16 +28,23 @@ from trimtab.model.hpa.types import (
 from trimtab.model.hpa.validation.reference import ReferenceOptions, validate_reference
 from trimtab.model.labels import names
 
+_CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_QUOTA_RESOURCES = frozenset(
+    {f"{prefix}{name}" for prefix in ("requests.", "limits.") for name in _CONTAINER_RESOURCES}
+    | {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
+    | {
+        "persistentvolumeclaims",
+        "storage",
+        "requests.storage",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+_HUGE_PAGES = "hugepages-"
+
 _UNFILLED = "must populate information for the given metric source"
 _TOO_MANY_SOURCES = "must populate the given metric source only"
 _FROM_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
-_FIELD_OF: dict[str, str] = {
-    MetricSourceType.OBJECT: "object",
-    MetricSourceType.EXTERNAL: "external",
-    MetricSourceType.PODS: "pods",
-    MetricSourceType.RESOURCE: "resource",
-    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
-}
 
 
 def validate_metrics(
@@ -57,9 +64,9 @@ def _validate_metric(metric: MetricSpec, path: FieldPath, objects: ReferenceOpti
     errors = _validate_type(metric.type, path.child("type"))
     sources = _sources(metric)
     for name, source in list(sources.items())[:1]:
-        # Only the first of several sources is looked into: which one is meant is not known.
+        # Only the first of several sources is checked, since the one that is meant is unknown.
         errors += _RULES[name](source, path.child(name), objects)
-    wanted = _FIELD_OF.get(metric.type)
+    wanted = SOURCE_FIELDS.get(metric.type)
     if wanted and wanted not in sources:
         errors.append(required(path.child(wanted), _UNFILLED))
     if len(sources) != 1:
@@ -75,7 +82,7 @@ def _validate_type(kind: str, path: FieldPath) -> list[FieldError]:
     if kind in set(MetricSourceType):
         return []
     missing = [] if kind else [required(path, "must specify a metric source type")]
-    # The API server says it twice, once for the value and once for the source that it does not name.
+    # The API server reports it twice, once for the value and once for the source that it does not name.
     return missing + [not_supported(path, kind, MetricSourceType)] * 2
 
 
@@ -138,13 +145,13 @@ def _validate_container_resource(
 ) -> list[FieldError]:
     errors = []
     if source.name:
-        complaints = container_resource_name(source.name)
-        errors += [invalid(path.child("name"), source.name, complaint) for complaint in complaints]
+        problems = _resource_name_problems(source.name)
+        errors += [invalid(path.child("name"), source.name, problem) for problem in problems]
     else:
         errors.append(required(path.child("name"), "must specify a resource name"))
     if source.container:
-        complaints = names.dns1123_label(source.container)
-        errors += [invalid(path.child("container"), source.container, complaint) for complaint in complaints]
+        problems = names.dns1123_label_problems(source.container)
+        errors += [invalid(path.child("container"), source.container, problem) for problem in problems]
     else:
         errors.append(required(path.child("container"), "must specify a container"))
     return errors + _validate_resource_target(source.target, path.child("target"))
@@ -187,45 +194,30 @@ def _validate_target(target: MetricTarget, path: FieldPath) -> list[FieldError]:
 
 
 def _validate_identifier(metric: MetricIdentifier, path: FieldPath) -> list[FieldError]:
-    # The selector is not looked at, as upstream does not: a bad one shows as a condition at run time.
+    # As upstream, leave the selector unchecked: a bad one shows as a condition at run time.
     if not metric.name:
         return [required(path.child("name"), "must specify a metric name")]
     return [
-        invalid(path.child("name"), metric.name, complaint) for complaint in names.path_segment(metric.name)
+        invalid(path.child("name"), metric.name, problem)
+        for problem in names.path_segment_problems(metric.name)
     ]
 
 
-_CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-_QUOTA_RESOURCES = frozenset(
-    {f"{prefix}{name}" for prefix in ("requests.", "limits.") for name in _CONTAINER_RESOURCES}
-    | {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
-    | {
-        "persistentvolumeclaims",
-        "storage",
-        "requests.storage",
-        "services.nodeports",
-        "services.loadbalancers",
-    }
-)
-_HUGE_PAGES = "hugepages-"
-
-
-def container_resource_name(name: str) -> list[str]:
-    """Check the name of a resource that a container can request."""
-    complaints = names.label_key(name)
+def _resource_name_problems(name: str) -> list[str]:
+    problems = names.label_key_problems(name)
     if "/" in name:
         if "kubernetes.io/" not in name and not _is_extended(name):
-            complaints.append("doesn't follow extended resource name standard")
-        return complaints
+            problems.append("doesn't follow extended resource name standard")
+        return problems
     is_container_resource = name in _CONTAINER_RESOURCES or name.startswith(_HUGE_PAGES)
     is_quota_resource = name in _QUOTA_RESOURCES or name.startswith(f"requests.{_HUGE_PAGES}")
-    if not complaints and not is_container_resource and not is_quota_resource:
-        complaints.append("must be a standard resource type or fully qualified")
+    if not problems and not is_container_resource and not is_quota_resource:
+        problems.append("must be a standard resource type or fully qualified")
     if not is_container_resource:
-        complaints.append("must be a standard resource for containers")
-    return complaints
+        problems.append("must be a standard resource for containers")
+    return problems
 
 
 def _is_extended(name: str) -> bool:
     # A quota on it would be called `requests.NAME`, which has to be a legal name too.
-    return not name.startswith("requests.") and not names.label_key(f"requests.{name}")
+    return not name.startswith("requests.") and not names.label_key_problems(f"requests.{name}")

@@ -1,4 +1,4 @@
-"""The rules of a reference to another object: scaleTargetRef and the object that a metric describes."""
+"""Rules of references: `scaleTargetRef`, and the object that a metric describes."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from trimtab.model.labels import names
 
 @dataclass(frozen=True)
 class ReferenceOptions:
-    """How strictly an apiVersion is read; older objects were accepted with less and must stay editable."""
+    """How strictly an apiVersion is checked, so that older objects stay editable."""
 
     allow_empty_api_group: bool = False
     allow_invalid_api_version: bool = False
@@ -22,16 +22,18 @@ def validate_reference(
     errors = []
     for name, text in {"kind": ref.kind, "name": ref.name}.items():
         if text:
-            errors += [invalid(path.child(name), text, complaint) for complaint in names.path_segment(text)]
+            errors += [
+                invalid(path.child(name), text, problem) for problem in names.path_segment_problems(text)
+            ]
         else:
             errors.append(required(path.child(name)))
-    if complaint := api_version_complaint(ref.api_version, options):
-        errors.append(invalid(path.child("apiVersion"), ref.api_version, complaint))
+    if problem := api_version_problem(ref.api_version, options):
+        errors.append(invalid(path.child("apiVersion"), ref.api_version, problem))
     return errors
 
 
-def api_version_complaint(api_version: str, options: ReferenceOptions) -> str:
-    """Say what is wrong with an apiVersion; nothing if it is fine or not looked at."""
+def api_version_problem(api_version: str, options: ReferenceOptions) -> str:
+    """Return the problem with an apiVersion, empty if the options allow it."""
     if options.allow_invalid_api_version:
         return ""
     if api_version.count("/") > 1:

@@ -1,7 +1,6 @@
-"""The rules of a HorizontalPodAutoscaler: what an API server refuses, field by field, in its own words.
+"""Rules of a HorizontalPodAutoscaler, in the API server's words.
 
-Validation looks at one decoded object and at options; which options follow from gates and from the stored object
-is `strategy`'s business.
+They depend on a decoded object and on options. `create_update` derives the options from gates and the stored object.
 """
 
 from dataclasses import dataclass
@@ -20,11 +19,15 @@ from trimtab.model.field_errors import (
     required,
 )
 from trimtab.model.hpa.types import (
+    HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    ScalingPolicySelect,
+    ScalingPolicyType,
     SelectionStrategy,
 )
-from trimtab.model.hpa.validation.behavior import UPSTREAMS_NEGATIVE, validate_behavior
 from trimtab.model.hpa.validation.metrics import validate_metrics
 from trimtab.model.hpa.validation.reference import ReferenceOptions, validate_reference
 from trimtab.model.json.wire import Wire
@@ -32,12 +35,16 @@ from trimtab.model.json.wire import Wire
 _SPEC = FieldPath("spec")
 _STATUS = FieldPath("status")
 
+MAX_PERIOD_SECONDS = 1800
+MAX_STABILIZATION_WINDOW_SECONDS = 3600
+UPSTREAMS_NEGATIVE = "must be greater than or equal to 0"
+
 GROUP_NEEDED = ReferenceOptions()
 GROUP_OPTIONAL = ReferenceOptions(allow_empty_api_group=True)
 
 
-class StoredHPA(Wire, frozen=True):
-    """An HPA as its rules see it: with the whole of its metadata."""
+class StoredHPA(Wire):
+    """An HPA with all the metadata that its rules read."""
 
     metadata: WholeMeta = WholeMeta()
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
@@ -46,7 +53,10 @@ class StoredHPA(Wire, frozen=True):
 
 @dataclass(frozen=True)
 class Options:
-    """What the rules depend on besides the object."""
+    """What the rules depend on besides the object.
+
+    `negative_tolerance` is the message about a negative tolerance.
+    """
 
     min_replicas_lower_bound: int = 1
     scale_target_ref: ReferenceOptions = GROUP_NEEDED
@@ -85,7 +95,8 @@ def validate_spec(spec: HorizontalPodAutoscalerSpec, options: Options) -> list[F
     errors += validate_metrics(
         spec.metrics, spec.min_replicas, _SPEC.child("metrics"), options.object_metrics
     )
-    errors += validate_behavior(spec.behavior, _SPEC.child("behavior"), options.negative_tolerance)
+    if spec.behavior is not None:
+        errors += _validate_behavior(spec.behavior, options.negative_tolerance)
     if spec.selection_strategy is not None and spec.selection_strategy not in set(SelectionStrategy):
         errors.append(
             not_supported(_SPEC.child("selectionStrategy"), spec.selection_strategy, SelectionStrategy)
@@ -108,4 +119,51 @@ def _validate_replicas(spec: HorizontalPodAutoscalerSpec, lower_bound: int) -> l
         errors.append(
             invalid(_SPEC.child("maxReplicas"), high, "must be greater than or equal to `minReplicas`")
         )
+    return errors
+
+
+def _validate_behavior(behavior: HorizontalPodAutoscalerBehavior, negative: str) -> list[FieldError]:
+    directions = {"scaleUp": behavior.scale_up, "scaleDown": behavior.scale_down}
+    return [
+        error
+        for name, rules in directions.items()
+        if rules
+        for error in _validate_rules(rules, _SPEC.child("behavior", name), negative)
+    ]
+
+
+def _validate_rules(rules: HPAScalingRules, path: FieldPath, negative: str) -> list[FieldError]:
+    errors = _validate_window(rules.stabilization_window_seconds, path.child("stabilizationWindowSeconds"))
+    if rules.select_policy is not None and rules.select_policy not in set(ScalingPolicySelect):
+        errors.append(not_supported(path.child("selectPolicy"), rules.select_policy, ScalingPolicySelect))
+    if not rules.policies:
+        errors.append(required(path.child("policies"), "must specify at least one Policy"))
+    for position, policy in enumerate(rules.policies):
+        errors += _validate_policy(policy, path.child("policies").index(position))
+    if rules.tolerance is not None and rules.tolerance.sign < 0:
+        errors.append(invalid(path.child("tolerance"), str(rules.tolerance), negative))
+    return errors
+
+
+def _validate_window(window: int | None, path: FieldPath) -> list[FieldError]:
+    if window is None:
+        return []
+    if window < 0:
+        return [invalid(path, window, "must be greater than or equal to zero")]
+    if window > MAX_STABILIZATION_WINDOW_SECONDS:
+        return [invalid(path, window, f"must be less than or equal to {MAX_STABILIZATION_WINDOW_SECONDS}")]
+    return []
+
+
+def _validate_policy(policy: HPAScalingPolicy, path: FieldPath) -> list[FieldError]:
+    errors = []
+    if policy.type not in set(ScalingPolicyType):
+        errors.append(not_supported(path.child("type"), policy.type, ScalingPolicyType))
+    if policy.value <= 0:
+        errors.append(invalid(path.child("value"), policy.value, "must be greater than zero"))
+    period, path = policy.period_seconds, path.child("periodSeconds")
+    if period <= 0:
+        errors.append(invalid(path, period, "must be greater than zero"))
+    elif period > MAX_PERIOD_SECONDS:
+        errors.append(invalid(path, period, f"must be less than or equal to {MAX_PERIOD_SECONDS}"))
     return errors

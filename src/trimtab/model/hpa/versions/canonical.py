@@ -1,15 +1,14 @@
-"""The canonical JSON of each served version of an HPA: what is written even when it is empty."""
+"""Canonical JSON of HPAs: the fields of each version that are written even when they are empty."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from trimtab.model.core.meta import Condition, CrossVersionObjectReference
 from trimtab.model.hpa import types
-from trimtab.model.hpa.versions import v1, v2beta
+from trimtab.model.hpa.versions import v1
 from trimtab.model.json import canonical as writing
+from trimtab.model.json.wire import Json
 from trimtab.model.labels.selector import LabelSelectorRequirement
-
-Json = dict[str, Any]
 
 _NAME = frozenset({"name"})
 _TYPE = frozenset({"type"})
@@ -34,7 +33,7 @@ ALWAYS: writing.Always = {
     types.HPAScalingPolicy: frozenset({"type", "value", "periodSeconds"}),
     v1.V1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
     v1.V1HorizontalPodAutoscalerStatus: frozenset({"currentReplicas", "desiredReplicas"}),
-    v2beta.V2beta1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
+    v1.V2beta1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
     v1.V1MetricSpec: _TYPE,
     v1.V1MetricStatus: _TYPE,
     v1.V1ObjectMetricSource: _METRIC_NAME | {"targetValue"},
@@ -53,22 +52,18 @@ ALWAYS: writing.Always = {
 
 def canonical(data: Mapping[str, Any]) -> Json:
     """Return an HPA of any version as an API server would write it."""
-    return canonical_as(data, _kind_of(data))
+    versions = {
+        "autoscaling/v1": v1.V1HorizontalPodAutoscaler,
+        "autoscaling/v2beta1": v1.V2beta1HorizontalPodAutoscaler,
+    }
+    return canonical_as(data, versions.get(data.get("apiVersion", ""), types.HorizontalPodAutoscaler))
 
 
 def canonical_as(data: Mapping[str, Any], kind: type[Any]) -> Json:
     """Return JSON data of one kind in canonical form, its metadata whole."""
     out = writing.canonical(data, kind, ALWAYS)
     if "metadata" in out:
-        # The typed metadata is a part of the real one and has no say in how the rest is spelt.
+        # The typed metadata has only some fields of the real one, so it cannot say how the rest is written.
         metadata = data.get("metadata") or {}
         out["metadata"] = {name: value for name, value in metadata.items() if value not in (None, {}, [], "")}
     return out
-
-
-def _kind_of(data: Mapping[str, Any]) -> type[Any]:
-    versions = {
-        "autoscaling/v1": v1.V1HorizontalPodAutoscaler,
-        "autoscaling/v2beta1": v2beta.V2beta1HorizontalPodAutoscaler,
-    }
-    return versions.get(data.get("apiVersion", ""), types.HorizontalPodAutoscaler)

@@ -1,12 +1,13 @@
-"""Metrics in their two spellings: nested (v2) and flat (v1's annotations, v2beta1).
+"""Conversion of metrics between nested (v2) and flat form (v1's annotations, v2beta1).
 
-One table serves both directions. Data must be canonical, so that the zeros v1 cannot leave out are there.
+One table serves both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from trimtab.model.json.wire import Json
+
 _Path = tuple[str, ...]
 
 _METRIC: dict[str, _Path] = {"metricName": ("metric", "name"), "selector": ("metric", "selector")}
@@ -54,11 +55,11 @@ _TARGET_TYPES = {
     "containerResource": ("averageUtilization", "Utilization", "AverageValue"),
     "external": ("value", "Value", "AverageValue"),
 }
-"""Per source: the field that decides a target's type, the type if it is set and the type if not."""
+"""Per source: the field that decides the type of a target, the type if it is set, the type if not."""
 
 
 def flat_spec(metric: Mapping[str, Any]) -> Json:
-    """Write a metric of `spec.metrics` flat; the target's type is not kept, its fields tell it."""
+    """Write a metric of `spec.metrics` flat, without the type of its target."""
     return _flat(metric, _SPEC_FIELDS)
 
 
@@ -74,7 +75,7 @@ def nested_spec(metric: Mapping[str, Any]) -> Json:
         if source in out:
             target = out[source].setdefault("target", {})
             if source == "object" and "averageValue" in target and target.get("value") == "0":
-                # The flat form cannot leave the value out; brought back, its 0 would not pass validation.
+                # The flat form cannot leave the value out. Converted back, its 0 would not pass validation.
                 del target["value"]
             target["type"] = kind if deciding in target else other
     return out
@@ -89,8 +90,8 @@ def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) 
     out: Json = {"type": metric["type"]}
     for source, names in fields.items():
         if source in metric:
-            found = {name: _get(metric[source], path) for name, path in names.items()}
-            out[source] = {name: value for name, value in found.items() if value is not None}
+            values = {name: _get(metric[source], path) for name, path in names.items()}
+            out[source] = {name: value for name, value in values.items() if value is not None}
     return out
 
 

@@ -1,6 +1,7 @@
-"""autoscaling/v1, which knows CPU utilization only, and the form its annotations keep everything else in.
+"""Types of autoscaling/v1 and v2beta1, which write metrics flat.
 
-The same form of metrics is that of autoscaling/v2beta1.
+autoscaling/v1 has a field for CPU utilization only, and keeps everything else in annotations. autoscaling/v2beta1 is
+read but never served; its metrics have the form of v1's annotations. (v2beta2 is v2 under an older name.)
 """
 
 from datetime import datetime
@@ -28,16 +29,16 @@ ROUND_TRIP_ANNOTATIONS = frozenset(
         BEHAVIOR_ANNOTATION,
         EXACT_METRICS_ANNOTATION,
         EXACT_CURRENT_METRICS_ANNOTATION,
-        # Left behind by clusters that served autoscaling/v2beta2 with tolerances: known only to be removed.
+        # Left behind by clusters that served autoscaling/v2beta2 with tolerances; listed only to be removed.
         "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
         "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     }
 )
-"""What conversion writes into v1 and takes out again; none of them ever shows in v2."""
+"""What conversion writes into v1 and takes out again; v2 never has them."""
 
 
-class V1ObjectMetricSource(Wire, frozen=True):
-    """A metric of one object; v1 cannot say that the value is not set, so 0 stands for that."""
+class V1ObjectMetricSource(Wire):
+    """A metric of one object, whose value is 0 if it is not set."""
 
     target: CrossVersionObjectReference = CrossVersionObjectReference()
     metric_name: str = ""
@@ -46,7 +47,7 @@ class V1ObjectMetricSource(Wire, frozen=True):
     average_value: Quantity | None = None
 
 
-class V1PodsMetricSource(Wire, frozen=True):
+class V1PodsMetricSource(Wire):
     """A metric of each pod."""
 
     metric_name: str = ""
@@ -54,7 +55,7 @@ class V1PodsMetricSource(Wire, frozen=True):
     selector: LabelSelector | None = None
 
 
-class V1ResourceMetricSource(Wire, frozen=True):
+class V1ResourceMetricSource(Wire):
     """CPU or memory of each pod."""
 
     name: str = ""
@@ -62,7 +63,7 @@ class V1ResourceMetricSource(Wire, frozen=True):
     target_average_value: Quantity | None = None
 
 
-class V1ContainerResourceMetricSource(Wire, frozen=True):
+class V1ContainerResourceMetricSource(Wire):
     """CPU or memory of one container in each pod."""
 
     name: str = ""
@@ -71,7 +72,7 @@ class V1ContainerResourceMetricSource(Wire, frozen=True):
     container: str = ""
 
 
-class V1ExternalMetricSource(Wire, frozen=True):
+class V1ExternalMetricSource(Wire):
     """A metric that belongs to no Kubernetes object."""
 
     metric_name: str = ""
@@ -80,7 +81,7 @@ class V1ExternalMetricSource(Wire, frozen=True):
     target_average_value: Quantity | None = None
 
 
-class V1MetricSpec(Wire, frozen=True):
+class V1MetricSpec(Wire):
     """One metric to scale on."""
 
     type: str = ""
@@ -91,7 +92,7 @@ class V1MetricSpec(Wire, frozen=True):
     external: V1ExternalMetricSource | None = None
 
 
-class V1ObjectMetricStatus(Wire, frozen=True):
+class V1ObjectMetricStatus(Wire):
     """The current value of an Object metric."""
 
     target: CrossVersionObjectReference = CrossVersionObjectReference()
@@ -101,7 +102,7 @@ class V1ObjectMetricStatus(Wire, frozen=True):
     average_value: Quantity | None = None
 
 
-class V1PodsMetricStatus(Wire, frozen=True):
+class V1PodsMetricStatus(Wire):
     """The current value of a Pods metric."""
 
     metric_name: str = ""
@@ -109,7 +110,7 @@ class V1PodsMetricStatus(Wire, frozen=True):
     selector: LabelSelector | None = None
 
 
-class V1ResourceMetricStatus(Wire, frozen=True):
+class V1ResourceMetricStatus(Wire):
     """The current value of a Resource metric."""
 
     name: str = ""
@@ -117,7 +118,7 @@ class V1ResourceMetricStatus(Wire, frozen=True):
     current_average_value: Quantity = Quantity.zero
 
 
-class V1ContainerResourceMetricStatus(Wire, frozen=True):
+class V1ContainerResourceMetricStatus(Wire):
     """The current value of a ContainerResource metric."""
 
     name: str = ""
@@ -126,7 +127,7 @@ class V1ContainerResourceMetricStatus(Wire, frozen=True):
     container: str = ""
 
 
-class V1ExternalMetricStatus(Wire, frozen=True):
+class V1ExternalMetricStatus(Wire):
     """The current value of an External metric."""
 
     metric_name: str = ""
@@ -135,8 +136,8 @@ class V1ExternalMetricStatus(Wire, frozen=True):
     current_average_value: Quantity | None = None
 
 
-class V1MetricStatus(Wire, frozen=True):
-    """The last reading of one metric."""
+class V1MetricStatus(Wire):
+    """The last value of one metric."""
 
     type: str = ""
     object: V1ObjectMetricStatus | None = None
@@ -146,8 +147,8 @@ class V1MetricStatus(Wire, frozen=True):
     external: V1ExternalMetricStatus | None = None
 
 
-class V1HorizontalPodAutoscalerSpec(Wire, frozen=True):
-    """What the user asks for; everything but CPU utilization is in annotations."""
+class V1HorizontalPodAutoscalerSpec(Wire):
+    """What the user asks for, except what is in annotations."""
 
     scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
     min_replicas: int | None = None
@@ -157,8 +158,8 @@ class V1HorizontalPodAutoscalerSpec(Wire, frozen=True):
     )
 
 
-class V1HorizontalPodAutoscalerStatus(Wire, frozen=True):
-    """What the autoscaler last saw and did."""
+class V1HorizontalPodAutoscalerStatus(Wire):
+    """What the autoscaler last observed and did."""
 
     observed_generation: int | None = None
     last_scale_time: datetime | None = None
@@ -169,7 +170,7 @@ class V1HorizontalPodAutoscalerStatus(Wire, frozen=True):
     )
 
 
-class V1HorizontalPodAutoscaler(Wire, frozen=True):
+class V1HorizontalPodAutoscaler(Wire):
     """An autoscaling/v1 HorizontalPodAutoscaler."""
 
     api_version: str = "autoscaling/v1"
@@ -179,7 +180,37 @@ class V1HorizontalPodAutoscaler(Wire, frozen=True):
     status: V1HorizontalPodAutoscalerStatus = V1HorizontalPodAutoscalerStatus()
 
 
-class AnnotatedLists(Wire, frozen=True):
+class V2beta1HorizontalPodAutoscalerSpec(Wire):
+    """What the user asks for, in v2beta1."""
+
+    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    min_replicas: int | None = None
+    max_replicas: int = 0
+    metrics: tuple[V1MetricSpec, ...] = ()
+
+
+class V2beta1HorizontalPodAutoscalerStatus(Wire):
+    """What the autoscaler last observed and did, in v2beta1."""
+
+    observed_generation: int | None = None
+    last_scale_time: datetime | None = None
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    current_metrics: tuple[V1MetricStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class V2beta1HorizontalPodAutoscaler(Wire):
+    """An autoscaling/v2beta1 HorizontalPodAutoscaler."""
+
+    api_version: str = "autoscaling/v2beta1"
+    kind: str = "HorizontalPodAutoscaler"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: V2beta1HorizontalPodAutoscalerSpec = V2beta1HorizontalPodAutoscalerSpec()
+    status: V2beta1HorizontalPodAutoscalerStatus = V2beta1HorizontalPodAutoscalerStatus()
+
+
+class AnnotatedLists(Wire):
     """The content of the annotations that hold lists, by its name in v2."""
 
     metrics: tuple[V1MetricSpec, ...] = ()

@@ -1,25 +1,25 @@
-"""What autoscaling/v1 keeps in annotations: lists of metrics and conditions, and the behavior.
+"""Annotations of autoscaling/v1 that hold metrics, conditions and the behavior.
 
-An annotation that cannot be read is ignored, as upstream ignores it: a typo in one must not make the whole object
-unreadable through v2.
+An annotation that cannot be read is ignored, as upstream does: a typo in it must not make the whole object unreadable
+through v2.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.model.core.meta import annotations_of
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 from trimtab.model.hpa.versions import v1
 from trimtab.model.hpa.versions.canonical import canonical_as
 from trimtab.model.json import shape
-
-Json = dict[str, Any]
+from trimtab.model.json.wire import Json
 
 _RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
 _POLICY = ("type", "value", "periodSeconds")
 _DIRECTIONS = ("scaleUp", "scaleDown")
 _NO_BEHAVIOR = {"ScaleUp": None, "ScaleDown": None}
-_SPEC_NOTES = {
+_SPEC_ANNOTATIONS = {
     "autoscaling/v1": (v1.METRICS_ANNOTATION, v1.BEHAVIOR_ANNOTATION),
     "autoscaling/v2beta1": (v1.BEHAVIOR_ANNOTATION,),
 }
@@ -32,13 +32,13 @@ def dump(value: Any) -> str:
 
 
 def read_list(annotations: Mapping[str, str], annotation: str, field: str) -> list[Json] | None:
-    """Return the list an annotation holds in canonical form; None if there is none or it cannot be read.
+    """Return the canonical list in an annotation, or None if it cannot be read.
 
-    `field` names the member of `v1.AnnotatedLists` that says what the elements are.
+    `field` names the member of `v1.AnnotatedLists` that has the elements' type.
     """
     content = {field: load(annotations, annotation)}
     if content[field] is None:
-        # `null` is an empty list, but no annotation is no list.
+        # `null` is an empty list; an absent annotation is not.
         return [] if annotations.get(annotation, "").strip() == "null" else None
     if shape.misfits(content, v1.AnnotatedLists):
         return None
@@ -47,27 +47,26 @@ def read_list(annotations: Mapping[str, str], annotation: str, field: str) -> li
 
 
 def unreadable(annotations: Mapping[str, str]) -> list[str]:
-    """Return the annotations that say something but are ignored because it cannot be read."""
+    """Return the annotations that are ignored because they cannot be read."""
     lists = {
         v1.METRICS_ANNOTATION: "metrics",
         v1.CURRENT_METRICS_ANNOTATION: "currentMetrics",
         v1.CONDITIONS_ANNOTATION: "conditions",
     }
-    found = [name for name, field in lists.items() if read_list(annotations, name, field) is None]
+    names = [name for name, field in lists.items() if read_list(annotations, name, field) is None]
     if read_behavior(annotations) is None and load(annotations, v1.BEHAVIOR_ANNOTATION) != _NO_BEHAVIOR:
-        found.append(v1.BEHAVIOR_ANNOTATION)
-    return [name for name in found if annotations.get(name)]
+        names.append(v1.BEHAVIOR_ANNOTATION)
+    return [name for name in names if annotations.get(name)]
 
 
 def unreadable_spec(data: Mapping[str, Any]) -> list[str]:
-    """Return those of an object's annotations that hold a part of its spec, in its version, and cannot be read."""
-    holding = _SPEC_NOTES.get(str(data.get("apiVersion")), ())
-    annotations = (data.get("metadata") or {}).get("annotations") or {}
-    return [name for name in unreadable(annotations) if name in holding] if holding else []
+    """Return the unreadable annotations that would hold a part of the object's spec."""
+    holding = _SPEC_ANNOTATIONS.get(str(data.get("apiVersion")), ())
+    return [name for name in unreadable(annotations_of(data)) if name in holding] if holding else []
 
 
 def load(annotations: Mapping[str, str], annotation: str) -> Any:
-    """Return what the annotation's JSON says; None if there is none or it is broken."""
+    """Return the JSON of an annotation, or None if it is absent or broken."""
     try:
         return json.loads(annotations[annotation])
     except (KeyError, ValueError, RecursionError):
@@ -75,16 +74,16 @@ def load(annotations: Mapping[str, str], annotation: str) -> Any:
 
 
 def dump_behavior(behavior: Mapping[str, Any]) -> str:
-    """Write a behavior as v1 keeps it: with capital letters, and null for what is not set."""
+    """Write a behavior as v1 keeps it, with capital letters and null for absent fields."""
     return dump({_capital(name): _capital_rules(behavior.get(name)) for name in _DIRECTIONS})
 
 
 def read_behavior(annotations: Mapping[str, str]) -> Json | None:
-    """Return the behavior that v1 kept; None if it says nothing or cannot be read."""
-    found = _renamed(load(annotations, v1.BEHAVIOR_ANNOTATION))
-    if not isinstance(found, dict) or shape.misfits(found, HorizontalPodAutoscalerBehavior):
+    """Return the behavior in v1's annotation, or None if it is empty or cannot be read."""
+    content = _renamed(load(annotations, v1.BEHAVIOR_ANNOTATION))
+    if not isinstance(content, dict) or shape.misfits(content, HorizontalPodAutoscalerBehavior):
         return None
-    behavior = canonical_as(found, HorizontalPodAutoscalerBehavior)
+    behavior = canonical_as(content, HorizontalPodAutoscalerBehavior)
     return behavior if any(name in behavior for name in _DIRECTIONS) else None
 
 
@@ -104,7 +103,7 @@ def _capital(name: str) -> str:
 
 
 def _renamed(data: Any) -> Any:
-    """Give v2's spelling to names in any case, as Go's JSON reader would match them."""
+    """Return v2's spelling of names in any case, as Go's JSON decoder matches them."""
     if isinstance(data, dict):
         return {_BEHAVIOR_NAMES.get(name.lower(), name): _renamed(value) for name, value in data.items()}
     return [_renamed(item) for item in data] if isinstance(data, list) else data

@@ -16,9 +16,8 @@ from trimtab.decide.horizontal.records.unchanged import Steady
 from trimtab.decide.horizontal.records.usage_bands import Band
 from trimtab.metrics.queries import Query
 from trimtab.model import hpa as hpa_rules
-from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.metric_fields import own_fields
-from trimtab.model.hpa.mode import is_dry_run
+from trimtab.model.hpa import metric_annotations, selection_strategy
+from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -215,7 +214,7 @@ class HpaCache:
         spec = selection_strategy.with_annotation(seen.spec, seen.metadata.annotations)
         plain = HorizontalPodAutoscaler(metadata=seen.metadata, spec=spec)
         if autoscaler.is_native:
-            spec = own_fields.with_annotations(plain.spec, seen.metadata.annotations)
+            spec = metric_annotations.apply_annotations(plain.spec, seen.metadata.annotations)
             plain = msgspec.structs.replace(plain, spec=spec)
         if _is_whole(plain.spec):
             autoscaler.problem = ""
@@ -232,7 +231,9 @@ class HpaCache:
 def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, ...]:
     """Return the annotations that stand for fields of the spec."""
     annotations = hpa.metadata.annotations
-    return selection_strategy.annotated(annotations), *own_fields.texts_of(annotations)
+    return selection_strategy.annotated_strategy(annotations), *metric_annotations.annotation_texts(
+        annotations
+    )
 
 
 def _is_whole(spec: HorizontalPodAutoscalerSpec) -> bool:

@@ -8,7 +8,7 @@ from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.admission.admit import AdmissionContext
 from trimtab.decide.vertical.control.controllers import ControllerKey, topmost_controller
-from trimtab.decide.vertical.update.observation import NamespaceRanges
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.model.core.pod import Pod
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import VerticalPodAutoscaler

@@ -26,7 +26,7 @@ from trimtab.operator.vertical.admission.serving import TlsServer
 from trimtab.operator.vertical.admission.tls import tls_context
 from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
 from trimtab.operator.vertical.cluster_view import ClusterView
-from trimtab.operator.vertical.estimation import quantity_of
+from trimtab.operator.vertical.estimation import parse_quantity
 from trimtab.operator.vertical.metrics import AdmissionMetrics
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class AdmissionWebhook:
         self._renewed_at: float | None = None
         self._problems: dict[str, str] = {"admission": "not started"}
         boost = settings.admission.max_allowed_cpu_boost
-        most = quantity_of("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
+        most = parse_quantity("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
         self.app = AdmissionApp(
             Reviewer(clock, VpaLookup(client, view, most), metrics, is_dry_run=client.is_dry_run),
             lambda: view.has_synced,

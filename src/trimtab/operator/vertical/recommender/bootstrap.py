@@ -1,7 +1,7 @@
-"""What was before this process: loaded into the models for every VPA that is new to them, from Prometheus or checkpoints.
+"""Loads the initial history of new VPAs from Prometheus or checkpoints.
 
-A VPA is recommended for, and its history saved, only once its past is loaded: half a history would be written over the
-whole one (decision 0111).
+A VPA gets recommendations and checkpoints only after its history is loaded. Otherwise part of a history would
+overwrite the whole one (decision 0111).
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from trimtab.decide.vertical.input.history import (
 )
 from trimtab.decide.vertical.input.history_pods import HistoricalPods
 from trimtab.model import times
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
 from trimtab.model.usage_history import UsageHistory
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
@@ -34,7 +35,7 @@ from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 from trimtab.operator.vertical.recommender.history_loader import HistoryFailure, HistoryLoader
-from trimtab.operator.vertical.recommender.usage import Bounds
+from trimtab.operator.vertical.recommender.usage import PodCapacities
 
 log = logging.getLogger(__name__)
 UNAVAILABLE_REASON = "HistoryUnavailable"
@@ -42,48 +43,52 @@ _BEGINNING = -(2**62)
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """How far the past is loaded."""
+class HistoryProgress:
+    """Which namespaces wait for their history."""
 
     waiting: frozenset[str] = frozenset()
-    """Namespaces whose history is on its way; nothing of theirs may be learnt, recommended or saved yet."""
+    """Namespaces whose history is being read. Their VPAs get no samples, recommendations or checkpoints yet."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Namespaces that turned out just now to have no history but checkpoints: why."""
+    """Why the history of a namespace could not be read, reported once. Its checkpoints are used."""
 
 
 @dataclass(frozen=True)
 class _Replay:
-    """A namespace's history, how it is judged, and where it begins."""
+    """The history of a namespace with its control at the time and its first samples."""
 
     history: UsageHistory
-    retrospect: HistoryContext
+    context: HistoryContext
     first: Mapping[tuple[str, str], int]
+    """The time of the first sample, by VPA and container."""
 
 
 class HistoryBootstrap:
-    """Brings the past into the models; one per recommender."""
+    """Loads history into the cluster states; one per recommender."""
 
     def __init__(
         self,
         view: ClusterView,
+        states: ShardedClusterStates,
         checkpoints: CheckpointStore,
         metrics: RecommenderMetrics,
         loader: HistoryLoader | None = None,
     ) -> None:
         self._view = view
+        self._states = states
         self._checkpoints = checkpoints
         self._metrics = metrics
         self._loader = loader
-        self._missing: set[str] = set()
+        self._missing: set[NamespacedName] = set()
+        """VPAs without their history."""
         self._waiting: frozenset[str] = frozenset()
-        self._found: dict[str, UsageHistory] = {}
-        """Histories that were read and are not taken in yet, by namespace."""
-        self._saved_until: dict[str, int] = {}
-        self._told: dict[int, tuple[ClusterState, set[str]]] = {}
-        """Per share: its model, and the namespaces whose history in Prometheus it was told."""
+        self._unreplayed: dict[str, UsageHistory] = {}
+        """Histories that were read and not replayed yet, by namespace."""
+        self._saved_until: dict[NamespacedName, int] = {}
+        self._replayed: dict[ClusterState, set[str]] = {}
+        """The namespaces whose history in Prometheus each state has."""
 
-    async def arrived(self) -> None:
-        """Wait until the history is read that VPAs wait for; forever if none do."""
+    async def wait_loaded(self) -> None:
+        """Wait until the history that VPAs wait for is read; forever if none waits."""
         if self._loader is not None and self._waiting:
             await self._loader.finished(self._waiting)
         else:
@@ -94,168 +99,168 @@ class HistoryBootstrap:
         if self._loader is not None:
             await self._loader.close()
 
-    def saved_until(self, vpa: str) -> int:
-        """Return when the history that was loaded for a VPA was saved; all kills before are in it."""
+    def saved_until(self, vpa: NamespacedName) -> int:
+        """Return when the loaded checkpoints of a VPA were saved. They contain all earlier OOM kills."""
         return self._saved_until.get(vpa, 0)
 
     async def load(
         self,
-        models: ShardedClusterStates,
-        standings: ControlSnapshot,
-        new: Iterable[str],
-        bounds: Bounds,
+        control: ControlSnapshot,
+        new: Iterable[NamespacedName],
+        capacities: PodCapacities,
         now: datetime,
-    ) -> Loaded:
-        """Load the past of VPAs that are new; raises, and is tried again, if checkpoints cannot be read."""
+    ) -> HistoryProgress:
+        """Load the history of new VPAs; raise, to be repeated, if checkpoints cannot be read."""
         self._missing.update(new)
-        self._missing = {vpa for vpa in self._missing if models.vpa(vpa) is not None}
+        self._missing = {vpa for vpa in self._missing if self._states.vpa(vpa) is not None}
         self._waiting = frozenset()
         if not self._missing:
-            return Loaded()
-        waiting, failed = self._read_histories(models, standings)
-        ready = sorted(vpa for vpa in self._missing if _namespace(vpa) not in waiting)
+            return HistoryProgress()
+        waiting, failed = self._read_histories(control)
+        ready = sorted(vpa for vpa in self._missing if vpa.namespace not in waiting)
         if ready:
             stored = await self._checkpoints.read(ready)
-            replays = [self._replay_of(found, standings, bounds) for found in self._found.values()]
-            saved = self._load_checkpoints(models, ready, stored, replays, times.to_ns(now))
+            replays = [
+                self._prepare_replay(history, control, capacities) for history in self._unreplayed.values()
+            ]
+            saved = self._load_checkpoints(ready, stored, replays, times.to_ns(now))
             for replay in replays:
-                self._replay(models, replay, saved, times.to_ns(now))
+                self._replay(replay, saved, times.to_ns(now))
             self._missing.difference_update(ready)
         self._waiting = frozenset(waiting)
-        return Loaded(self._waiting, failed)
+        return HistoryProgress(self._waiting, failed)
 
     def _load_checkpoints(
         self,
-        models: ShardedClusterStates,
-        vpas: list[str],
-        stored: Mapping[str, list[Checkpoint]],
+        vpas: list[NamespacedName],
+        stored: Mapping[NamespacedName, list[Checkpoint]],
         replays: list[_Replay],
         now_ns: int,
     ) -> dict[tuple[str, str], int]:
-        """Load what is saved and not known otherwise; return the times of the last samples, by VPA and container.
+        """Load checkpoints; return the time of the last saved sample, by VPA and container.
 
-        What Prometheus tells is the same usage: both together would count it twice. So it is taken instead of the
-        checkpoint where it reaches back as far, and else only from the last saved sample on.
+        Prometheus and checkpoints hold the same usage, and both together would count it twice. Prometheus replaces a
+        checkpoint if it reaches back as far. Otherwise it only adds what is newer than the checkpoint.
         """
-        told = {owner: (first, replay.history) for replay in replays for owner, first in replay.first.items()}
+        replayed = {
+            owner: (first, replay.history) for replay in replays for owner, first in replay.first.items()
+        }
         saved: dict[tuple[str, str], int] = {}
         for vpa in vpas:
-            model = models.of(vpa)
-            if model is None or vpa not in model.vpas:
-                continue  # lost while the list was on its way
+            state, key = self._states.get(vpa), str(vpa)
+            if state is None or key not in state.vpas:
+                continue  # the shard was lost while the list was read
             self._saved_until.pop(vpa, None)
             for checkpoint in stored.get(vpa, ()):
-                owner = vpa, checkpoint.spec.container_name
+                owner = key, checkpoint.spec.container_name
                 first = from_wire_time(checkpoint.status.first_sample_start)
-                if owner in told and covers(told[owner][1], told[owner][0], first):
+                if owner in replayed and covers(replayed[owner][1], replayed[owner][0], first):
                     continue
-                if has_history(model, vpa, checkpoint):
+                if has_history(state, key, checkpoint):
                     continue
-                if refusal := load_checkpoint(model, checkpoint, now_ns):
+                if refusal := load_checkpoint(state, checkpoint, now_ns):
                     log.warning("%s", refusal)
                     continue
                 saved[owner] = from_wire_time(checkpoint.status.last_sample_start)
                 until = from_wire_time(checkpoint.status.last_update_time)
                 self._saved_until[vpa] = max(until, self._saved_until.get(vpa, until))
-            expire_loaded_history(model, model.vpas[vpa], now_ns)
+            expire_loaded_history(state, state.vpas[key], now_ns)
         return saved
 
-    def _read_histories(
-        self, models: ShardedClusterStates, standings: ControlSnapshot
-    ) -> tuple[set[str], dict[str, str]]:
-        """Take over the histories that arrived; return which namespaces wait for theirs, and which have none."""
+    def _read_histories(self, control: ControlSnapshot) -> tuple[set[str], dict[str, str]]:
+        """Collect histories that were read; return the waiting and the failed namespaces."""
         waiting: set[str] = set()
         failed: dict[str, str] = {}
         if self._loader is None:
             return waiting, failed
-        for namespace in sorted({_namespace(vpa) for vpa in self._missing}):
-            untold = self._untold(models, namespace)
-            if not untold or namespace in self._found:
+        for namespace in sorted({vpa.namespace for vpa in self._missing}):
+            lacking = self._states_lacking(namespace)
+            if not lacking or namespace in self._unreplayed:
                 continue
-            self._loader.want(namespace, self._label_keys(namespace, standings))
-            found = self._loader.take(namespace)
-            if found is None:
+            self._loader.want(namespace, self._label_keys(namespace, control))
+            history = self._loader.take(namespace)
+            if history is None:
                 waiting.add(namespace)
-            elif isinstance(found, HistoryFailure):
-                failed[namespace] = found.why
-                for share in untold:
-                    self._told[share][1].add(namespace)
+            elif isinstance(history, HistoryFailure):
+                failed[namespace] = history.reason
+                for state in lacking:
+                    self._replayed[state].add(namespace)
             else:
-                self._found[namespace] = found
+                self._unreplayed[namespace] = history
         for outcome, count in self._loader.counts.items():
             self._metrics.history.labels(outcome).set(count)
         return waiting, failed
 
-    def _untold(self, models: ShardedClusterStates, namespace: str) -> list[int]:
-        """Return the shares with VPAs that lack their past, and whose models were not told this namespace's yet."""
-        told = {
-            share: self._told[share][1]
-            if share in self._told and self._told[share][0] is models[share]
-            else set[str]()
-            for share in models
-        }
-        self._told = {share: (models[share], namespaces) for share, namespaces in told.items()}
-        shares = {models.share(vpa) for vpa in self._missing if _namespace(vpa) == namespace}
-        return sorted(share for share in shares if namespace not in told[share])
+    def _states_lacking(self, namespace: str) -> list[ClusterState]:
+        """Return the states of VPAs without history that lack the Prometheus history of a namespace."""
+        self._replayed = {state: self._replayed.get(state, set()) for state in self._states}
+        states = self._states.matching(str(vpa) for vpa in self._missing if vpa.namespace == namespace)
+        return [state for state in states if namespace not in self._replayed[state]]
 
-    def _replay_of(self, history: UsageHistory, standings: ControlSnapshot, bounds: Bounds) -> _Replay:
+    def _prepare_replay(
+        self, history: UsageHistory, control: ControlSnapshot, capacities: PodCapacities
+    ) -> _Replay:
         namespace = history.namespace
         pods = HistoricalPods(
             namespace,
-            standings.index,
-            standings.owners,
-            standings.nodes,
+            control.index,
+            control.owners,
+            control.nodes,
             live={pod.metadata.name: pod for pod in self._pods_of(namespace)},
             recorded_labels=history.label_keys,
         )
-        retrospect = HistoryContext(pods.attribute, lambda pod: bounds.of(PodId(namespace, pod)))
-        return _Replay(history, retrospect, first_samples(history, retrospect))
+        context = HistoryContext(pods.attribute, lambda pod: capacities.of(PodId(namespace, pod)))
+        return _Replay(history, context, first_samples(history, context))
 
-    def _replay(
-        self, models: ShardedClusterStates, replay: _Replay, saved: Mapping[tuple[str, str], int], now_ns: int
-    ) -> None:
-        """Lead the models through a namespace's past, from where the checkpoints end."""
+    def _replay(self, replay: _Replay, saved: Mapping[tuple[str, str], int], now_ns: int) -> None:
+        """Add a namespace's history to the states, from the last saved sample on."""
         namespace = replay.history.namespace
-        del self._found[namespace]
+        del self._unreplayed[namespace]
 
         def since(receivers: tuple[str, ...], container: str) -> int:
             known = [saved[vpa, container] for vpa in receivers if (vpa, container) in saved]
             return max(known, default=_BEGINNING)
 
-        retrospect = dataclasses.replace(replay.retrospect, checkpointed_until=since)
-        for share in self._untold(models, namespace):
-            self._told[share][1].add(namespace)
-            done = add_history(models[share], replay.history, retrospect, now_ns)
-            self._metrics.history_samples.inc(done.samples)
-            _tell(namespace, done)
+        context = dataclasses.replace(replay.context, checkpointed_until=since)
+        for state in self._states_lacking(namespace):
+            self._replayed[state].add(namespace)
+            replayed = add_history(state, replay.history, context, now_ns)
+            self._metrics.history_samples.inc(replayed.samples)
+            _log_replay(namespace, replayed)
 
     def _pods_of(self, namespace: str) -> Iterable[Pod]:
         return (pod for pod in self._view.pods if pod.metadata.namespace == namespace)
 
-    def _label_keys(self, namespace: str, standings: ControlSnapshot) -> set[str]:
-        """Return the label keys that count in a namespace, as Kubernetes spells them."""
+    def _label_keys(self, namespace: str, control: ControlSnapshot) -> set[str]:
+        """Return the label keys of a namespace's pods and selectors, as Kubernetes spells them."""
         keys = {key for pod in self._pods_of(namespace) for key in pod.metadata.labels}
-        for claim in standings.claims.values():
+        for claim in control.claims.values():
             if claim.vpa.metadata.namespace == namespace:
-                keys |= _keys_of(claim)
+                keys |= _selector_keys(claim)
         return keys
 
 
-def _keys_of(claim: VpaClaim) -> set[str]:
+def _selector_keys(claim: VpaClaim) -> set[str]:
     selectors = [claim.selector, claim.scope.pods if isinstance(claim.scope, Scope) else None]
-    return {requirement.key for one in selectors if one is not None for requirement in one.requirements}
+    return {
+        requirement.key
+        for selector in selectors
+        if selector is not None
+        for requirement in selector.requirements
+    }
 
 
-def _tell(namespace: str, done: ReplayReport) -> None:
-    log.info("history of namespace %s: %d samples of %d containers", namespace, done.samples, done.containers)
-    if done.skipped_pods:
+def _log_replay(namespace: str, replayed: ReplayReport) -> None:
+    log.info(
+        "history of namespace %s: %d samples of %d containers",
+        namespace,
+        replayed.samples,
+        replayed.containers,
+    )
+    if replayed.skipped_pods:
         log.info(
-            "history of namespace %s: %d pods are left out, since nobody can tell which VPA they taught: %s",
+            "history of namespace %s: skipped %d pods that cannot be assigned to one VPA: %s",
             namespace,
-            len(done.skipped_pods),
-            ", ".join(done.skipped_pods[:5]),
+            len(replayed.skipped_pods),
+            ", ".join(replayed.skipped_pods[:5]),
         )
-
-
-def _namespace(vpa: str) -> str:
-    return vpa.partition("/")[0]

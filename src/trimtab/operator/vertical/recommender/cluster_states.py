@@ -1,78 +1,98 @@
-"""The recommender's models: one for each share of the VPAs that this process holds, one in all if it shares with nobody.
+"""The recommender's cluster states: one per shard that this replica holds, or one in all without shards.
 
-A share's model is made when the share is taken up and thrown away when it is lost, so that what another copy learnt
-meanwhile is loaded whole, and nothing is counted twice (decision 0036).
+The state of a shard is created when the shard is acquired and dropped when it is lost. History that another replica
+saved meanwhile is then loaded whole, and no sample is counted twice (decision 0036). No other module of the
+recommender works with shard numbers, except to flush or drop a shard.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 
+from trimtab.cluster.client import Client
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.ownership import Ownership, ShardedOwner
+
+ORPHANS_SHARD = 0
+"""The holder of this shard deletes orphaned checkpoints, so that only one replica lists all of them."""
 
 
 class ShardedClusterStates:
-    """A model per share; a VPA is in the one of its share."""
+    """A cluster state per shard; iterates over the states in the order of their shards."""
 
     def __init__(self, make: Callable[[], ClusterState], ownership: Ownership) -> None:
         self._make = make
         self._ownership = ownership
         self.is_whole = not isinstance(ownership, ShardedOwner)
-        """Whether one model has all VPAs; then it also learns about pods that no VPA matches yet."""
-        self._models: dict[int, ClusterState] = {}
-        self._lost: set[int] = set()
+        """Whether one state has all VPAs. It then also has pods that no VPA matches yet."""
+        self._states: dict[int, ClusterState] = {}
+        self._dropped: set[int] = set()
 
-    def take_up(self) -> None:
-        """Begin with the shares that are ours now, and drop those that are not, or were not all the time."""
+    def sync_shards(self) -> None:
+        """Create states for shards acquired since the last call, and remove those of shards lost."""
         held = self._ownership.held()
-        for share in [share for share in self._models if share in self._lost or share not in held]:
-            del self._models[share]
-        self._lost.clear()
-        for share in held:
-            if share not in self._models:
-                self._models[share] = self._make()
+        kept = {
+            shard: state
+            for shard, state in self._states.items()
+            if shard in held and shard not in self._dropped
+        }
+        self._dropped.clear()
+        self._states = {shard: kept.get(shard) or self._make() for shard in sorted(held)}
 
-    def lose(self, share: int) -> None:
-        """Take note that a share is somebody else's from now on; a loop under way may still look at its model."""
-        if share in self._models:
-            self._lost.add(share)
+    def drop_shard(self, shard: int) -> None:
+        """Mark a shard as lost. Its state stays readable until `sync_shards`, for a step under way."""
+        if shard in self._states:
+            self._dropped.add(shard)
 
-    def lose_all(self) -> None:
-        """Take note that everything is somebody else's."""
-        self._lost.update(self._models)
+    def drop_all(self) -> None:
+        """Mark all shards as lost."""
+        self._dropped.update(self._states)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(sorted(self._models))
+    def __iter__(self) -> Iterator[ClusterState]:
+        return iter(self._states.values())
 
-    def __contains__(self, share: int) -> bool:
-        return share in self._models
+    def holds(self, vpa: NamespacedName) -> bool:
+        """Return whether the shard of a VPA is ours, without a break since its state was created."""
+        shard = self._ownership.share(str(vpa))
+        return shard in self._states and shard not in self._dropped
 
-    def __getitem__(self, share: int) -> ClusterState:
-        return self._models[share]
+    def get(self, vpa: NamespacedName) -> ClusterState | None:
+        """Return the state of a VPA's shard; None if the shard is not ours."""
+        return self._states.get(self._ownership.share(str(vpa)))
 
-    def all(self) -> list[ClusterState]:
-        """Return every model, by share."""
-        return [self._models[share] for share in self]
+    def matching(self, vpas: Iterable[str]) -> tuple[ClusterState, ...]:
+        """Return our states of the shards of some VPAs, by `namespace/name`."""
+        shards = {self._ownership.share(vpa) for vpa in vpas}
+        return tuple(state for shard, state in self._states.items() if shard in shards)
 
-    def share(self, vpa: str) -> int:
-        """Return the share of a VPA, by `namespace/name`, whoever has it."""
-        return self._ownership.share(vpa)
-
-    def holds(self, vpa: str) -> bool:
-        """Return whether a VPA is ours, and was since its model was made."""
-        share = self._ownership.share(vpa)
-        return share in self._models and share not in self._lost
-
-    def of(self, vpa: str) -> ClusterState | None:
-        """Return the model that a VPA belongs to, if it is ours."""
-        return self._models.get(self._ownership.share(vpa))
-
-    def vpa(self, key: str) -> VPAState | None:
-        """Return a VPA as its model has it."""
-        model = self.of(key)
-        return None if model is None else model.vpas.get(key)
+    def vpa(self, name: NamespacedName) -> VPAState | None:
+        """Return a VPA from the state of its shard."""
+        state = self.get(name)
+        return None if state is None else state.vpas.get(str(name))
 
     def vpas(self) -> Iterator[VPAState]:
-        """Yield all VPAs."""
-        for model in self.all():
-            yield from model.vpas.values()
+        """Yield the VPAs of all states."""
+        for state in self:
+            yield from state.vpas.values()
+
+    def is_in(self, vpa: NamespacedName, shard: int) -> bool:
+        """Return whether a VPA belongs to a shard."""
+        return self._ownership.share(str(vpa)) == shard
+
+    @property
+    def collects_orphans(self) -> bool:
+        """Return whether this replica deletes orphaned checkpoints."""
+        return ORPHANS_SHARD in self._states
+
+    def writing(self, vpa: NamespacedName, *, is_last: bool = False) -> AbstractContextManager[Client]:
+        """Lend the client of a VPA's shard for one write. Last writes pass while the shard is handed over."""
+        return self._ownership.writing(self._ownership.share(str(vpa)), is_last=is_last)
+
+    def writing_orphans(self) -> AbstractContextManager[Client]:
+        """Lend the client that deletes orphaned checkpoints."""
+        return self._ownership.writing(ORPHANS_SHARD)
+
+    def is_busy(self, shard: int) -> bool:
+        """Return whether a write for a shard is under way."""
+        return self._ownership.is_busy(shard)

@@ -1,4 +1,4 @@
-"""Keeps the recommender's models in step with the cluster: VPAs, pods, containers, and who teaches whom."""
+"""Loads VPAs, pods and containers from the caches into the cluster states."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ from trimtab.decide.vertical.control.control import ScopeConflict, controlling_v
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.control.selector_hash import selector_hash
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.labels.requirement import Requirement
 from trimtab.model.labels.selector import Selector
@@ -18,12 +19,13 @@ from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterS
 from trimtab.operator.vertical.targets import Unsupported
 
 DEFAULT_RECOMMENDER = "default"
-FEW_NUMBERS = 1024
+SPARE_GROUPS = 1024
+"""How many unused groups of pods are tolerated before all pods are grouped anew."""
 
 
 @dataclass(frozen=True)
 class UnsupportedConfig:
-    """Why a VPA can do nothing, for its condition ConfigUnsupported."""
+    """Why a VPA gets no recommendation, for its condition ConfigUnsupported."""
 
     reason: str
     message: str
@@ -31,281 +33,286 @@ class UnsupportedConfig:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What came of following the cluster once."""
+    """The VPAs of this replica after one load."""
 
-    usable: tuple[str, ...]
-    """VPAs of ours that can be recommended for."""
-    unusable: dict[str, UnsupportedConfig]
-    """VPAs of ours that cannot, each with the reason."""
-    new: tuple[str, ...]
-    """VPAs that the model did not know before: their history has to be loaded."""
+    usable: tuple[NamespacedName, ...]
+    """VPAs that can get a recommendation."""
+    unusable: dict[NamespacedName, UnsupportedConfig]
+    """VPAs that cannot, each with the reason."""
+    new: tuple[NamespacedName, ...]
+    """VPAs that the cluster state lacked: their history has to be loaded."""
     conflicts: tuple[ScopeConflict, ...] = ()
-    waiting: frozenset[str] = frozenset()
-    """VPAs whose history is on its way; they are not usable yet."""
+    waiting: frozenset[NamespacedName] = frozenset()
+    """VPAs whose history is being read. They are not usable yet."""
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """Return the namespaces that have VPAs of ours."""
-        return frozenset(vpa.partition("/")[0] for vpa in (*self.usable, *self.unusable, *self.waiting))
+        """Return the namespaces of all these VPAs."""
+        return frozenset(vpa.namespace for vpa in (*self.usable, *self.unusable, *self.waiting))
 
     def without(self, namespaces: frozenset[str]) -> "LoadResult":
-        """Return the same with the usable VPAs of some namespaces waiting."""
+        """Return the same result with the usable VPAs of some namespaces waiting."""
         if not namespaces:
             return self
-        waiting = frozenset(vpa for vpa in self.usable if vpa.partition("/")[0] in namespaces)
+        waiting = frozenset(vpa for vpa in self.usable if vpa.namespace in namespaces)
         usable = tuple(vpa for vpa in self.usable if vpa not in waiting)
         return replace(self, usable=usable, waiting=waiting)
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A pod as it was last taken over; the same object with the same attribution needs no work."""
+class _LoadedPod:
+    """A pod as last loaded. The same object with the same attribution needs no work."""
 
     pod: Pod
-    alike: int
-    """The number that pods share which differ in nothing that control depends on."""
-    shares: tuple[int, ...] = ()
-    """The shares whose models have the pod."""
+    group: int
+    """Pods of one group have equal namespace, owner, labels and, where that matters, node."""
+    states: tuple[ClusterState, ...] = ()
+    """The cluster states that have the pod."""
     attribution: Attribution | None = None
-    seen: int = 0
-    """The last loop that saw the pod."""
+    loaded_in: int = 0
+    """The number of the last load that saw the pod."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Attributed:
-    """Who learns from pods that are alike, and in which of our models they therefore are."""
+class _GroupControl:
+    """Which VPAs the pods of a group feed, and which of our states therefore have them."""
 
     attribution: Attribution
-    shares: tuple[int, ...]
+    states: tuple[ClusterState, ...]
     conflicts: tuple[ScopeConflict, ...] = ()
 
 
 class ClusterStateFeeder:
-    """Brings the models up to date, once per loop."""
+    """Brings the cluster states up to date, once per step."""
 
     def __init__(
         self,
-        models: ShardedClusterStates,
+        states: ShardedClusterStates,
         recommender_name: str = DEFAULT_RECOMMENDER,
         ignored_namespaces: frozenset[str] = frozenset(),
         *,
         matched_only: bool = False,
     ) -> None:
-        self._models = models
+        self._states = states
         self._name = recommender_name
         self._ignored = ignored_namespaces
         self._matched_only = matched_only
-        self._known: dict[int, ClusterState] = {}
-        """The models that have been told of all pods."""
-        self._pods: dict[PodId, _Kept] = {}
-        self._attributed: dict[int, _Attributed] = {}
-        self._numbers: dict[object, int] = {}
+        self._complete: frozenset[ClusterState] = frozenset()
+        """The states that have all pods of the last load."""
+        self._pods: dict[PodId, _LoadedPod] = {}
+        self._controls: dict[int, _GroupControl] = {}
+        self._groups: dict[object, int] = {}
         self._by_node: frozenset[str] = frozenset()
         """Namespaces in which a scope selects by nodes."""
-        self._loop = 0
+        self._number = 0
 
-    def follow(
-        self, view: ClusterView, standings: ControlSnapshot, now_ns: int, victims: Iterable[Pod] = ()
+    def load(
+        self, view: ClusterView, control: ControlSnapshot, now_ns: int, victims: Iterable[Pod] = ()
     ) -> LoadResult:
-        """Take over everything that changed; pods that are gone stay until `forget_gone`.
+        """Load everything that changed; pods that are gone stay until `forget_gone`.
 
-        `victims` are pods that ran out of memory. One that came and went since the last loop is in no cache any more.
+        `victims` are pods that ran out of memory. The caches lack those that came and went since the last load.
         """
-        models = self._models
         ours = [
-            one
-            for one in standings.vpas
-            if one.vpa.metadata.namespace not in self._ignored
-            and is_served_by(one.vpa, self._name)
-            and models.holds(one.vpa.key)
+            targeted
+            for targeted in control.vpas
+            if targeted.vpa.metadata.namespace not in self._ignored
+            and is_served_by(targeted.vpa, self._name)
+            and self._states.holds(targeted.name)
         ]
-        usable, unusable, new = self._follow_vpas(ours, standings)
-        conflicts = self._follow_pods(view.pods, standings, now_ns)
+        loaded = self._load_vpas(ours, control)
+        conflicts = self._load_pods(view.pods, control, now_ns)
         gone = [pod for pod in victims if view.pods.get(pod.metadata.name, pod.metadata.namespace) is None]
-        self._follow_pods_gone(gone, standings, now_ns)
-        return LoadResult(tuple(usable), unusable, tuple(new), conflicts)
+        self._load_gone_pods(gone, control, now_ns)
+        return replace(loaded, conflicts=conflicts)
 
-    def _follow_vpas(
-        self, ours: list[Targeted], standings: ControlSnapshot
-    ) -> tuple[list[str], dict[str, UnsupportedConfig], list[str]]:
-        usable: list[str] = []
-        unusable: dict[str, UnsupportedConfig] = {}
-        new: list[str] = []
-        for one in ours:
-            key = one.vpa.key
-            found = usable_selector(one, standings)
-            model = self._models[self._models.share(key)]
-            known = model.vpas.get(key)
-            if isinstance(found, UnsupportedConfig):
-                unusable[key] = found
+    def _load_vpas(self, ours: list[Targeted], control: ControlSnapshot) -> LoadResult:
+        usable: list[NamespacedName] = []
+        unusable: dict[NamespacedName, UnsupportedConfig] = {}
+        new: list[NamespacedName] = []
+        for targeted in ours:
+            name, key = targeted.name, targeted.vpa.key
+            selector = usable_selector(targeted, control)
+            state = self._states.get(name)
+            assert state is not None, "`load` passes only VPAs of our shards"
+            known = state.vpas.get(key)
+            if isinstance(selector, UnsupportedConfig):
+                unusable[name] = selector
                 if known is not None:
-                    # Its history stays linked to the selector it was made under, and waits.
-                    model.add_or_update_vpa(one.vpa, known.selector)
+                    # Its history stays linked to the selector that it was collected under.
+                    state.add_or_update_vpa(targeted.vpa, known.selector)
                 continue
-            usable.append(key)
+            usable.append(name)
             if known is None:
-                new.append(key)
-            model.add_or_update_vpa(one.vpa, found)
-            if model.compat.needs_current_recommendation:
-                model.vpas[key].selector_hash = selector_hash(standings.claims[key])
-        present = {one.vpa.key for one in ours}
-        for model in self._models.all():
-            for key in [key for key in model.vpas if key not in present]:
-                model.retire_vpa(key)
-        return usable, unusable, new
+                new.append(name)
+            state.add_or_update_vpa(targeted.vpa, selector)
+            if state.compat.needs_current_recommendation:
+                state.vpas[key].selector_hash = selector_hash(control.claims[key])
+        present = {targeted.vpa.key for targeted in ours}
+        for state in self._states:
+            for key in [key for key in state.vpas if key not in present]:
+                state.retire_vpa(key)
+        return LoadResult(tuple(usable), unusable, tuple(new))
 
     def node_of(self, pod: PodId) -> str:
-        """Return the name of the node that a pod runs on; empty if it is not known."""
-        kept = self._pods.get(pod)
-        return kept.pod.spec.node_name if kept else ""
+        """Return the name of a pod's node; empty if the pod is unknown."""
+        loaded = self._pods.get(pod)
+        return loaded.pod.spec.node_name if loaded else ""
 
-    def shares_of(self, pod: PodId) -> tuple[int, ...]:
-        """Return the shares whose models have a pod."""
-        kept = self._pods.get(pod)
-        return kept.shares if kept else ()
+    def states_of(self, pod: PodId) -> tuple[ClusterState, ...]:
+        """Return the cluster states that have a pod."""
+        loaded = self._pods.get(pod)
+        return loaded.states if loaded else ()
 
-    def _follow_pods(
-        self, pods: Iterable[Pod], standings: ControlSnapshot, now_ns: int
+    def receivers_of(self, pod: PodId) -> tuple[str, ...]:
+        """Return the VPAs that a pod feeds, by `namespace/name`."""
+        loaded = self._pods.get(pod)
+        return loaded.attribution.receivers if loaded and loaded.attribution else ()
+
+    def _load_pods(
+        self, pods: Iterable[Pod], control: ControlSnapshot, now_ns: int
     ) -> tuple[ScopeConflict, ...]:
-        self._attributed = {}
-        self._loop += 1
+        self._controls = {}
+        self._number += 1
         conflicts: list[ScopeConflict] = []
-        namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
-        self._look_at_nodes(standings)
-        fresh = frozenset(
-            share for share in self._models if self._known.get(share) is not self._models[share]
-        )
+        namespaces = {targeted.vpa.metadata.namespace for targeted in control.vpas}
+        self._update_node_namespaces(control)
+        states = frozenset(self._states)
+        fresh = states - self._complete
         for pod in pods:
             if pod.metadata.namespace not in namespaces or pod.status.phase == "Pending":
                 continue  # a pending pod uses nothing yet
             key = PodId(pod.metadata.namespace, pod.metadata.name)
-            kept = self._keep(key, pod)
-            found = self._attribute(pod, kept.alike, standings)
-            if found.conflicts:
-                conflicts.extend(found.conflicts)
-            self._place(key, kept, found, fresh, now_ns)
-        self._known = {share: self._models[share] for share in self._models}
+            loaded = self._remember(key, pod)
+            group = self._control_of(pod, loaded.group, control)
+            if group.conflicts:
+                conflicts.extend(group.conflicts)
+            self._place(key, loaded, group, fresh, now_ns)
+        self._complete = states
         return tuple(conflicts)
 
-    def _follow_pods_gone(self, pods: Iterable[Pod], standings: ControlSnapshot, now_ns: int) -> None:
-        namespaces = {one.vpa.metadata.namespace for one in standings.vpas}
+    def _load_gone_pods(self, pods: Iterable[Pod], control: ControlSnapshot, now_ns: int) -> None:
+        namespaces = {targeted.vpa.metadata.namespace for targeted in control.vpas}
         for pod in pods:
             key = PodId(pod.metadata.namespace, pod.metadata.name)
             if pod.metadata.namespace in namespaces and key not in self._pods:
-                kept = self._keep(key, pod)
-                kept.seen = self._loop - 1  # forgotten with the others
-                self._place(key, kept, self._attribute(pod, kept.alike, standings), (), now_ns)
+                loaded = self._remember(key, pod)
+                loaded.loaded_in = self._number - 1  # `forget_gone` removes it
+                self._place(key, loaded, self._control_of(pod, loaded.group, control), (), now_ns)
 
     def forget_gone(self) -> None:
-        """Take the pods out that the last `follow` did not see; their kills and last usage are taken in by now."""
-        for key, kept in [(key, kept) for key, kept in self._pods.items() if kept.seen != self._loop]:
+        """Remove the pods that the last load did not see, after their last samples were added."""
+        for key, loaded in [
+            (key, loaded) for key, loaded in self._pods.items() if loaded.loaded_in != self._number
+        ]:
             del self._pods[key]
-            self._take_out(key, kept.shares)
-        if len(self._numbers) > 2 * len(self._pods) + FEW_NUMBERS:
-            self._renumber()
+            self._delete(key, loaded.states)
+        if len(self._groups) > 2 * len(self._pods) + SPARE_GROUPS:
+            self._regroup()
 
-    def receivers_of(self, pod: PodId) -> tuple[str, ...]:
-        """Return the VPAs that learn from a pod."""
-        kept = self._pods.get(pod)
-        return kept.attribution.receivers if kept and kept.attribution else ()
-
-    def _keep(self, key: PodId, pod: Pod) -> _Kept:
-        kept = self._pods.get(key)
-        if kept is None or kept.pod is not pod:
-            kept = self._pods[key] = _Kept(pod, self._number_of(pod), kept.shares if kept else ())
-        kept.seen = self._loop
-        return kept
+    def _remember(self, key: PodId, pod: Pod) -> _LoadedPod:
+        loaded = self._pods.get(key)
+        if loaded is None or loaded.pod is not pod:
+            states = loaded.states if loaded else ()
+            loaded = self._pods[key] = _LoadedPod(pod, self._group_of(pod), states)
+        loaded.loaded_in = self._number
+        return loaded
 
     def _place(
-        self, key: PodId, kept: _Kept, found: _Attributed, fresh: Collection[int], now_ns: int
+        self,
+        key: PodId,
+        loaded: _LoadedPod,
+        group: _GroupControl,
+        fresh: Collection[ClusterState],
+        now_ns: int,
     ) -> None:
-        """Put a pod into the models whose VPAs it concerns, and out of the others."""
-        attribution, shares = found.attribution, found.shares
-        is_news = kept.attribution is not attribution and kept.attribution != attribution
-        if is_news or fresh or kept.shares != shares:
-            for share in shares:
-                if is_news or share in fresh or share not in kept.shares:
-                    _follow_pod(self._models[share], key, kept.pod, attribution, now_ns)
-            self._take_out(key, [share for share in kept.shares if share not in shares])
-        kept.shares, kept.attribution = shares, attribution
+        """Add a pod to the states whose VPAs match it, and delete it from all others."""
+        attribution, states = group.attribution, group.states
+        is_changed = loaded.attribution is not attribution and loaded.attribution != attribution
+        if is_changed or fresh or loaded.states != states:
+            for state in states:
+                if is_changed or state in fresh or state not in loaded.states:
+                    _load_pod(state, key, loaded.pod, attribution, now_ns)
+            self._delete(key, [state for state in loaded.states if state not in states])
+        loaded.states, loaded.attribution = states, attribution
 
-    def _take_out(self, key: PodId, shares: Iterable[int]) -> None:
-        for share in shares:
-            if share in self._models:
-                self._models[share].delete_pod(key)
+    def _delete(self, key: PodId, states: Iterable[ClusterState]) -> None:
+        for state in states:
+            if any(state is held for held in self._states):
+                state.delete_pod(key)
 
-    def _look_at_nodes(self, standings: ControlSnapshot) -> None:
-        """Find out where the node of a pod counts: almost nowhere, and there pods on all nodes are alike."""
+    def _update_node_namespaces(self, control: ControlSnapshot) -> None:
+        """Find the namespaces where a pod's node decides its control. Elsewhere nodes do not split groups."""
         namespaces = frozenset(
             claim.vpa.metadata.namespace
-            for claim in standings.claims.values()
+            for claim in control.claims.values()
             if isinstance(claim.scope, Scope) and claim.scope.nodes is not None
         )
         if namespaces != self._by_node:
             self._by_node = namespaces
-            self._renumber()
+            self._regroup()
 
-    def _renumber(self) -> None:
-        """Give all pods their numbers anew."""
-        self._numbers.clear()
-        for kept in self._pods.values():
-            kept.alike = self._number_of(kept.pod)
+    def _regroup(self) -> None:
+        self._groups.clear()
+        for loaded in self._pods.values():
+            loaded.group = self._group_of(loaded.pod)
 
-    def _number_of(self, pod: Pod) -> int:
-        """Return the number of all pods like this one."""
+    def _group_of(self, pod: Pod) -> int:
         owner = owner_of(pod)
-        alike = (
+        identity = (
             pod.metadata.namespace,
             (owner.kind, owner.name) if owner else None,
             frozenset(pod.metadata.labels.items()),
             pod.spec.node_name if pod.metadata.namespace in self._by_node else None,
         )
-        return self._numbers.setdefault(alike, len(self._numbers))
+        return self._groups.setdefault(identity, len(self._groups))
 
-    def _attribute(self, pod: Pod, alike: int, standings: ControlSnapshot) -> _Attributed:
-        """Return who learns from a pod; pods that differ in nothing that counts get one answer."""
-        found = self._attributed.get(alike)
+    def _control_of(self, pod: Pod, group: int, control: ControlSnapshot) -> _GroupControl:
+        """Return which VPAs a pod feeds, resolved once per group; conflicts are resolved per pod."""
+        found = self._controls.get(group)
         if found is not None and not found.conflicts:
             return found
-        attribution = attribute(pod, standings.index, standings.owners, standings.nodes)
+        attribution = attribute(pod, control.index, control.owners, control.nodes)
         conflicts = (
-            controlling_vpa(pod, standings.index, standings.owners, standings.nodes).conflicts
+            controlling_vpa(pod, control.index, control.owners, control.nodes).conflicts
             if len(attribution.matched) > 1
             else ()
         )
-        shares = self._shares(attribution) if self._is_wanted(pod, attribution, standings) else ()
-        found = self._attributed[alike] = _Attributed(attribution, shares, conflicts)
+        states = self._states_for(attribution) if self._is_wanted(pod, attribution, control) else ()
+        found = self._controls[group] = _GroupControl(attribution, states, conflicts)
         return found
 
-    def _is_wanted(self, pod: Pod, attribution: Attribution, standings: ControlSnapshot) -> bool:
-        """Return whether history of a pod is kept: of every pod, or with --memory-saver of those that a VPA matches."""
+    def _is_wanted(self, pod: Pod, attribution: Attribution, control: ControlSnapshot) -> bool:
+        """Return whether samples of a pod are kept. With --memory-saver a VPA must match the pod."""
         if not self._matched_only or attribution.matched:
             return True
-        if all(model.compat.samples_follow_control for model in self._models.all()):
+        if self._samples_follow_control:
             return False
         meta = pod.metadata
         return any(
-            isinstance(one.target, Selector) and one.target.matches(meta.labels)
-            for one in standings.vpas
-            if one.vpa.metadata.namespace == meta.namespace
+            isinstance(targeted.target, Selector) and targeted.target.matches(meta.labels)
+            for targeted in control.vpas
+            if targeted.vpa.metadata.namespace == meta.namespace
         )
 
-    def _shares(self, attribution: Attribution) -> tuple[int, ...]:
-        """Return the models that a pod belongs in: those of the VPAs that match it."""
-        models = self._models
-        held = tuple(models)
-        if models.is_whole or not all(model.compat.samples_follow_control for model in models.all()):
-            return held  # as upstream, a VPA then learns from all pods with its labels, whoever made them
-        concerned = {models.share(vpa) for vpa in attribution.matched}
-        return tuple(share for share in held if share in concerned)
+    def _states_for(self, attribution: Attribution) -> tuple[ClusterState, ...]:
+        if self._states.is_whole or not self._samples_follow_control:
+            return tuple(
+                self._states
+            )  # as upstream: VPAs also receive samples of pods that only have their labels
+        return self._states.matching(attribution.matched)
+
+    @property
+    def _samples_follow_control(self) -> bool:
+        return all(state.compat.samples_follow_control for state in self._states)
 
 
-def _follow_pod(model: ClusterState, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:
-    model.add_or_update_pod(key, pod.metadata.labels, pod.status.phase, now_ns, attribution)
+def _load_pod(state: ClusterState, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:
+    state.add_or_update_pod(key, pod.metadata.labels, pod.status.phase, now_ns, attribution)
     for container in pod.spec.containers:
         requests = container.resources.requests
         cpu, memory = requests.get(CPU), requests.get(MEMORY)
-        model.add_or_update_container(
+        state.add_or_update_container(
             ContainerId(key, container.name),
             cpu.milli_value() if cpu else 0,
             memory.value() if memory else 0,
@@ -313,37 +320,36 @@ def _follow_pod(model: ClusterState, key: PodId, pod: Pod, attribution: Attribut
         )
 
 
-def usable_selector(one: Targeted, standings: ControlSnapshot) -> Selector | UnsupportedConfig:
-    """Return the selector under which a VPA's history is kept, or why the VPA can do nothing."""
-    recommenders = one.vpa.spec.recommenders
-    if len(recommenders) > 1:
-        message = f"VPA {one.vpa.key} names {len(recommenders)} recommenders; name one"
+def usable_selector(targeted: Targeted, control: ControlSnapshot) -> Selector | UnsupportedConfig:
+    """Return the selector that a VPA's history belongs to, or why the VPA is unsupported."""
+    vpa, target = targeted.vpa, targeted.target
+    if len(vpa.spec.recommenders) > 1:
+        message = f"VPA {vpa.key} names {len(vpa.spec.recommenders)} recommenders; name one"
         return UnsupportedConfig("TooManyRecommenders", message)
-    if isinstance(one.target, Unsupported):
-        return UnsupportedConfig("TargetUnsupported", one.target.message)
-    error = standings.index.errors.get(one.vpa.key)
+    if isinstance(target, Unsupported):
+        return UnsupportedConfig("TargetUnsupported", target.message)
+    error = control.index.errors.get(vpa.key)
     if error is not None:
         return UnsupportedConfig(error.reason, error.message)
-    return _with_scope(one, standings)
+    claim = control.claims.get(vpa.key)
+    return _join(target, claim.scope) if claim is not None and isinstance(claim.scope, Scope) else target
 
 
-def _with_scope(one: Targeted, standings: ControlSnapshot) -> Selector:
-    """Join the target's selector and the scope's, so that a scope that is edited counts as another selector."""
-    assert isinstance(one.target, Selector)
-    claim = standings.claims.get(one.vpa.key)
-    if claim is None or not isinstance(claim.scope, Scope):
-        return one.target
-    scope = claim.scope
+def _join(target: Selector, scope: Scope) -> Selector:
+    """Return the target's selector with the scope's, so that an edited scope is another selector."""
     pods = scope.pods.requirements if scope.pods else ()
     nodes = scope.nodes.requirements if scope.nodes else ()
-    # No label key holds a colon, so a requirement on nodes can never be taken for one on pods.
-    marked = [Requirement(f"node:{each.key}", each.operator, each.values) for each in nodes]
-    return Selector([*one.target.requirements, *pods, *marked])
+    # No label key has a colon, so requirements on nodes and on pods cannot collide.
+    marked = [Requirement(f"node:{node.key}", node.operator, node.values) for node in nodes]
+    return Selector([*target.requirements, *pods, *marked])
 
 
 def is_served_by(vpa: VerticalPodAutoscaler, name: str) -> bool:
-    """Return whether a VPA is ours; one that names several recommenders is everybody's, so that somebody says so."""
-    wanted = vpa.spec.recommenders
-    if not wanted:
+    """Return whether the recommender of this name handles a VPA.
+
+    A VPA that names several recommenders is handled by all of them, so that the error is reported.
+    """
+    recommenders = vpa.spec.recommenders
+    if not recommenders:
         return name == DEFAULT_RECOMMENDER
-    return any(one.name == name for one in wanted)
+    return any(recommender.name == name for recommender in recommenders)

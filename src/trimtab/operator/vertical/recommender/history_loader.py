@@ -1,7 +1,7 @@
-"""History that is read beside the loop: namespace by namespace, with progress, and never in anybody's way.
+"""Reads usage history from Prometheus in the background, namespace by namespace.
 
-A VPA whose history is on its way waits, and says so in its condition FetchingHistory; all others go on. A namespace
-whose history cannot be read starts from its checkpoints, and that is told.
+VPAs whose history is being read have the condition FetchingHistory, and all other VPAs go on. If the history of a
+namespace cannot be read, its checkpoints are loaded instead, with an event.
 """
 
 import asyncio
@@ -28,19 +28,21 @@ from trimtab.operator.vertical.metrics import RecommenderMetrics
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4
-"""Namespaces read at the same time: Prometheus has others to serve."""
+CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
+"""The values of --storage."""
+MAX_PARALLEL = 4
+"""Namespaces read at the same time, so that Prometheus can serve other clients."""
 ATTEMPTS = 3
 RETRY_SECONDS = 10.0
-"""Between attempts: a Prometheus that starts together with us is there soon."""
+"""Between attempts: a Prometheus that starts together with us is ready soon."""
 REPORT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class HistoryFailure:
-    """Why a namespace's history could not be read."""
+    """Why the history of a namespace could not be read."""
 
-    why: str
+    reason: str
 
 
 @dataclass
@@ -48,27 +50,27 @@ class _Progress:
     wanted: int = 0
     read: int = 0
     failed: int = 0
-    told_at: float = float("-inf")
+    logged_at: float = float("-inf")
 
 
 @dataclass
 class HistoryLoader:
-    """Reads a namespace when it is wanted; `take` hands the result over once."""
+    """Reads the history of wanted namespaces; `take` returns each result once."""
 
     clock: Clock
     reader: UsageHistoryReader
     _tasks: dict[str, asyncio.Task[UsageHistory | HistoryFailure]] = field(default_factory=dict)
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_PARALLEL))
     _progress: _Progress = field(default_factory=_Progress)
 
     def want(self, namespace: str, known_keys: Iterable[str]) -> None:
-        """Start reading a namespace, if it is not on its way."""
+        """Start reading a namespace, unless that has begun."""
         if namespace not in self._tasks:
             self._progress.wanted += 1
             self._tasks[namespace] = asyncio.ensure_future(self._read(namespace, frozenset(known_keys)))
 
     def take(self, namespace: str) -> UsageHistory | HistoryFailure | None:
-        """Return what was read of a namespace, once; None if there is nothing (any more)."""
+        """Return the result for a namespace once; None while it is being read."""
         task = self._tasks.get(namespace)
         if task is None or not task.done():
             return None
@@ -77,16 +79,12 @@ class HistoryLoader:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many namespaces are being read, were read, and could not be."""
-        done = self._progress
-        return {
-            "reading": done.wanted - done.read - done.failed,
-            "read": done.read,
-            "failed": done.failed,
-        }
+        """Return the number of namespaces by state."""
+        wanted, read, failed = self._progress.wanted, self._progress.read, self._progress.failed
+        return {"reading": wanted - read - failed, "read": read, "failed": failed}
 
     async def finished(self, namespaces: Iterable[str]) -> None:
-        """Wait until none of these namespaces is on its way."""
+        """Wait until none of these namespaces is being read."""
         tasks = [task for namespace in namespaces if (task := self._tasks.get(namespace)) is not None]
         if tasks:
             await asyncio.wait(tasks)
@@ -100,21 +98,21 @@ class HistoryLoader:
         await self.reader.client.close()
 
     async def _read(self, namespace: str, known_keys: frozenset[str]) -> UsageHistory | HistoryFailure:
-        found: UsageHistory | HistoryFailure
+        result: UsageHistory | HistoryFailure
         async with self._slots:
             try:
-                found = await self._try(namespace, known_keys)
+                result = await self._read_with_retries(namespace, known_keys)
                 self._progress.read += 1
             except PrometheusError as error:
-                found = HistoryFailure(str(error))
+                result = HistoryFailure(str(error))
                 self._progress.failed += 1
                 log.warning(
                     "history of namespace %s cannot be read, its checkpoints are used: %s", namespace, error
                 )
         self._report()
-        return found
+        return result
 
-    async def _try(self, namespace: str, known_keys: frozenset[str]) -> UsageHistory:
+    async def _read_with_retries(self, namespace: str, known_keys: frozenset[str]) -> UsageHistory:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self.reader.read(namespace, self.clock.now(), known_keys)
@@ -126,23 +124,20 @@ class HistoryLoader:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _report(self) -> None:
-        done, now = self._progress, self.clock.monotonic()
-        if self.counts["reading"] and now - done.told_at < REPORT_SECONDS:
+        progress, now = self._progress, self.clock.monotonic()
+        if self.counts["reading"] and now - progress.logged_at < REPORT_SECONDS:
             return
-        done.told_at = now
+        progress.logged_at = now
         text = "history from Prometheus: %d of %d namespaces read, %d failed"
-        log.info(text, done.read, done.wanted, done.failed)
+        log.info(text, progress.read, progress.wanted, progress.failed)
 
 
 def _is_final(error: PrometheusError) -> bool:
     return isinstance(error, SlowHistoryError) or isinstance(error.__cause__, QueryRefusedError)
 
 
-CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
-
-
 class CountedTransport(HttpTransport):
-    """A transport to Prometheus that counts its requests, under upstream's names."""
+    """A transport to Prometheus that counts requests under upstream's metric names."""
 
     def __init__(self, clock: Clock, connection: Connection, metrics: RecommenderMetrics) -> None:
         super().__init__(clock, connection)
@@ -150,7 +145,7 @@ class CountedTransport(HttpTransport):
         self._metrics = metrics
 
     async def request(self, request: Request) -> Response:
-        """Send and count; a request without an answer counts as code 0."""
+        """Send and count a request. Without a response its code is 0."""
         began, code = self._now(), 0
         try:
             answer = await super().request(request)
@@ -165,7 +160,7 @@ class CountedTransport(HttpTransport):
 def make_history(
     clock: Clock, settings: HistorySettings, metrics: RecommenderMetrics
 ) -> HistoryLoader | None:
-    """Return what reads history at start; None if checkpoints alone do."""
+    """Return the loader that --storage names; None for checkpoints."""
     if settings.storage not in {CHECKPOINT, PROMETHEUS}:
         raise ValueError(f"--storage={settings.storage} is not known; use {CHECKPOINT} or {PROMETHEUS}")
     if settings.storage == CHECKPOINT:
@@ -202,12 +197,12 @@ def _span(settings: HistorySettings) -> Span:
 
 def _positive(flag: str, text: str) -> timedelta:
     try:
-        found = parse_long_duration(text)
+        duration = parse_long_duration(text)
     except ValueError as error:
         raise ValueError(f"{flag}: {error}") from error
-    if found < timedelta(seconds=1):
+    if duration < timedelta(seconds=1):
         raise ValueError(f"{flag}={text}: must be a second or more")
-    return found
+    return duration
 
 
 def _names(settings: HistorySettings) -> SeriesNames:

@@ -1,4 +1,4 @@
-"""Out-of-memory kills on their way from pod changes and eviction events to the recommender's next loop."""
+"""Collects out-of-memory kills from pod updates and eviction events."""
 
 import asyncio
 from collections import deque
@@ -15,19 +15,19 @@ from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 
-MOST_WAITING = 10_000
-"""Kills kept between two loops; a cluster where more happen has other worries, and memory stays bounded."""
+MAX_WAITING = 10_000
+"""Kills kept between two steps, so that memory stays bounded."""
 
 
 class Kill(NamedTuple):
-    """A kill, and the pod as it was then; None if only an event told of it."""
+    """A kill and the pod as it was then; None if only an event reported it."""
 
     oom: OOM
     pod: Pod | None = None
 
 
 class OomObserver:
-    """Collects kills; `take` hands them over once."""
+    """Collects kills until `take` returns them."""
 
     def __init__(
         self,
@@ -36,46 +36,46 @@ class OomObserver:
         namespaces: Sequence[str] = (),
         compat: VpaCompat = DEFAULT,
     ) -> None:
-        self._waiting: deque[Kill] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[Kill] = deque(maxlen=MAX_WAITING)
         self._compat = compat
         self._events = [
             Informer(client, CORE_EVENTS.into(Event), ListOptions(namespace or None, fields="reason=Evicted"))
             for namespace in namespaces or ("",)
         ]
         for informer in self._events:
-            informer.subscribe(self._take_event)
-        pods.subscribe(self._take_pod)
+            informer.subscribe(self._on_event)
+        pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        """Follow eviction events in the watched namespaces until cancelled."""
+        """Watch eviction events in the watched namespaces until cancelled."""
         await asyncio.gather(*(informer.run() for informer in self._events))
 
     def problems(self) -> dict[str, str]:
-        """Return why eviction events cannot be followed, by name."""
+        """Return why eviction events cannot be watched, by name."""
         error = next((informer.last_error for informer in self._events if informer.last_error), None)
         return {"eviction events": error} if error else {}
 
     def victims(self) -> Iterator[Pod]:
-        """Yield the pods of the kills that wait; some are gone from the cluster."""
+        """Yield the pods of waiting kills; some are deleted."""
         for kill in self._waiting:
             if kill.pod is not None:
                 yield kill.pod
 
     def take(self) -> tuple[Kill, ...]:
-        """Return what happened since the last call."""
-        found = tuple(self._waiting)
+        """Return the kills since the last call."""
+        kills = tuple(self._waiting)
         self._waiting.clear()
-        return found
+        return kills
 
     def put_back(self, kills: tuple[Kill, ...]) -> None:
-        """Keep kills for the next loop, whose containers the model does not know yet."""
+        """Keep kills for the next step."""
         self._waiting.extendleft(reversed(kills))
 
-    def _take_pod(self, delta: Delta[Pod]) -> None:
+    def _on_pod(self, delta: Delta[Pod]) -> None:
         if delta.change is CacheEvent.UPDATED and delta.old is not None and delta.new is not None:
-            found = ooms_of_update(delta.old, delta.new, self._compat)
-            self._waiting.extend(Kill(oom, delta.new) for oom in found)
+            ooms = ooms_of_update(delta.old, delta.new, self._compat)
+            self._waiting.extend(Kill(oom, delta.new) for oom in ooms)
 
-    def _take_event(self, delta: Delta[Event]) -> None:
+    def _on_event(self, delta: Delta[Event]) -> None:
         if delta.new is not None:
             self._waiting.extend(Kill(oom) for oom in ooms_of_event(delta.new))

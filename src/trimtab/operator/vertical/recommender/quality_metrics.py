@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
 from trimtab.decide.vertical.histogram.go_math import Floats
-from trimtab.decide.vertical.recommend.quality import Expectations, Judged
+from trimtab.decide.vertical.recommend.quality import ComparedUsage, Expectations
 from trimtab.model.core.pod import CPU, MEMORY
 
 _CORES = [0.01 * 2**power for power in range(17)]
@@ -149,10 +149,10 @@ class QualityMetrics:
         is_oom: bool = False,
     ) -> None:
         """Count accepted samples of one resource."""
-        for judged in expected.judge(state, resource, usage):
+        for judged in expected.compare(state, resource, usage):
             self._judge(judged, resource, is_oom)
 
-    def _judge(self, judged: Judged, resource: str, is_oom: bool) -> None:
+    def _judge(self, judged: ComparedUsage, resource: str, is_oom: bool) -> None:
         mode, oom = judged.group.update_mode, _truth(is_oom)
         is_missing = np.isnan(judged.recommended)
         if is_missing.any():

@@ -1,4 +1,4 @@
-"""Usage samples: one PodMetrics list for all namespaces or one for each, turned into batches for the model."""
+"""Reads PodMetrics and adds them to a cluster state in batches."""
 
 import asyncio
 import logging
@@ -21,50 +21,51 @@ from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ListAllPolicy
 
 log = logging.getLogger(__name__)
-MOST_INT64 = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 
 
 @dataclass
-class _Rows:
-    """Samples of one resource, being collected: the row of each container's state, and what goes with it."""
+class _Batch:
+    """Samples of one resource: per container its row in the state, amount, time and capacity."""
 
     rows: list[int] = field(default_factory=list)
     amounts: list[int] = field(default_factory=list)
     times_ns: list[int] = field(default_factory=list)
-    most: list[int] = field(default_factory=list)
+    capacities: list[int] = field(default_factory=list)
 
-    def add(self, row: int, amount: int, time_ns: int, most: int) -> None:
+    def add(self, row: int, amount: int, time_ns: int, capacity: int) -> None:
         self.rows.append(row)
-        # Beyond 64 bits nothing is a measurement; clamped, it is refused like any other absurd one.
-        self.amounts.append(amount if 0 <= amount <= MOST_INT64 else max(min(amount, MOST_INT64), -1))
+        # A clamped amount is still above any capacity, so it is rejected.
+        self.amounts.append(amount if 0 <= amount <= MAX_INT64 else max(min(amount, MAX_INT64), -1))
         self.times_ns.append(time_ns)
-        self.most.append(most)
+        self.capacities.append(capacity)
 
     def add_to(self, state: ClusterState, resource: str, now_ns: int) -> IntakeReport:
-        rows, amounts, moments, most = (
-            np.array(values, dtype=np.int64) for values in (self.rows, self.amounts, self.times_ns, self.most)
+        rows, amounts, times_ns, capacities = (
+            np.array(values, dtype=np.int64)
+            for values in (self.rows, self.amounts, self.times_ns, self.capacities)
         )
-        return add_rows(state, resource, UsageRows(rows, amounts, moments), most, now_ns)
+        return add_rows(state, resource, UsageRows(rows, amounts, times_ns), capacities, now_ns)
 
 
-class Bounds:
-    """The most that a pod's containers can use: what its node has, or the largest node if that is not known."""
+class PodCapacities:
+    """The capacity of each pod's node; that of the largest node where the node is unknown."""
 
     def __init__(self, by_node: Mapping[str, Capacity], node_of: Callable[[PodId], str]) -> None:
         self._by_node = by_node
         self._node_of = node_of
         self._largest = Capacity(
-            max((one.millicores for one in by_node.values()), default=MOST_INT64),
-            max((one.memory_bytes for one in by_node.values()), default=MOST_INT64),
+            max((node.millicores for node in by_node.values()), default=MAX_INT64),
+            max((node.memory_bytes for node in by_node.values()), default=MAX_INT64),
         )
 
     def of(self, pod: PodId) -> Capacity:
-        """Return the bound for one pod."""
+        """Return how much a container of the pod can use at most."""
         return self._by_node.get(self._node_of(pod), self._largest)
 
 
 class UsageFeed:
-    """Reads usage: by one list for all namespaces where that is allowed and pays, else by one for each."""
+    """Reads PodMetrics: one list for all namespaces where that is allowed and cheaper, else one per namespace."""
 
     def __init__(
         self,
@@ -76,10 +77,10 @@ class UsageFeed:
         self._whole = whole
         self._count = count
         self.failures: dict[str, str] = {}
-        """Per namespace whose usage could not be read last time: why."""
+        """Why the last read of a namespace failed."""
 
     async def read(self, namespaces: Iterable[str]) -> list[PodMetricsList]:
-        """Read the usage of some namespaces; one that cannot be read is left out and named in `failures`."""
+        """Read the usage of some namespaces; failed ones are in `failures`."""
         self.failures = {}
         wanted = sorted(set(namespaces))
         if self._whole.pays(wanted):
@@ -112,44 +113,46 @@ class UsageFeed:
         return answer
 
 
-def take_usage(
+def add_usage(
     state: ClusterState,
     answers: Iterable[PodMetricsList],
-    bounds: Bounds,
+    capacities: PodCapacities,
     now: datetime,
     *,
     waiting: frozenset[str] = frozenset(),
 ) -> dict[str, IntakeReport]:
-    """Add the samples to the model, except those of namespaces that wait; return what became of them, per resource."""
-    cpu, memory = _Rows(), _Rows()
+    """Add samples, except those of waiting namespaces; return a report per resource."""
+    cpu, memory = _Batch(), _Batch()
     for answer in answers:
         for item in answer.items:
             if item.metadata.namespace not in waiting:
-                _collect(state, item, bounds, cpu, memory)
+                _collect(state, item, capacities, cpu, memory)
     now_ns = times.to_ns(now)
     return {CPU: cpu.add_to(state, CPU, now_ns), MEMORY: memory.add_to(state, MEMORY, now_ns)}
 
 
-def _collect(state: ClusterState, item: PodMetrics, bounds: Bounds, cpu: _Rows, memory: _Rows) -> None:
+def _collect(
+    state: ClusterState, item: PodMetrics, capacities: PodCapacities, cpu: _Batch, memory: _Batch
+) -> None:
     known = state.pods.get(PodId(item.metadata.namespace, item.metadata.name))
     if known is None or item.timestamp is None:
         return
     try:
-        time_ns = _moment_ns(item.timestamp)
+        time_ns = _parse_time_ns(item.timestamp)
     except ValueError as error:
         log.warning("usage of pod %s has no date: %s", known.id, error)
         return
-    most = bounds.of(known.id)
+    capacity = capacities.of(known.id)
     for container in item.containers:
         tracked = known.containers.get(container.name)
         if tracked is None:
-            continue  # a container that the pod's spec does not name, or not yet
+            continue  # not in the pod's spec, or not yet
         row, used = tracked.history.row, container.usage
         try:
             if CPU in used:
-                cpu.add(row, milli_value_of(used[CPU]), time_ns, most.millicores)
+                cpu.add(row, milli_value_of(used[CPU]), time_ns, capacity.millicores)
             if MEMORY in used:
-                memory.add(row, -(-milli_value_of(used[MEMORY]) // 1000), time_ns, most.memory_bytes)
+                memory.add(row, -(-milli_value_of(used[MEMORY]) // 1000), time_ns, capacity.memory_bytes)
         except QuantityError as error:
             log.warning(
                 "usage of container %s of pod %s is not a quantity: %s", container.name, known.id, error
@@ -157,6 +160,6 @@ def _collect(state: ClusterState, item: PodMetrics, bounds: Bounds, cpu: _Rows, 
 
 
 @lru_cache(maxsize=256)
-def _moment_ns(text: str) -> int:
-    """Read a date; thousands of pods are measured at the same few moments."""
+def _parse_time_ns(text: str) -> int:
+    # Cached: thousands of pods share a few timestamps.
     return times.parse_ns(text)

@@ -14,7 +14,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
-from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
+from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.model.core.pod import Pod
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, ReplacementCheck
 
@@ -100,7 +100,7 @@ class UpdateActuator:
             self._unsure.add(action.pod.metadata.uid)
             outcome, reason = ActionResult.FAILED, str(error)
         if self.client.is_dry_run:  # a dry run has no failures
-            return self._note(action, outcome, reason) if outcome is ActionResult.WOULD else outcome
+            return self._note(action, outcome, reason) if outcome is ActionResult.DRY_RUN else outcome
         is_eviction = isinstance(action, Evict)
         # The API server only accepts a resize; the kubelet reports its outcome later.
         logged = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
@@ -120,7 +120,7 @@ class UpdateActuator:
             return ActionResult.UNREPLACEABLE, obstacle.message
         what = "evict" if isinstance(action, Evict) else "resize"
         log.info("dry run: would %s", what, extra={"facts": _facts(action)})
-        return ActionResult.WOULD, "dry run"
+        return ActionResult.DRY_RUN, "dry run"
 
     async def _obstacle(self, action: Evict) -> Obstacle | None:
         """Return and record why a pod would not come back."""
@@ -135,11 +135,11 @@ class UpdateActuator:
 
     async def _resize(self, action: Resize) -> tuple[ActionResult, str]:
         if not await self.resizes.take(self.until):
-            return ActionResult.LATER, "the rate limit of resizes is reached"
+            return ActionResult.RATE_LIMITED, "the rate limit of resizes is reached"
         meta = action.pod.metadata
         same = Preconditions(uid=meta.uid)
         # The originals first: without them the next resize could not keep the ratio of limits to requests.
-        await self._annotate(action, action.plan.originals, same)
+        await self._annotate(action, action.plan.annotations_before, same)
         try:
             if action.operations:
                 await self.client.patch(
@@ -164,7 +164,7 @@ class UpdateActuator:
                 return ActionResult.FAILED, str(error)  # this server cannot resize
             raise
         try:
-            await self._annotate(action, action.plan.annotations, same)
+            await self._annotate(action, action.plan.annotations_after, same)
         except errors.ClusterError as error:
             # Only a note for users: the resize itself is done.
             log.warning("pod %s is resized but not annotated: %s", meta.key, error)
@@ -191,7 +191,7 @@ class UpdateActuator:
         if (obstacle := await self._obstacle(action)) is not None:
             return ActionResult.UNREPLACEABLE, obstacle.message
         if not await self.evictions.take(self.until):
-            return ActionResult.LATER, "the eviction rate limit is reached"
+            return ActionResult.RATE_LIMITED, "the eviction rate limit is reached"
         try:
             await self.client.evict(meta.name, meta.namespace, preconditions=Preconditions(uid=meta.uid))
         except errors.TooManyRequests as error:
@@ -221,7 +221,7 @@ async def write_refusal_notes(client: Client, notes: Iterable[tuple[Pod, str | N
     """
     for pod, note in notes:
         meta = pod.metadata
-        body = {"metadata": {"annotations": {REFUSAL_ANNOTATION: note}}}
+        body = {"metadata": {"annotations": {REFUSED_ANNOTATION: note}}}
         try:
             await client.patch(
                 PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)

@@ -28,17 +28,12 @@ from trimtab.decide.vertical.update.actions import (
     UpdateEvent,
 )
 from trimtab.decide.vertical.update.disruption_ledger import is_available
-from trimtab.decide.vertical.update.eviction_limits import BrakeSettings, EvictionLimits
-from trimtab.decide.vertical.update.in_place.group_status import Resizing, resizing
-from trimtab.decide.vertical.update.in_place.lost_answers import (
-    judge_lost,
-    lost_requests,
-    mark_lost,
-    next_read,
-)
+from trimtab.decide.vertical.update.eviction_limits import EvictionLimits, EvictionLimitSettings
 from trimtab.decide.vertical.update.in_place.progress import PROGRESS_REASONS
 from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettings, UpdaterState
-from trimtab.decide.vertical.update.replacement_refusals import refusal_notes
+from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, next_check, resolve_lost
+from trimtab.decide.vertical.update.refused_replacements import changed_annotations
+from trimtab.decide.vertical.update.resize.status import ResizeStatus, reported_status
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
@@ -72,20 +67,20 @@ def updater_settings(settings: Settings) -> UpdaterSettings:
         evict_after_oom_seconds=settings.updater.evict_after_oom_threshold.total_seconds(),
         skips_budget_in_place=settings.updater.in_place_skip_disruption_budget,
         ignored_namespaces=tuple(sorted(settings.excluded_namespaces)),
-        brake=brakes_of(settings.updater),
+        eviction_limits=brakes_of(settings.updater),
     )
 
 
-def brakes_of(settings: UpdaterLoopSettings) -> BrakeSettings:
+def brakes_of(settings: UpdaterLoopSettings) -> EvictionLimitSettings:
     """Return the eviction limits of the flags. 0 switches a limit off."""
-    return BrakeSettings(
+    return EvictionLimitSettings(
         max_evictions_per_minute=settings.max_evictions_per_minute or None,
         max_share_per_minute=settings.max_evicted_share_per_minute or None,
         max_missing_per_controller=settings.max_missing_pods or None,
-        fruitless_limit=settings.fruitless_evictions or None,
-        fruitless_pause_seconds=round(settings.fruitless_eviction_pause.total_seconds()),
-        refusal_backoff_seconds=round(settings.refused_eviction_backoff.total_seconds()),
-        refusal_backoff_limit_seconds=round(settings.refused_eviction_backoff_limit.total_seconds()),
+        max_ineffective=settings.fruitless_evictions or None,
+        ineffective_pause_seconds=round(settings.fruitless_eviction_pause.total_seconds()),
+        backoff_seconds=round(settings.refused_eviction_backoff.total_seconds()),
+        max_backoff_seconds=round(settings.refused_eviction_backoff_limit.total_seconds()),
     )
 
 
@@ -163,11 +158,11 @@ class Updater(ControlLoop):
     def seconds_to_next(self, began: float) -> float:
         """Return the rest of the interval, or less if a retry is due earlier."""
         now = self._clock.now()
-        due = [moment for moment in (self._again_at, next_read(self._state)) if moment is not None]
+        due = [moment for moment in (self._again_at, next_check(self._state)) if moment is not None]
         return min([self._period - self.min_pause, *((moment - now).total_seconds() for moment in due)])
 
     def _initial_state(self) -> UpdaterState:
-        return UpdaterState(brake=cautious(self._clock.now(), self._updating.brake))
+        return UpdaterState(eviction_limits=cautious(self._clock.now(), self._updating.eviction_limits))
 
     async def step(self) -> UpdateRecord | None:
         """Update pods once; return None while the caches are incomplete.
@@ -205,7 +200,7 @@ class Updater(ControlLoop):
     async def _read_lost(self) -> None:
         """Read pods whose last write got no response. The cache may not show that write yet."""
         now = self._clock.now()
-        uids = lost_requests(self._state, now)
+        uids = due_checks(self._state, now)
         if not uids:
             return
         read = {}
@@ -214,7 +209,7 @@ class Updater(ControlLoop):
                 read[pod.metadata.uid] = await read_live(self._client, pod)
             except errors.ClusterError as error:
                 log.warning("pod %s, whose answer was lost, cannot be read: %s", pod.metadata.key, error)
-        self._state = judge_lost(self._state, read, now)
+        self._state = resolve_lost(self._state, read, now)
 
     def _apply_result(self, recorded: RecordedResult, actuator: UpdateActuator) -> None:
         result = recorded.result
@@ -222,14 +217,14 @@ class Updater(ControlLoop):
             self._state = mark_lost(result.state, actuator.lost)
         self._record = recorded.record
         self._short_of_budget = result.short_of_budget
-        self._again_at = result.again_at
+        self._again_at = result.requeue_at
         self._problems = {}
         if actuator.webhook_problem:
             self._problems["admission"] = actuator.webhook_problem
             self._deps.metrics.admission_invalid.labels(self._settings.updater.admission_check).inc()
         for event in result.events:
             self._emit(event)
-        self._verdicts = self._pod_results(result.verdicts, actuator.obstacles)
+        self._verdicts = self._pod_results(result.pod_results, actuator.obstacles)
         sizes = Tally(verdict.vpa for verdict in self._verdicts.values() if verdict.vpa)
         count_loop(self._deps.metrics, sizes, actuator.done, self._update_mode)
 
@@ -256,7 +251,7 @@ class Updater(ControlLoop):
         check, result = actuator.replacement, recorded.result
         to_evict = result.to_evict if check is not None and check.creates else frozenset()
         answers = {**result.inadmissible, **actuator.replacements}
-        notes = refusal_notes(recorded.record.observation.pods, answers, to_evict)
+        notes = changed_annotations(recorded.record.observation.pods, answers, to_evict)
         await write_refusal_notes(self._client, notes)
 
     def _emit(self, event: UpdateEvent) -> None:
@@ -284,8 +279,8 @@ class Updater(ControlLoop):
     def _frees_budget(self, old: Pod, new: Pod) -> bool:
         """Return whether a pod became available that others wait for, or its resize failed just now."""
         now = self._clock.now()
-        if resizing(new) is Resizing.ERROR:
-            return resizing(old) is not Resizing.ERROR
+        if reported_status(new) is ResizeStatus.ERROR:
+            return reported_status(old) is not ResizeStatus.ERROR
         if not self._short_of_budget or creator_of(new) not in self._short_of_budget:
             return False
         return is_available(new, None, now) and not is_available(old, None, now)
@@ -336,12 +331,12 @@ async def _carry_out(
         loop.close()
 
 
-def cautious(now: datetime, brake: BrakeSettings) -> EvictionLimits:
+def cautious(now: datetime, limits: EvictionLimitSettings) -> EvictionLimits:
     """Return the limits of a fresh process, as if this minute's evictions were used up.
 
     Otherwise a process that crashes after every eviction would have no limit at all.
     """
-    return EvictionLimits(evictions=(now,) * (brake.max_evictions_per_minute or 0))
+    return EvictionLimits(evictions=(now,) * (limits.max_evictions_per_minute or 0))
 
 
 def _matches_only_one(selector: LabelSelector | None, before: dict[str, str], after: dict[str, str]) -> bool:

@@ -15,16 +15,11 @@ from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import PODS, Json
 from trimtab.decide.vertical.admission.startup_boost import without_boosts
 from trimtab.decide.vertical.resources.container_resources import NOTHING, requests_and_limits
-from trimtab.decide.vertical.resources.pod_rules import SIZED, pod_totals, reserved
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.resources.node_fit import PlacedPod, PlacedSpec, no_node_fits, node_rooms
+from trimtab.decide.vertical.resources.pod_rules import SIZED, pod_totals, scheduler_requests
 from trimtab.decide.vertical.resources.proportional import units_of
-from trimtab.decide.vertical.update.in_place.resize import plan_resize, size_running_pod
-from trimtab.decide.vertical.update.node_fit import (
-    PlacedPod,
-    PlacedSpec,
-    no_node_fits,
-    rooms_of,
-)
-from trimtab.decide.vertical.update.observation import NamespaceRanges
+from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
 from trimtab.model.core.pod import Pod, PodSpec, ResourceList
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity, QuantityError
@@ -172,7 +167,7 @@ class ReplacementCheck:
             gone = _units(pod.spec)
             used = {**used, pod.spec.node_name: {name: own[name] - gone[name] for name in SIZED}}
         spec = wire.convert(wanted, PlacedPod).spec
-        found = no_node_fits(spec, rooms_of(self.view.nodes, used))
+        found = no_node_fits(spec, node_rooms(self.view.nodes, used))
         if found is not None:
             return Obstacle(NO_NODE_FITS, f"pod {pod.name} is not evicted: {found.message}")
         return self._unknown_room(pod, spec)
@@ -211,7 +206,7 @@ class ReplacementCheck:
 
 
 def _units(spec: PodSpec) -> dict[str, int]:
-    asked = reserved(spec)
+    asked = scheduler_requests(spec)
     return {name: units_of(name)[0](asked[name]) if name in asked else 0 for name in SIZED}
 
 
@@ -259,12 +254,12 @@ def _amounts(text: str) -> dict[str, Quantity]:
 def _freed(pod: Pod) -> Mapping[str, Quantity]:
     """Return what a quota counts for a pod that goes."""
     one = Quantity.from_int(1)
-    return {"pods": one, "count/pods": one, **reserved(pod.spec), **_counted(pod.spec)}
+    return {"pods": one, "count/pods": one, **scheduler_requests(pod.spec), **_counted(pod.spec)}
 
 
 def _counted(spec: PodSpec) -> dict[str, Quantity]:
     """Return the requests and limits that quotas count for a pod."""
-    requests = {f"requests.{name}": amount for name, amount in reserved(spec).items()}
+    requests = {f"requests.{name}": amount for name, amount in scheduler_requests(spec).items()}
     limits = {
         f"limits.{name}": amount + spec.overhead.get(name, Quantity.zero)
         for name, amount in pod_totals(spec).limits.items()

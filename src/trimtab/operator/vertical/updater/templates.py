@@ -12,7 +12,10 @@ from trimtab.decide.vertical.admission.patches import (
     IN_PLACE_ANNOTATION,
     UPDATES_ANNOTATION,
 )
-from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION, Originals
+from trimtab.decide.vertical.admission.pod_annotations import (
+    ORIGINALS_ANNOTATION,
+    OriginalResources,
+)
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
@@ -127,7 +130,7 @@ def _copy_of(raw: Json, pod: Pod) -> Json:
     """Return the pod as it was before it was sized and placed; for controllers whose template is not known."""
     spec: Json = copy.deepcopy(raw["spec"])
     spec.pop("nodeName", None)
-    written = Originals.read(pod).template(pod)
+    written = OriginalResources.read(pod).as_template(pod)
     for container, users in zip(spec["containers"], written.spec.containers, strict=True):
         container["resources"] = wire.to_builtins(users.resources)
     annotations = {

@@ -10,7 +10,7 @@ from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.vertical.metrics import UpdaterMetrics
 from trimtab.operator.vertical.updater.actuator import Performed
 
-_NOTHING_TRIED = (ActionResult.WOULD, ActionResult.LATER)
+_NOTHING_TRIED = (ActionResult.DRY_RUN, ActionResult.RATE_LIMITED)
 
 
 def count_loop(

@@ -25,7 +25,7 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import KUBERNETES_1_36
 from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
-from trimtab.model.hpa.metric_fields.sample_age import MAX_AGE
+from trimtab.model.hpa.metric_annotations import MAX_AGE
 
 QUEUE = external(average(100))
 

@@ -20,7 +20,8 @@ from tests.unit.decide.vertical.policy_builders import (
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.update.observation import NamespaceRanges, ObservedController
+from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
 
 LEADER_SCOPE = scope("leader", pods=LEADER)

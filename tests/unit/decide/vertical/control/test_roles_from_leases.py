@@ -6,17 +6,17 @@ from trimtab.decide.vertical.control.role_labels import (
     LABEL_ANNOTATION,
     LEASE_ANNOTATION,
     OTHERS_ANNOTATION,
-    Declaration,
-    Malformed,
-    declaration_of,
-    holder_among,
+    InvalidDeclaration,
+    RoleDeclaration,
+    find_holder,
+    parse_declaration,
     plan_roles,
 )
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import Pod, PodStatus
 
-ROLE = Declaration("shop", "db", "role", "leader")
-WITH_OTHERS = Declaration("shop", "db", "role", "leader", "follower")
+ROLE = RoleDeclaration("shop", "db", "role", "leader")
+WITH_OTHERS = RoleDeclaration("shop", "db", "role", "leader", "follower")
 
 
 def pod(name: str, role: str | None = None, phase: str = "Running", **notes: str) -> Pod:
@@ -39,7 +39,7 @@ LONG = "database-" + "x" * 60
     ],
 )
 def test_rl6_pods_with_long_names_hold_leases_by_their_host_names(names, identity, want):
-    found = holder_among([pod(name) for name in names], identity)
+    found = find_holder([pod(name) for name in names], identity)
     assert (found.name if found else None) == want
 
 
@@ -81,7 +81,7 @@ def test_rl6_pods_with_long_names_hold_leases_by_their_host_names(names, identit
 def test_exactly_the_holder_carries_the_role(declaration, roles, identity, changes):
     pods = [pod(f"db-{index}", role) for index, role in enumerate(roles)]
     plan = plan_roles(declaration, pods, identity)
-    assert not isinstance(plan, Malformed)
+    assert not isinstance(plan, InvalidDeclaration)
     assert [(change.pod.name, change.value) for change in plan] == changes
 
 
@@ -92,7 +92,7 @@ def test_a_holder_that_has_finished_holds_nothing():
 
 def test_a_label_that_a_selector_needs_is_never_touched():
     plan = plan_roles(ROLE, [pod("db-0")], "db-0", {"app", "role"})
-    assert isinstance(plan, Malformed)
+    assert isinstance(plan, InvalidDeclaration)
     assert "orphan" in plan.message
 
 
@@ -103,13 +103,13 @@ def test_a_label_that_a_selector_needs_is_never_touched():
         pytest.param({LEASE_ANNOTATION: "db"}, ROLE, id="role=leader is the default"),
         pytest.param(
             {LEASE_ANNOTATION: "db", LABEL_ANNOTATION: "x/part=hot", OTHERS_ANNOTATION: "cold"},
-            Declaration("shop", "db", "x/part", "hot", "cold"),
+            RoleDeclaration("shop", "db", "x/part", "hot", "cold"),
             id="label and the others' value can be chosen",
         ),
     ],
 )
 def test_what_a_pod_declares(notes, found):
-    assert declaration_of(pod("db-0", **notes)) == found
+    assert parse_declaration(pod("db-0", **notes)) == found
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_what_a_pod_declares(notes, found):
     ],
 )
 def test_a_declaration_that_cannot_be_followed_says_why(notes):
-    found = declaration_of(pod("db-0", **{LEASE_ANNOTATION: "db"}, **notes))
-    assert isinstance(found, Malformed)
+    found = parse_declaration(pod("db-0", **{LEASE_ANNOTATION: "db"}, **notes))
+    assert isinstance(found, InvalidDeclaration)
     assert "shop/db-0" in found.message

@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.attribution import receiving_vpas
-from trimtab.decide.vertical.control.control import controlling_vpa, new_conflicts
+from trimtab.decide.vertical.control.control import controlling_vpa, unreported_conflicts
 from trimtab.decide.vertical.control.controllers import (
     Controller,
     ControllerIndex,
@@ -105,11 +105,11 @@ def test_a_conflict_is_told_once_until_it_ends_and_comes_back():
     one = pod(labels=LEADER)
     seen = world(vpas, [one], [scope("a", pods=LEADER), scope("b", pods=LEADER)])
     conflicts = control(seen, one).conflicts
-    fresh, told = new_conflicts(conflicts, frozenset())
+    fresh, told = unreported_conflicts(conflicts, frozenset())
     assert len(fresh) == 1
-    assert new_conflicts(conflicts, told) == ((), told)
-    _, told = new_conflicts((), told)
-    assert len(new_conflicts(conflicts, told)[0]) == 1
+    assert unreported_conflicts(conflicts, told) == ((), told)
+    _, told = unreported_conflicts((), told)
+    assert len(unreported_conflicts(conflicts, told)[0]) == 1
 
 
 def test_5_3_7_equal_age_is_decided_by_name():

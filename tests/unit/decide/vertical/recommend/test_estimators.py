@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.decide.vertical.usage_builders import DAY_NS, MINUTE_NS, START_NS
+from tests.unit.decide.vertical.usage_builders import DAY_NS, MINUTE_NS, START_NS, recommend_containers
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
 from trimtab.decide.vertical.cluster_state.containers import ContainerHistory, ContainerTable
 from trimtab.decide.vertical.recommend.estimators import (
@@ -21,7 +21,6 @@ from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
     RecommenderSettings,
     pod_resources,
-    recommend_containers,
 )
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import ContainerResourcePolicy
@@ -84,13 +83,13 @@ def test_containers_share_the_pods_minimum():
 
 def test_every_number_says_how_it_came_about():
     """In units that people use; buckets, raw bytes and infinite factors were shown."""
-    reasons = recommend([(1000, 10**9)] * 200).reasons
+    reasons = recommend([(1000, 10**9)] * 200).derivations
     assert str(reasons["target"]["cpu"]) == "1168m: 90 % of CPU samples are at most 1016m, margin 152m"
     assert str(reasons["upper_bound"]["cpu"]) == (
         "9619m: 95 % of CPU samples are at most 1016m, margin 152m, x 8.24 for 200 samples"
     )
     assert str(reasons["target"]["memory"]).startswith("1.09 GiB: 90 % of memory peaks are at most ")
-    low = recommend([(1, 10**6)]).reasons["target"]["memory"]
+    low = recommend([(1, 10**6)]).derivations["target"]["memory"]
     assert str(low) == (
         "250 MiB: 90 % of memory peaks are at most 9.54 MiB, margin 1.43 MiB, raised to the pod's minimum"
     )
@@ -100,12 +99,12 @@ def test_every_number_says_how_it_came_about():
 @pytest.mark.parametrize("resource", ["cpu", "memory"])
 def test_an_upper_bound_of_a_few_samples_is_none(resource):
     """Two samples made a bound of 100,000,000,000 cores."""
-    upper = recommend([(1000, 10**9)] * 2).reasons["upper_bound"][resource]
-    assert (str(upper), upper.is_known) == ("no upper bound yet: 2 samples", False)
+    upper = recommend([(1000, 10**9)] * 2).derivations["upper_bound"][resource]
+    assert (str(upper), upper.is_confident) == ("no upper bound yet: 2 samples", False)
 
 
 def test_a_container_without_samples_says_so():
-    assert "no cpu samples yet" in str(recommend([]).reasons["target"]["cpu"])
+    assert "no cpu samples yet" in str(recommend([]).derivations["target"]["cpu"])
 
 
 def test_a_policy_may_set_percentiles_and_margin_for_its_own_container():

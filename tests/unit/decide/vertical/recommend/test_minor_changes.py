@@ -11,7 +11,7 @@ from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.recommend.minor_changes import MINOR_CHANGE, is_minor_change
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
-from trimtab.operator.vertical.recommender.status_writer import change_of
+from trimtab.operator.vertical.recommender.status_builder import change_of
 
 
 def status(name="app", lower="100m", target="200m", upper="1000m", *, generation=1, reason="", **more):

@@ -213,8 +213,8 @@ def in_place(given, controlling, **more):
         if isinstance(action, Resize):
             annotations = {
                 **given["metadata"].get("annotations", {}),
-                **action.plan.originals,
-                **action.plan.annotations,
+                **action.plan.annotations_before,
+                **action.plan.annotations_after,
             }
             given = patched(given, action.operations)
             given["metadata"]["annotations"] = annotations

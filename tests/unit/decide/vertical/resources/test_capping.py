@@ -8,9 +8,8 @@ from tests.unit.decide.vertical.policy_builders import limit_range, limit_range_
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.resources.capping import Cause, cap_by_policy, cap_for_pod
-from trimtab.decide.vertical.resources.limit_ranges import merge_limit_ranges
+from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, merge_limit_ranges
 from trimtab.decide.vertical.resources.pod_resources import size_pod
-from trimtab.decide.vertical.resources.pod_rules import LimitRanges
 from trimtab.decide.vertical.resources.proportional import (
     boundary_request,
     proportional_limit,

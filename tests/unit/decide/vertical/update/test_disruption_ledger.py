@@ -21,10 +21,9 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.update.actions import ActionResult, Resize
-from trimtab.decide.vertical.update.disruption_ledger import phase_of
-from trimtab.decide.vertical.update.in_place.group_status import Resizing
-from trimtab.decide.vertical.update.in_place.resize_note import NOTE_ANNOTATION, ResizeNote
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
+from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION, ResizeAnnotation
+from trimtab.decide.vertical.update.resize.status import ResizeStatus, resize_status
 from trimtab.model.core.pod import ResourceRequirements
 from trimtab.model.json import wire
 
@@ -43,7 +42,9 @@ def noted(memory, *, limit=None, at=NOW, vpa="shop/base", **more):
     """Return the note of a resize that was requested."""
     wanted = {"requests": {"cpu": "100m", "memory": memory}, "limits": {"memory": limit} if limit else {}}
     resources = {"app": wire.convert(wanted, ResourceRequirements)}
-    return {NOTE_ANNOTATION: wire.encode(ResizeNote(vpa=vpa, at=at, resources=resources, **more)).decode()}
+    return {
+        RESIZE_ANNOTATION: wire.encode(ResizeAnnotation(vpa=vpa, at=at, resources=resources, **more)).decode()
+    }
 
 
 def error(message="attempting to set pod memory limit (1) below current usage (2)"):
@@ -63,9 +64,9 @@ def sent(api):
     }
 
 
-def written_note(action) -> ResizeNote:
+def written_note(action) -> ResizeAnnotation:
     assert isinstance(action, Resize)
-    return wire.decode(action.plan.originals[NOTE_ANNOTATION], ResizeNote)
+    return wire.decode(action.plan.annotations_before[RESIZE_ANNOTATION], ResizeAnnotation)
 
 
 def base(memory=BIG, mode="InPlaceOrRecreate", **more):
@@ -229,8 +230,8 @@ def test_an_answer_without_generation_is_told_from_an_earlier_one_by_the_second(
         annotations=noted(BIG, at=requested_at),
         conditions=[{**resize_condition(reason="Infeasible"), "lastTransitionTime": moment}],
     )
-    expected = Resizing.INFEASIBLE if is_answered else Resizing.IN_PROGRESS
-    assert phase_of(resized, requested_at + minutes * MINUTE) is expected
+    expected = ResizeStatus.INFEASIBLE if is_answered else ResizeStatus.IN_PROGRESS
+    assert resize_status(resized, requested_at + minutes * MINUTE) is expected
 
 
 def test_what_was_said_in_the_second_of_a_new_request_is_about_the_earlier_one():
@@ -241,9 +242,9 @@ def test_what_was_said_in_the_second_of_a_new_request_is_about_the_earlier_one()
     api = Recorder()
     run(world([base("2Gi")], [waiting, *others]), api=api, now=now)
     (action,) = api.actions
-    note = {NOTE_ANNOTATION: wire.encode(written_note(action)).decode()}
+    note = {RESIZE_ANNOTATION: wire.encode(written_note(action)).decode()}
     asked = pod("db-0", memory="2Gi", statuses=[has(SMALL)], annotations=note, conditions=[condition])
-    assert phase_of(asked, now + MINUTE) is Resizing.IN_PROGRESS
+    assert resize_status(asked, now + MINUTE) is ResizeStatus.IN_PROGRESS
 
 
 @pytest.mark.parametrize("reason", ["Deferred", "Infeasible"])
@@ -309,7 +310,7 @@ def test_a_refused_decrease_keeps_the_limit_lowers_the_request_and_never_evicts(
         memory=SMALL,
         limits={"memory": "16Gi"},
         statuses=[has(SMALL, "16Gi")],
-        annotations=action.plan.originals,
+        annotations=action.plan.annotations_before,
     )
     later = world([base(SMALL)], [held, *small_others()])
     assert run(later, now=NOW + 4 * MINUTE)[0] == [], "with the patience of Deferred"
@@ -388,7 +389,7 @@ def test_what_is_waited_for_is_said_in_the_kubelets_own_words():
     done = pod("db-0", memory=BIG, statuses=[has(BIG)], annotations=noted(BIG))
     _, last = run(world([base()], [done, *seen.pods[1:]]), second.state, now=NOW + 2 * MINUTE)
     assert [event.reason for event in last.events] == ["InPlaceResizedByVPA"]
-    assert not last.state.requested
+    assert not last.state.disruptions
 
 
 def test_the_patience_of_a_fresh_updater_begins_where_the_kubelets_wait_began():

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.decide.vertical.kubelets import SIZES, TICK, Cluster, Updater, Workload
-from trimtab.decide.vertical.update.in_place.lost_answers import LAST_APPLIED
+from trimtab.decide.vertical.update.lost_responses import LAST_CHECK
 
 SEEDS = 40
 HOURS = 6
 SETTLING_HOURS = 8
 LOOP = timedelta(minutes=1)
-LONGEST_LOSS = LAST_APPLIED + LOOP + 2 * TICK
+LONGEST_LOSS = LAST_CHECK + LOOP + 2 * TICK
 
 
 def play(seed: int) -> Cluster:

@@ -18,7 +18,7 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.update.actions import ActionResult
-from trimtab.decide.vertical.update.eviction_limits import BrakeSettings
+from trimtab.decide.vertical.update.eviction_limits import EvictionLimitSettings
 from trimtab.decide.vertical.update.loop_state import (
     UPSTREAM_SETTINGS,
     UpdaterSettings,
@@ -71,7 +71,9 @@ def down(name, since=timedelta(days=1)):
     return pod(name, conditions=[not_ready], statuses=[status])
 
 
-ONE_MISSING = UpdaterSettings(brake=BrakeSettings(max_evictions_per_minute=None, max_share_per_minute=None))
+ONE_MISSING = UpdaterSettings(
+    eviction_limits=EvictionLimitSettings(max_evictions_per_minute=None, max_share_per_minute=None)
+)
 
 
 @pytest.mark.parametrize("replicas", [2, 3, 10])
@@ -146,7 +148,7 @@ def test_an_eviction_whose_replacement_is_changed_clears_the_count():
         pods[place] = replacement(place, now - timedelta(seconds=30), memory)
         state = result.state
     _, result = run(world([vpa("base", recommended("4Gi"))], pods), state, now=now)
-    assert result.state.brake.trials["StatefulSet/shop/db"].fruitless == 0
+    assert result.state.eviction_limits.trials["StatefulSet/shop/db"].ineffective == 0
 
 
 def test_an_eviction_that_the_api_refuses_waits_longer_each_time():
@@ -156,7 +158,7 @@ def test_an_eviction_that_the_api_refuses_waits_longer_each_time():
         asked, result = run(seen, state, now=now, api=Recorder(db_0=ActionResult.REFUSED))
         assert evictions(asked) == ["db-0"]
         state = result.state
-        until = state.brake.refusals["uid-db-0"].until
+        until = state.eviction_limits.backoffs["uid-db-0"].until
         waits.append((until - now).total_seconds())
         asked, result = run(seen, state, now=until - timedelta(seconds=1))
         assert asked == []
@@ -167,18 +169,18 @@ def test_an_eviction_that_the_api_refuses_waits_longer_each_time():
 def test_what_the_brakes_remember_goes_with_its_pods():
     seen = world([vpa("base", recommended("4Gi"), min_replicas=1)], [pod()])
     _, result = run(seen, api=Recorder(db_0=ActionResult.REFUSED))
-    assert result.state.brake.refusals
+    assert result.state.eviction_limits.backoffs
     _, later = run(world([]), result.state, now=NOW + timedelta(hours=2))
     assert later.state == UpdaterState()
 
 
 ROLES = ("a", "b", None)
 SCOPES = [scope(role, pods={"role": role}) for role in ROLES if role]
-FREE = BrakeSettings(
+FREE = EvictionLimitSettings(
     max_evictions_per_minute=None,
     max_share_per_minute=None,
     max_missing_per_controller=None,
-    fruitless_limit=None,
+    max_ineffective=None,
 )
 
 
@@ -208,7 +210,7 @@ def test_the_budget_is_never_exceeded_whatever_the_order_of_vpas(
     api = Recorder(**{f"db_{place}": outcome for place, outcome in failures.items()})
     run(
         world(vpas, pods, SCOPES, replicas=configured),
-        settings=UpdaterSettings(eviction_tolerance=tolerance, brake=FREE),
+        settings=UpdaterSettings(eviction_tolerance=tolerance, eviction_limits=FREE),
         api=api,
     )
     disturbed = {

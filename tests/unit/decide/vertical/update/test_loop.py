@@ -128,7 +128,7 @@ def test_scp_n2_the_base_does_not_touch_pods_of_an_initial_vpa():
     asked, result = run(seen)
     assert ("evict", "db-0") not in asked
     assert why(result, "db-0") == "update mode Initial changes no running pod"
-    everything = UpdaterSettings(eviction_tolerance=1.0, brake=UPSTREAM_SETTINGS.brake)
+    everything = UpdaterSettings(eviction_tolerance=1.0, eviction_limits=UPSTREAM_SETTINGS.eviction_limits)
     upstream, _ = run(seen, settings=everything, compat=VPA_1_8)
     assert ("evict", "db-0") in upstream
 
@@ -218,7 +218,7 @@ def test_the_time_out_of_a_second_resize_starts_afresh():
     later = NOW + timedelta(hours=2)
     assert run(seen, between.state, now=later)[0] == []
     _, upstream = run(calm, first.state, now=NOW + timedelta(minutes=2), compat=VPA_1_8)
-    assert upstream.state.resizes_seen, "upstream keeps the old time and would evict at once"
+    assert upstream.state.resizes_first_seen, "upstream keeps the old time and would evict at once"
 
 
 def test_5_3_20_at_most_one_change_per_pod_and_loop():
@@ -365,5 +365,5 @@ def test_ignored_namespaces_deleted_and_finished_pods_are_left_alone():
 def test_every_pod_gets_a_verdict():
     pods = [*three_pods(), pod("stray", owner=None)]
     _, result = run(world([base_vpa()], pods), gates=ALL_GATES)
-    assert {verdict.pod for verdict in result.verdicts} == {f"shop/{one.name}" for one in pods}
+    assert {verdict.pod for verdict in result.pod_results} == {f"shop/{one.name}" for one in pods}
     assert why(result, "stray") == "the pod has no controller that a VPA can target"

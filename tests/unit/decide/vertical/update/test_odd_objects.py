@@ -22,19 +22,19 @@ from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATI
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.explain import explain_pod, pod_lines
 from trimtab.decide.vertical.update.actions import ActionResult
-from trimtab.decide.vertical.update.eviction_limits import NO_BRAKES
-from trimtab.decide.vertical.update.in_place.resize_note import (
-    NO_NOTE,
-    NOTE_ANNOTATION,
-    read_note,
-)
+from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.decide.vertical.update.observation import (
     ObservedController,
     ObservedVPA,
     UpdateObservation,
 )
-from trimtab.decide.vertical.update.replacement_refusals import REFUSAL_ANNOTATION
+from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
+from trimtab.decide.vertical.update.resize.annotation import (
+    NO_RESIZE_ANNOTATION,
+    RESIZE_ANNOTATION,
+    read_resize_annotation,
+)
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates
@@ -95,10 +95,10 @@ ANNOTATIONS = st.dictionaries(
         [
             "vpaObservedContainers",
             "vpaCpuStartupBoost/app",
-            NOTE_ANNOTATION,
+            RESIZE_ANNOTATION,
             ORIGINALS_ANNOTATION,
             IN_PLACE_ANNOTATION,
-            REFUSAL_ANNOTATION,
+            REFUSED_ANNOTATION,
         ]
     ),
     TEXTS,
@@ -197,7 +197,7 @@ SCOPES = shape(
 )
 ITEMS = shape(type=st.sampled_from(["Container", "Pod", "Odd"]), min=LISTS, max=LISTS, default=LISTS)
 SELECTORS = st.sampled_from(["app=db", "app=db", "app=db", "", "not a selector (", None])
-BOLD = UpdaterSettings(min_replicas=1, skips_budget_in_place=True, brake=NO_BRAKES)
+BOLD = UpdaterSettings(min_replicas=1, skips_budget_in_place=True, eviction_limits=NO_EVICTION_LIMITS)
 
 
 @settings(max_examples=80)
@@ -229,9 +229,9 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
     for compat in (DEFAULT, VPA_1_8):
         api = Recorder(db_0=outcome, db_1=outcome)
         _, result = run(seen, gates=gates, compat=compat, api=api, settings=BOLD)
-        assert {verdict.pod for verdict in result.verdicts} == {one.metadata.key for one in seen.pods}
+        assert {verdict.pod for verdict in result.pod_results} == {one.metadata.key for one in seen.pods}
         _, again = run(seen, result.state, gates=ALL_GATES, compat=compat)
-        assert len(again.verdicts) == len(result.verdicts)
+        assert len(again.pod_results) == len(result.pod_results)
         for one in seen.pods:
             assert pod_lines(explain_pod(one, seen.index(gates, compat), seen.owners(), {}, compat=compat))
 
@@ -248,7 +248,7 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
 def test_a_note_that_cannot_be_used_is_none_and_other_pods_go_on(fields):
     """Anybody who may annotate a pod could stop the updater for the whole cluster."""
     note = {"vpa": "shop/base", "at": NOW.isoformat(), "resources": {}, **fields}
-    odd = pod("db-0", annotations={NOTE_ANNOTATION: json.dumps(note)})
-    assert read_note(odd) == NO_NOTE
+    odd = pod("db-0", annotations={RESIZE_ANNOTATION: json.dumps(note)})
+    assert read_resize_annotation(odd) == NO_RESIZE_ANNOTATION
     seen = world([vpa("base", recommended("4Gi"))], [odd, pod("db-1"), pod("db-2")])
     assert run(seen)[0] == [("evict", "db-0")]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
 from trimtab.model.hpa import canonical, default, read, to_v1, to_v2
+from trimtab.model.hpa.manifest import WRITERS, to_own
 from trimtab.model.hpa.versions import v1
 from trimtab.model.hpa.versions.conversion import v2_to_v1
-from trimtab.model.hpa.versions.manifests import WRITERS, to_own
 
 NAME = st.text("abcxyz", min_size=1, max_size=6)
 AMOUNT = st.sampled_from(["1", "500m", "2500", "1Gi", "100k"])

@@ -1,0 +1,87 @@
+"""Conditions and events about the target's scale: strategy, replicas changed elsewhere, pauses and limits."""
+
+from trimtab.decide.horizontal.behavior import normalize, stabilization
+from trimtab.decide.horizontal.memory import Memory
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.status.conditions import (
+    ABLE_TO_SCALE,
+    EXTRA_PODS,
+    SCALED_TO_ZERO,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    SELECTION_FALLBACK,
+    EmitEvent,
+    RemoveCondition,
+    SetCondition,
+    StatusChange,
+)
+from trimtab.model.hpa.types import SelectionStrategy
+
+_DISABLED = "scaling is disabled since the replica count of the target is zero"
+_SCALE_READ = SetCondition(
+    ABLE_TO_SCALE,
+    "True",
+    "SucceededGetScale",
+    "the HPA controller was able to get the target's current scale",
+)
+_READY = SetCondition(ABLE_TO_SCALE, "True", "ReadyForNewScale", "recommended size matches current size")
+
+
+def strategy_changes(observation: Observation, before: str, strategy: str) -> list[StatusChange]:
+    """Return the events of a changed strategy, and of an active one that a new spec brings.
+
+    Native HPAs have no generation; for them only a strategy that was not in force before is new.
+    """
+    changes: list[StatusChange] = []
+    if before and before != strategy:
+        message = f"Pod selection strategy changed from '{before}' to '{strategy}'"
+        changes.append(EmitEvent("Normal", "StrategyChanged", message))
+    if strategy == SelectionStrategy.LABEL_SELECTOR:
+        return changes
+    hpa = observation.hpa
+    generation = hpa.metadata.generation
+    if generation != (hpa.status.observed_generation or 0) if generation else before != strategy:
+        message = f"Pod selection strategy '{strategy}' is active"
+        changes.append(EmitEvent("Normal", "SelectionStrategyActive", message))
+    return changes
+
+
+def scale_failure_changes(message: str) -> list[StatusChange]:
+    """Return the event and the condition of a scale that could not be read."""
+    text = f"the HPA controller was unable to get the target's current scale: {message}"
+    return [
+        EmitEvent("Warning", "FailedGetScale", message),
+        SetCondition(ABLE_TO_SCALE, "False", "FailedGetScale", text),
+    ]
+
+
+def scale_read_changes(observation: Observation, memory: Memory, current: int) -> list[StatusChange]:
+    """Return the condition of a scale that was read, and the event of replicas changed elsewhere."""
+    before = memory.replicas
+    if before is None or before == current or not observation.compat.tell_external_changes:
+        return [_SCALE_READ]
+    message = f"replicas went from {before} to {current} by another hand than this autoscaler's"
+    return [_SCALE_READ, EmitEvent("Normal", "ReplicasChangedElsewhere", message, is_limited=True)]
+
+
+def pause_changes(observation: Observation) -> list[StatusChange]:
+    """Return the conditions of an HPA that is paused at zero replicas; no pod is averaged then."""
+    changes: list[StatusChange] = [
+        SetCondition(SCALING_ACTIVE, "False", "ScalingDisabled", _DISABLED),
+        RemoveCondition(EXTRA_PODS),
+        RemoveCondition(SELECTION_FALLBACK),
+    ]
+    if not observation.gates.hpa_scale_to_zero and not observation.compat.keep_condition_while_gate_off:
+        changes.append(RemoveCondition(SCALED_TO_ZERO))
+    return changes
+
+
+def limit_changes(result: normalize.Normalized) -> tuple[StatusChange, ...]:
+    """Return the conditions of what windows, bounds and rates made of the desired replicas."""
+    held, limited = result.stabilized.reason, result.limited.reason
+    return (
+        SetCondition(ABLE_TO_SCALE, "True", held, stabilization.MESSAGES[held]) if held else _READY,
+        SetCondition(
+            SCALING_LIMITED, "True" if result.is_limited else "False", limited, normalize.MESSAGES[limited]
+        ),
+    )

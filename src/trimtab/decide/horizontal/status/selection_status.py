@@ -1,0 +1,54 @@
+"""Conditions and events about the pods that count: extra pods, unreadable owners, selector problems."""
+
+from collections.abc import Mapping
+
+from trimtab.decide.horizontal.config import HpaCompat
+from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, SelectorProblem
+from trimtab.decide.horizontal.status.conditions import (
+    EXTRA_PODS,
+    SCALING_ACTIVE,
+    SELECTION_FALLBACK,
+    EmitEvent,
+    RemoveCondition,
+    SetCondition,
+    StatusChange,
+)
+
+OVERLAP = "SelectorOverlap"
+UNREADABLE = "OwnersUnreadable"
+
+
+def extra_pods_changes(extra: int, expected: int, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
+    """Return the condition that warns of a selector that matches more pods than its target has.
+
+    It changes no number. It says why a number may be wrong.
+    """
+    if extra:
+        message = (
+            f"the selector of the target matches {expected + extra} active pods, {extra} more than the target has; "
+            "the usage of all of them is averaged: give the others labels of their own, or set selectionStrategy "
+            "to OwnerReference"
+        )
+        return (SetCondition(EXTRA_PODS, "True", OVERLAP, message),)
+    return (RemoveCondition(EXTRA_PODS),) if before.get(EXTRA_PODS) == "True" else ()
+
+
+def fallback_changes(compat: HpaCompat, fallback: str, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
+    """Return the condition and the event of owners that cannot be read, so that all pods count."""
+    if not fallback:
+        return (RemoveCondition(SELECTION_FALLBACK),) if before.get(SELECTION_FALLBACK) == "True" else ()
+    lowered = ", and replicas are not lowered" if compat.fallback_never_shrinks else ""
+    message = f"all pods that match the selector are counted{lowered}: {fallback}"
+    return (
+        SetCondition(SELECTION_FALLBACK, "True", UNREADABLE, message),
+        EmitEvent("Warning", "PodSelectionFallback", message, is_limited=True),
+    )
+
+
+def selector_changes(problem: SelectorProblem) -> tuple[StatusChange, ...]:
+    """Return the event and the condition of a selector whose pods cannot be counted."""
+    is_limited = problem.reason == AMBIGUOUS
+    return (
+        EmitEvent("Warning", problem.event, problem.error, is_limited=is_limited),
+        SetCondition(SCALING_ACTIVE, "False", problem.reason, problem.message),
+    )

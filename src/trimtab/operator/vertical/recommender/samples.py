@@ -1,0 +1,132 @@
+"""Feeds usage samples and OOM kills into the cluster states, and compares them with the recommendations."""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+
+import numpy as np
+
+from trimtab.decide.vertical.cluster_state.cluster import (
+    ClusterState,
+    ContainerId,
+    PodId,
+    TrackedContainer,
+)
+from trimtab.decide.vertical.cluster_state.containers import UsageRows
+from trimtab.decide.vertical.input.oom import OOM
+from trimtab.decide.vertical.input.usage import IntakeReport, record_oom
+from trimtab.decide.vertical.recommend.quality import Expectations
+from trimtab.model import times
+from trimtab.model.core.meta import NamespacedName
+from trimtab.model.core.pod import MEMORY
+from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.metrics import RecommenderMetrics
+from trimtab.operator.vertical.recommender.bootstrap import HistoryBootstrap
+from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
+from trimtab.operator.vertical.recommender.feeder import ClusterStateFeeder
+from trimtab.operator.vertical.recommender.oom_watcher import OomObserver
+from trimtab.operator.vertical.recommender.usage import PodCapacities, UsageFeed, add_usage
+
+log = logging.getLogger(__name__)
+_HAND_OVER_NS = 120 * times.SECOND_NS
+"""How long kills of other replicas' pods are kept. The shard of a dead replica is taken over well within that."""
+
+ExpectationsByState = Mapping[ClusterState, Expectations]
+
+
+class SampleFeeder:
+    """Adds the samples of one step to the cluster states."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        states: ShardedClusterStates,
+        feeder: ClusterStateFeeder,
+        history: HistoryBootstrap,
+        usage: UsageFeed,
+        ooms: OomObserver,
+        metrics: RecommenderMetrics,
+    ) -> None:
+        self._view = view
+        self._states = states
+        self._feeder = feeder
+        self._history = history
+        self._usage = usage
+        self._ooms = ooms
+        self._metrics = metrics
+
+    async def add_usage(
+        self,
+        namespaces: frozenset[str],
+        waiting: frozenset[str],
+        expected: ExpectationsByState,
+        capacities: PodCapacities,
+        now: datetime,
+    ) -> int:
+        """Read and add the usage of some namespaces; return the number of accepted samples."""
+        answers = await self._usage.read(namespaces - waiting)
+        accepted = 0
+        for state in self._states:
+            for resource, intake in add_usage(state, answers, capacities, now, waiting=waiting).items():
+                self._count_refused(resource, intake)
+                if intake.usage is not None:
+                    self._metrics.quality.judge(state, expected[state], resource, intake.usage)
+                accepted += intake.accepted
+        return accepted
+
+    def _count_refused(self, resource: str, intake: IntakeReport) -> None:
+        self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)
+        self._metrics.refused.labels(resource, "from the future").inc(intake.from_the_future)
+
+    def add_ooms(
+        self, waiting: frozenset[str], expected: ExpectationsByState, now_ns: int, period_ns: int
+    ) -> None:
+        """Add the kills since the last step; those of waiting namespaces stay for a later step."""
+        capacities = self._view.capacities()
+        kills = self._ooms.take()
+        later = {
+            kill.oom
+            for kill in kills
+            if kill.oom.namespace in waiting or self._may_become_ours(kill.oom, now_ns)
+        }
+        self._ooms.put_back(tuple(kill for kill in kills if kill.oom in later))
+        for oom in (kill.oom for kill in kills):
+            if oom in later or self._is_in_checkpoint(oom, period_ns):
+                continue
+            pod = PodId(oom.namespace, oom.pod)
+            capacity = capacities.get(self._feeder.node_of(pod))
+            for state in self._feeder.states_of(pod):
+                refusal = record_oom(state, oom, now_ns, capacity)
+                if refusal:
+                    log.info("out-of-memory kill is not counted: %s", refusal)
+                else:
+                    self._judge(state, expected[state], oom)
+
+    def _is_in_checkpoint(self, oom: OOM, period_ns: int) -> bool:
+        """Return whether the previous leader counted a kill and saved it.
+
+        Kills of the last step before the checkpoint may be counted twice. A memory window holds one peak, so the
+        second time changes nothing.
+        """
+        receivers = self._feeder.receivers_of(PodId(oom.namespace, oom.pod))
+        return bool(receivers) and all(
+            oom.time_ns < self._history.saved_until(NamespacedName.parse(vpa)) - period_ns
+            for vpa in receivers
+        )
+
+    def _may_become_ours(self, oom: OOM, now_ns: int) -> bool:
+        """Return whether a kill's pod belongs to another replica, or to none while its shard moves.
+
+        If that replica counts it too, nothing is counted twice: the peak is in the window that its checkpoint has.
+        """
+        is_elsewhere = not self._feeder.states_of(PodId(oom.namespace, oom.pod))
+        return not self._states.is_whole and is_elsewhere and now_ns - oom.time_ns < _HAND_OVER_NS
+
+    def _judge(self, state: ClusterState, expected: Expectations, oom: OOM) -> None:
+        container = ContainerId(PodId(oom.namespace, oom.pod), oom.container)
+        tracked = state.find_container(container)
+        if isinstance(tracked, TrackedContainer):
+            needed = UsageRows(
+                np.array([tracked.history.row]), np.array([tracked.history.oom_peak]), np.array([0])
+            )
+            self._metrics.quality.judge(state, expected, MEMORY, needed, is_oom=True)
