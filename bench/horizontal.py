@@ -86,7 +86,7 @@ def observed(count: int, strategy: str | None = None) -> Observation:
             status=ScaleStatus(replicas=count, selector="app=web"),
         ),
         pods=pods,
-        readings=(PodSamples(samples=samples, timestamp=moment - 20),),
+        samples=(PodSamples(samples=samples, timestamp=moment - 20),),
     )
     decision = decide(first, NOW)
     return msgspec.structs.replace(

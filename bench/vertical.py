@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from bench import Rows, best_seconds
+from tests.unit.decide.vertical.samples import UsageBatch, add_usage
 from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.containers import ContainerTable, UsageRows
-from trimtab.decide.vertical.input.usage import UsageBatch, add_usage
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerToRecommend,
     RecommenderSettings,

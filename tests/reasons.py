@@ -52,7 +52,7 @@ CONDITIONS = {
     DecisionReason.SELECTOR_INVALID: ("ScalingActive", "InvalidSelector"),
     DecisionReason.SELECTOR_MISSING: ("ScalingActive", "InvalidSelector"),
 }
-"""The condition of the status that names the same reason as the verdict."""
+"""The condition of the status that names the same reason as the reason."""
 
 
 def check(seen, decision):
@@ -60,14 +60,14 @@ def check(seen, decision):
     record = Record(observation=seen, decision=decision)
     story = explain(record)
     check_not_empty(seen, decision, story)
-    check_direction(decision, story.verdict)
+    check_direction(decision, story.reason)
     check_one_reason(record, story)
     check_words(decision, story)
     check_afterwards(seen, decision, story)
     if seen.compat == DEFAULT:
         check_edges(decision, story)
         for advice in story.advice:
-            check_advice(seen, decision, story.verdict, advice)
+            check_advice(seen, decision, story.reason, advice)
 
 
 def check_not_empty(seen, decision, story):
@@ -79,30 +79,30 @@ def check_not_empty(seen, decision, story):
         assert decision.reason or not seen.compat.clear_messages
 
 
-def check_direction(decision, verdict):
+def check_direction(decision, reason):
     """Check that the reason is one for the way the replicas go, or are asked to go."""
     towards = _sign(decision.desired - decision.current)
     asked = _asked(decision)
     if not towards and asked is not None:
         towards = _sign(max(asked, 0) - decision.current)
-    if verdict in GROWING:
-        assert towards > 0, verdict
-    elif verdict in SHRINKING:
-        assert towards < 0, verdict
-    elif asked is not None and verdict not in {DecisionReason.LOSS_POLICY, DecisionReason.SCALE_NOT_WRITTEN}:
-        assert decision.trail.stop or not towards, verdict
+    if reason in GROWING:
+        assert towards > 0, reason
+    elif reason in SHRINKING:
+        assert towards < 0, reason
+    elif asked is not None and reason not in {DecisionReason.LOSS_POLICY, DecisionReason.SCALE_NOT_WRITTEN}:
+        assert decision.trace.stopped_by or not towards, reason
 
 
 def check_one_reason(record, story):
     """Check that status, events, log and page say what the explanation says."""
     seen, decision = record.observation, record.decision
     page = decision_view(record)
-    assert (page.verdict, page.summary, page.next_step) == (story.verdict, story.summary, story.next_step)
-    if story.verdict in CONDITIONS and decision.desired == decision.current:
-        kind, reason = CONDITIONS[story.verdict]
+    assert (page.reason, page.summary, page.next_step) == (story.reason, story.summary, story.next_step)
+    if story.reason in CONDITIONS and decision.desired == decision.current:
+        kind, reason = CONDITIONS[story.reason]
         found = decision.status.condition(kind)
-        assert (found.reason if found else None) == reason, story.verdict
-    if decision.desired == decision.current or story.verdict == DecisionReason.SCALE_NOT_WRITTEN:
+        assert (found.reason if found else None) == reason, story.reason
+    if decision.desired == decision.current or story.reason == DecisionReason.SCALE_NOT_WRITTEN:
         return
     said = change_reason(seen, decision)
     assert story.summary.endswith(f": {said}")
@@ -124,24 +124,28 @@ def _is_same_reason(upstream, said):
 
 def check_words(decision, story):
     """Check that "above" and "below" are true of the values, whichever way the replicas go."""
-    trail = decision.trail
-    found = [one for one in trail.proposals if isinstance(one, Proposal)]
+    trace = decision.trace
+    found = [one for one in trace.proposals if isinstance(one, Proposal)]
     if story.summary.endswith("above target"):
-        winner = trail.proposals[trail.winner]
+        winner = trace.proposals[trace.winner]
         assert decision.current
         assert winner.value > winner.target
     if story.summary.endswith("below target"):
         assert all(one.value < one.target for one in found)
-    if decision.desired != decision.current and trail.normalized is not None and trail.asked is not None:
-        assert bool(story.partly_held) == (trail.asked != decision.desired)
+    if (
+        decision.desired != decision.current
+        and trace.normalized is not None
+        and trace.recommended is not None
+    ):
+        assert bool(story.partly_held) == (trace.recommended != decision.desired)
 
 
 def check_edges(decision, story):
     """Check that each metric asks for what its printed edges say of its present value."""
-    current, trail = decision.current, decision.trail
-    if trail.normalized is None:
+    current, trace = decision.current, decision.trace
+    if trace.normalized is None:
         return
-    for one, told in zip(trail.proposals, story.metrics, strict=True):
+    for one, told in zip(trace.proposals, story.metrics, strict=True):
         if not isinstance(one, Proposal) or one.outcome in {
             ProposalOutcome.NO_READY_PODS,
             ProposalOutcome.DIRECTION_UNSURE,
@@ -149,7 +153,7 @@ def check_edges(decision, story):
             continue
         if one.counts is None and one.total is None and not one.pods:
             continue  # a value without ready pods names no edges
-        edges = edges_of(one, trail.tolerance, current)
+        edges = edges_of(one, trace.tolerance, current)
         assert any(note.startswith("more replicas also") for note in told.notes) == bool(edges.more_between)
         assert any(note.startswith("fewer replicas also") for note in told.notes) == bool(edges.fewer_between)
         # A share of a total is rounded up to thousandths, so the value itself does not tell within one of them.
@@ -178,28 +182,28 @@ def _lies_in(value, ends, slack):
 def check_afterwards(seen, decision, story):
     """Check that nothing is said to follow a change that is not made, nor from pods that are gone."""
     follows = story.next_step.split("; or ")[0]
-    is_scaled = decision.desired != decision.current and story.verdict != DecisionReason.SCALE_NOT_WRITTEN
+    is_scaled = decision.desired != decision.current and story.reason != DecisionReason.SCALE_NOT_WRITTEN
     if not is_scaled or must_not_scale(seen.hpa, seen.gates):
         assert "measured" not in follows
     elif not decision.desired:
         assert "remaining" not in follows
 
 
-def check_advice(seen, decision, verdict, advice):
+def check_advice(seen, decision, reason, advice):
     """Apply the advice, decide again, and check that it did what it promised."""
     if advice.direction == Direction.EITHER:
-        check_cause_goes(seen, decision, verdict, advice)
+        check_cause_goes(seen, decision, reason, advice)
         return
     want = 1 if advice.direction == Direction.UP else -1
-    if verdict in ASKING:
-        assert want == (1 if verdict in GROWING else -1)
+    if reason in ASKING:
+        assert want == (1 if reason in GROWING else -1)
     assert any(_sign(one.desired - decision.current) == want for one in outcomes(seen, decision, advice)), (
-        verdict,
+        reason,
         advice,
     )
 
 
-def check_cause_goes(seen, decision, verdict, advice):
+def check_cause_goes(seen, decision, reason, advice):
     """Check advice that promises no direction: once it is followed, the reason is another one."""
     mended = seen
     for change in advice.changes:
@@ -209,15 +213,15 @@ def check_cause_goes(seen, decision, verdict, advice):
         mended = found
     again = decide(mended, _moment(decision.now))
     if advice.changes[-1].field == "spec.selectionStrategy":
-        assert not again.trail.extra
-        assert advice.outcome in {None, again.trail.asked}
+        assert not again.trace.extra_pods
+        assert advice.outcome in {None, again.trace.recommended}
         return
     if advice.changes[0].act == Act.READ_METRIC:
         # Each has its own trouble; another one may show behind it.
         for index in (change.metric for change in advice.changes):
-            assert again.trail.proposals[index] != decision.trail.proposals[index]
+            assert again.trace.proposals[index] != decision.trace.proposals[index]
         return
-    assert reason_for(again) != verdict, (verdict, advice)
+    assert reason_for(again) != reason, (reason, advice)
 
 
 def _mended(seen, decision, change):
@@ -230,28 +234,28 @@ def _mended(seen, decision, change):
             return applied(seen, decision, change)
         case Act.RESUME:
             return replace(seen, scale=replace(seen.scale, spec=replace(seen.scale.spec, replicas=1)))
-        case Act.REMOVE_RIVAL:
-            return replace(seen, rivals=())
+        case Act.REMOVE_CONFLICTING_HPA:
+            return replace(seen, conflicting_hpas=())
         case Act.READ_OWNERS:
             return replace(seen, owners={key: OwnerNotFound() for key in seen.owners})
-        case Act.SETTLE:
+        case Act.END_ROLLOUT:
             settled = replace(seen.scale.status, replicas=decision.current)
             return replace(seen, scale=replace(seen.scale, status=settled))
         case Act.READ_SCALE:
             return replace(seen, scale=Scale(), scale_failure=None)
-        case Act.TELL_SELECTOR:
+        case Act.REPORT_SELECTOR:
             return replace(
                 seen, scale=replace(seen.scale, status=replace(seen.scale.status, selector="app=web"))
             )
         case Act.READY_POD:
-            return replace(seen, pods=ready) if decision.trail.counted else None
+            return replace(seen, pods=ready) if decision.trace.counted_pods else None
         case Act.SAMPLES:
             return replace(
-                seen, pods=ready, readings=tuple(_complete(one, ready, decision.now) for one in seen.readings)
+                seen, pods=ready, samples=tuple(_complete(one, ready, decision.now) for one in seen.samples)
             )
         case Act.READ_METRIC:
-            readings = list(seen.readings)
-            result = decision.trail.proposals[change.metric]
+            readings = list(seen.samples)
+            result = decision.trace.proposals[change.metric]
             failure = getattr(result, "failure", result)
             is_author = failure.is_misconfigured or failure.is_spec_error
             if (
@@ -263,7 +267,7 @@ def _mended(seen, decision, change):
             is_one = (spec := seen.hpa.spec.metrics[change.metric]).external or spec.object
             fresh = Sample(0, decision.now)
             readings[change.metric] = Series(samples=(fresh,)) if is_one else None
-            return replace(seen, readings=tuple(readings)) if is_one else None
+            return replace(seen, samples=tuple(readings)) if is_one else None
     raise AssertionError(change)
 
 
@@ -301,9 +305,9 @@ def applied(seen, decision, change):
             }[change.value]
             return replace(seen, gates=replaced(seen.gates, **{attribute: True}))
         case Act.METRIC_ABOVE | Act.METRIC_BELOW | Act.METRIC_AT_MOST:
-            readings = list(seen.readings)
+            readings = list(seen.samples)
             readings[change.metric] = _measured(seen, decision, change)
-            return replace(seen, readings=tuple(readings))
+            return replace(seen, samples=tuple(readings))
         case Act.KEEP | Act.WAIT:
             return seen
     raise AssertionError(change)
@@ -326,7 +330,7 @@ def _set(spec, change):
 
 def _measured(seen, decision, change):
     """Return the metric's reading with every measured pod, or the whole, at a value that fulfils the change."""
-    proposal, reading = decision.trail.proposals[change.metric], seen.readings[change.metric]
+    proposal, reading = decision.trace.proposals[change.metric], seen.samples[change.metric]
     assert isinstance(proposal, Proposal)
     is_up = change.act == Act.METRIC_ABOVE
     value = {
@@ -363,7 +367,7 @@ def _moved(seen, seconds):
         )
         for pod in seen.pods
     )
-    return replace(seen, pods=pods, readings=tuple(_later(one, seconds) for one in seen.readings))
+    return replace(seen, pods=pods, samples=tuple(_later(one, seconds) for one in seen.samples))
 
 
 def _later(reading, seconds):
@@ -377,7 +381,7 @@ def _later(reading, seconds):
 
 def _asked(decision):
     """Return what the metrics ask for, counted from the proposals; None if none was made."""
-    asked = [one.replicas for one in decision.trail.proposals if getattr(one, "replicas", None) is not None]
+    asked = [one.replicas for one in decision.trace.proposals if getattr(one, "replicas", None) is not None]
     return max(asked, default=None)
 
 

@@ -222,7 +222,7 @@ VERTICAL = {
     ),
 }
 
-VERDICTS = {
+DECISION_REASONS = {
     "ScalesUp": "More replicas are needed.",
     "ScalesDown": "Fewer replicas are needed.",
     "AboveMaximum": "There are more replicas than maxReplicas.",

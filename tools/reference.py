@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL, Reason
+from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
 from trimtab.install.values import CHART_VALUES
@@ -68,14 +68,14 @@ def _values() -> str:
 
 
 def _reasons() -> str:
-    text = ["# Events, conditions and verdicts\n"]
+    text = ["# Events, conditions and reasons\n"]
     for title, reasons in (
         ("HorizontalPodAutoscaler", HORIZONTAL),
         ("VerticalPodAutoscaler and pods", VERTICAL),
     ):
         text.append(f"## {title}\n\n" + _table(("reason", "where", "meaning", "what to do"), _rows(reasons)))
-    verdicts = [(f"`{name}`", meaning) for name, meaning in VERDICTS.items()]
-    text.append("## Verdicts of `trimtab explain`\n\n" + _table(("verdict", "meaning"), verdicts))
+    reasons_of_explain = [(f"`{name}`", meaning) for name, meaning in DECISION_REASONS.items()]
+    text.append("## Reasons of `trimtab explain`\n\n" + _table(("reason", "meaning"), reasons_of_explain))
     return _page(text)
 
 

@@ -60,7 +60,7 @@ class Caller:
     def __init__(self, adapter: Adapter, certificate: trustme.LeafCert | None = None) -> None:
         self.adapter = adapter
         self._url = f"https://localhost:{adapter.port}"
-        self._tls = ssl.create_default_context(cadata=adapter.handshakes.pair.authority.decode())
+        self._tls = ssl.create_default_context(cadata=adapter.tls.pair.authority_pem.decode())
         if certificate is not None:
             certificate.configure_cert(self._tls)
         self._session = aiohttp.ClientSession()

@@ -16,7 +16,7 @@ QUEUE = f"{CUSTOM}/namespaces/default/statefulsets.apps/foo/queue_length"
 
 
 async def connect(adapter):
-    tls = ssl.create_default_context(cadata=adapter.handshakes.pair.authority.decode())
+    tls = ssl.create_default_context(cadata=adapter.tls.pair.authority_pem.decode())
     return await asyncio.open_connection("localhost", adapter.port, ssl=tls)
 
 
@@ -105,12 +105,12 @@ async def test_a_replaced_certificate_is_shown_from_the_next_handshake_on(cluste
             serials.append(writer.get_extra_info("peercert")["serialNumber"])
             writer.close()
             save(authority.issue_cert("localhost"), tmp_path)
-            adapter.handshakes.check()
+            adapter.tls.check()
         assert serials[0] != serials[1]
         # A pair that does not fit together is not taken over; the last good one stays.
         trustme.CA().issue_cert("localhost").private_key_pem.write_to_path(tmp_path / "tls.key")
         with pytest.raises(ConfigurationError, match="do not load"):
-            adapter.handshakes.check()
+            adapter.tls.check()
         _, writer = await asyncio.open_connection("localhost", adapter.port, ssl=tls)
         writer.close()
 

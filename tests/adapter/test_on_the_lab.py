@@ -38,7 +38,7 @@ async def admin(lab, tmp_path):
     async with running(lab, config, client) as adapter:
         spec: Any = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": adapter.port}]}
         await client.create(SERVICES, {"metadata": {"name": "trimtab-adapter"}, "spec": spec}, "kube-system")
-        bundle = base64.b64encode(adapter.handshakes.pair.authority).decode()
+        bundle = base64.b64encode(adapter.tls.pair.authority_pem).decode()
         for group, version in (("custom", "v1beta2"), ("external", "v1beta1")):
             spec = {
                 "group": f"{group}.metrics.k8s.io", "version": version, "caBundle": bundle,

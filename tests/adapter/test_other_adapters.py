@@ -34,7 +34,7 @@ async def behind(tmp_path, front):
 async def in_front(behind, cluster, tmp_path, front):
     """The registered adapter: own values first, then whatever the other one has."""
     (tmp_path / "token").write_text("front-adapter")
-    (tmp_path / "ca.crt").write_bytes(behind[0].handshakes.pair.authority)
+    (tmp_path / "ca.crt").write_bytes(behind[0].tls.pair.authority_pem)
     own = {"external": [{"metric": "mine", "namespace": "default", "value": "1"}]}
     write(tmp_path / "values.yaml", "MetricValues", own)
     server = {"url": f"https://localhost:{behind[0].port}", "authorityFile": "ca.crt", "tokenFile": "token"}

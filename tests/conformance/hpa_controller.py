@@ -179,12 +179,12 @@ def observe(world, key, step):
         scale=scale,
         scale_failure=failure,
         pods=pods,
-        rivals=rivals(world, key, namespace),
+        conflicting_hpas=rivals(world, key, namespace),
         memory=world.memories.get(key, EMPTY),
         settings=world.settings,
         gates=world.gates,
         compat=KUBERNETES_1_36,
-        readings=read_all(hpa, scale, selector, step) if scale else (),
+        samples=read_all(hpa, scale, selector, step) if scale else (),
     )
 
 
@@ -198,7 +198,7 @@ def rivals(world, key, namespace):
 
 def remember_selector(world, key, seen, decision):
     """Note the selector of an HPA once its metrics were computed, as upstream's registry does."""
-    if decision.trail.stop not in _UNMEASURED:
+    if decision.trace.stopped_by not in _UNMEASURED:
         world.selectors[key] = seen.scale.status.selector
 
 

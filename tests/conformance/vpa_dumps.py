@@ -7,6 +7,7 @@ import numpy as np
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregationConfig
 from trimtab.decide.vertical.cluster_state.containers import ContainerHistory
 from trimtab.decide.vertical.histogram.histogram import Histogram
+from trimtab.decide.vertical.histogram.int64_times import from_int64
 from trimtab.model.json import wire
 from trimtab.model.times import SECOND_NS, format_ns
 
@@ -93,11 +94,12 @@ def dump_aggregate(aggregate: Aggregate, now_ns: int, *, weights: bool = True) -
 
 def dump_container(container: ContainerHistory) -> dict[str, Any]:
     """Return a container's dump."""
+    table, row = container.table, container.row
     return {
         "memoryPeakBytes": container.memory_peak,
         "oomPeakBytes": container.oom_peak,
         "maxMemoryPeakBytes": container.max_peak,
         "windowEnd": format_ns(container.window_end_ns),
-        "lastMemorySampleStart": format_ns(container.last_memory_ns),
-        "lastCPUSampleStart": format_ns(container.last_cpu_ns),
+        "lastMemorySampleStart": format_ns(from_int64(int(table.last_memory[row]))),
+        "lastCPUSampleStart": format_ns(from_int64(int(table.last_cpu[row]))),
     }

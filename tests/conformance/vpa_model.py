@@ -14,6 +14,7 @@ from tests.conformance.vpa_dumps import (
     nanoseconds,
     saved,
 )
+from tests.unit.decide.vertical.samples import add_sample
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import (
     ClusterState,
@@ -26,7 +27,7 @@ from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_history, save_history
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
-from trimtab.decide.vertical.input.usage import add_sample, record_oom
+from trimtab.decide.vertical.input.usage import record_oom
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_vpas
 from trimtab.model.core.objects import Event

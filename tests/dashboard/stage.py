@@ -17,8 +17,7 @@ from trimtab.decide.horizontal import (
     owner_key,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
-from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState, RecordHistory
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 
 SYNC = 15.0

@@ -17,17 +17,18 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard
-from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import elector_of
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
+from trimtab.serving.tls import FileCertificate
 
 ALONE = Settings.of(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 
@@ -184,7 +185,7 @@ async def test_alone_it_watches_the_kinds_that_the_operator_acts_on():
                 await announced.get(),
                 lambda found: len(found["horizontal"]) == 2 and all(row["at"] for row in found["horizontal"]),
             )
-        assert {row["verdict"] for row in found["horizontal"]} == {"Ambiguous"}
+        assert {row["reason"] for row in found["horizontal"]} == {"Ambiguous"}
 
 
 async def test_alone_it_leaves_out_what_the_operator_leaves_alone():
@@ -291,7 +292,9 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
     """It showed the conditions of its own decision, which nobody ever stored."""
     async with cluster_with_an_hpa() as cluster:
         acting = await lead(cluster)
-        operator = HpaController(Runtime(cluster.clock, cluster.client, acting), rules=rules_of(acting))
+        operator = HpaController(
+            Runtime(cluster.clock, cluster.client, acting), config=decision_config(acting)
+        )
         await operator.start()
         await operator.step()
         await operator.close()
@@ -314,7 +317,7 @@ async def test_beside_an_operator_it_says_who_decides():
         settings = ALONE.replace(components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
         fence = Switch()
         runtime = Runtime(cluster.clock, cluster.client, settings, fence=fence)
-        horizontal = HpaController(runtime, rules=rules_of(settings))
+        horizontal = HpaController(runtime, config=decision_config(settings))
         announced: asyncio.Queue[str] = asyncio.Queue()
         page = Dashboard(parts(cluster, settings, fence=fence, horizontal=horizontal), announced.put_nowait)
         async with running(horizontal.run(), page.run()):
@@ -439,7 +442,7 @@ def _pair(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def test_a_renewed_certificate_is_taken_up_and_a_broken_one_is_not(tmp_path, caplog):
-    certificate = FileCertificate(*_pair(tmp_path, "one.example"))
+    certificate = FileCertificate(*_pair(tmp_path, "one.example"), "the dashboard")
     assert _presented(certificate.context) == "one.example"
     _pair(tmp_path, "two.example")
     certificate.renew()

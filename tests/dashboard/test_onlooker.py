@@ -25,7 +25,7 @@ def test_the_running_operators_decisions_are_shown():
     async def scenario(stage: Stage) -> None:
         await busy(stage)
         async with stage.running() as actor:
-            app = dashboard_for(stage.clock, actor.operator.autoscalers)
+            app = dashboard_for(stage.clock, actor.operator.hpas)
             assert (await row_of(app))["state"] == "waiting"
             await stage.step(actor)
             row = await row_of(app)
@@ -39,7 +39,7 @@ def test_an_onlooker_decides_alike_and_writes_nothing():
         await busy(stage)
         async with stage.running(fence=ClosedFence()) as actor:
             onlooker = ReadOnlyDecider(stage.clock, actor.operator, ClosedFence(), 15.0)
-            app = dashboard_for(stage.clock, actor.operator.autoscalers)
+            app = dashboard_for(stage.clock, actor.operator.hpas)
             await onlooker.step()
             row = await row_of(app)
             assert (row["current"], row["desired"], row["isDryRun"]) == (3, 6, False)
@@ -59,9 +59,7 @@ def test_an_onlooker_goes_by_what_the_operator_remembers():
             await stage.step(acting, after=15)
             await stage.clock.sleep(1)  # virtual: until the watches have told
             await ReadOnlyDecider(stage.clock, looking.operator, ClosedFence(), 15.0).step()
-            mine, theirs = (
-                one.operator.autoscalers.named(stage.namespace, "web") for one in (looking, acting)
-            )
+            mine, theirs = (one.operator.hpas.named(stage.namespace, "web") for one in (looking, acting))
             assert mine is not None
             assert theirs is not None
             assert mine.records[-1].decision.desired == theirs.records[-1].decision.desired == 6

@@ -32,7 +32,7 @@ def page_of(one, identity="hpa/shop/web"):
 
 
 def test_every_verdict_has_a_state():
-    told = {verdict: decision.state_of(verdict) for verdict in DecisionReason}
+    told = {reason: decision.state_of(reason) for reason in DecisionReason}
     assert told[DecisionReason.SCALES_UP] == "scaling"
     assert told[DecisionReason.DOWN_WINDOW] == "held"
     assert told[DecisionReason.METRICS_FAILED] == "problem"
@@ -146,7 +146,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     one = stage.steady()
     stage.decided(one, 3, given.usage_of(given.pods(3), 50), at=given.T + 15)
     last = one.records[-1]
-    one.steady = steady(last.observation, last.decision)
+    one.unchanged = steady(last.observation, last.decision)
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
         one.memory.own = continued(one.memory.own, given.T + 15 * step)
@@ -247,10 +247,10 @@ async def test_a_dashboard_that_may_not_read_a_metric_shows_the_operators_decisi
     stage.decided(one, 3, refused)
     one.hpa = msgspec.structs.replace(one.hpa, status=one.records[0].decision.status)
     row = OperatorHorizontal([one], looks=lambda: True).rows()[0]
-    assert (row.state, row.verdict, row.current, row.desired) == ("waiting", "NotAllowed", 3, 3)
+    assert (row.state, row.reason, row.current, row.desired) == ("waiting", "NotAllowed", 3, 3)
     page = await OperatorHorizontal([one], looks=lambda: True).page("hpa/shop/web")
     assert page is not None
     assert page.story is None
     assert "you may not read a metric" in page.notice
     assert "3 replicas, 3 desired" in page.notice
-    assert OperatorHorizontal([one]).rows()[0].verdict == "MetricsFailed"
+    assert OperatorHorizontal([one]).rows()[0].reason == "MetricsFailed"

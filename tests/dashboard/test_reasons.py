@@ -113,14 +113,14 @@ def test_at_zero_there_is_nothing_left_to_remove():
 def test_a_lost_metric_says_what_it_counts_as():
     queue = given.losing(given.external(given.average("10")), "Replicas", replicas=3)
     told = story(3, used(3, 50), given.unreadable("the adapter is down"), hpa=given.hpa(given.cpu(), queue))
-    assert told.verdict == "WithinTolerance"
+    assert told.reason == "WithinTolerance"
     lost = told.metrics[1]
     assert lost.label == "queue"
-    assert lost.stand_in == "its fall-back of 3 replicas counts"
+    assert lost.fallback == "its fall-back of 3 replicas counts"
     assert lost.problem.endswith("the adapter is down")
     assert lost.replicas == 3
     alone = story(3, given.unreadable("the adapter is down"), hpa=given.hpa(queue))
-    assert (alone.verdict, alone.state) == ("LossPolicy", "held")
+    assert (alone.reason, alone.state) == ("LossPolicy", "held")
     assert alone.less.startswith(
         "queue cannot be read: its fall-back of 3 replicas counts. Next: make this metric readable"
     )

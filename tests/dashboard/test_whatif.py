@@ -59,10 +59,10 @@ def test_it_equals_decide_on_the_edited_observation(edits):
     story = what_if(record, edits)
     assert story == decision_view(Record(observation=edited(record, edits), decision=decision))
     told = explain(Record(observation=edited(record, edits), decision=decision))
-    assert (story.verdict, story.desired, story.asked) == (
-        told.verdict,
+    assert (story.reason, story.desired, story.asked) == (
+        told.reason,
         decision.desired,
-        decision.trail.asked,
+        decision.trace.recommended,
     )
 
 
@@ -106,12 +106,12 @@ def test_a_wider_tolerance_keeps_the_replicas():
     record = record_of(given.usage_of(given.pods(3), 58))
     assert what_if(record, Edits()).desired == 4
     wide = Edits(behavior={"scaleUp": {"tolerance": "0.2"}})
-    assert (what_if(record, wide).desired, what_if(record, wide).verdict) == (3, "WithinTolerance")
+    assert (what_if(record, wide).desired, what_if(record, wide).reason) == (3, "WithinTolerance")
 
 
 def test_forgetting_lets_the_window_pass():
     record = record_of(given.usage_of(given.pods(4), 10), replicas=4, memory=given.settled(4))
-    assert what_if(record, Edits()).verdict == "HeldByScaleDownWindow"
+    assert what_if(record, Edits()).reason == "HeldByScaleDownWindow"
     assert what_if(record, Edits(forgets=True)).desired == 1
 
 
@@ -187,12 +187,12 @@ class TestCountingByOwner:
         busy = given.usage_of(self.OWN, 90)
         record = record_of(busy, replicas=2, hpa=hpa, pods=self.OWN, owners=self.OWNERS)
         story = what_if(record, Edits(selection_strategy="OwnerReference"))
-        assert (story.verdict, story.next_step) == ("ScalesUp", "the new pods become ready and are measured")
+        assert (story.reason, story.next_step) == ("ScalesUp", "the new pods become ready and are measured")
 
     def test_with_owners_it_answers_what_the_switch_would_bring(self):
         record = record_of(self.READING, replicas=2, pods=(*self.OWN, self.FOREIGN), owners=self.OWNERS)
         story = what_if(record, Edits(selection_strategy="OwnerReference", forgets=True))
-        assert (story.verdict, story.asked, story.counted) == ("WithinTolerance", 2, 2)
+        assert (story.reason, story.asked, story.counted) == ("WithinTolerance", 2, 2)
 
     def test_without_them_it_says_why_it_cannot(self):
         record = record_of(given.usage_of(self.OWN, 50), replicas=2, pods=self.OWN)

@@ -18,8 +18,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HpaController, rules_of
-from trimtab.operator.horizontal.records import explained
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.horizontal.records import explain_page
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer
@@ -74,7 +75,7 @@ async def stories(clock, latency):
         client = late_client(clock, cluster, latency)
         runtime = Runtime(clock, client, settings)
         stack.push_async_callback(runtime.close)
-        horizontal = HpaController(runtime, rules=rules_of(settings))
+        horizontal = HpaController(runtime, config=decision_config(settings))
         site = VerticalRuntime(runtime)
         loops = (horizontal, make_recommender(site), make_updater(site))
         tasks = [asyncio.ensure_future(one.run()) for one in loops]
@@ -146,16 +147,16 @@ class Watcher:
 
     def _is_of(self, world, key):
         """Return whether the last decision is about that world: made since, or one that would only be repeated."""
-        autoscaler = self.horizontal.autoscalers.named(*key)
+        autoscaler = self.horizontal.hpas.named(*key)
         decided = autoscaler.records[-1].decision.now
-        return decided >= world.now.timestamp() or autoscaler.steady is not None
+        return decided >= world.now.timestamp() or autoscaler.unchanged is not None
 
     async def check(self, key):
         """Have the operator decide now, and check every line of what it says against the world it decided on."""
         for _ in range(TRIES):
             before = await self.look(key)
             await self.horizontal.step()
-            page = explained(self.horizontal.autoscalers, "/".join(key))
+            page = explain_page(self.horizontal.hpas, "/".join(key))
             after = await self.look(key)
             if page is not None and self._is_of(before, key) and before.is_like(after):
                 text = json.loads(page)["text"]

@@ -19,7 +19,7 @@ from trimtab.install.names import ENABLED
 from trimtab.install.values import CHART_VALUES
 from trimtab.model.feature_gates import GATES
 from trimtab.operator import operator, process
-from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.published import PUBLISHED, combined, note_of
 from trimtab.operator.settings.settings import declared
 
@@ -108,7 +108,11 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str
         patch.setattr(operator_settings, "combined", unnoticed(combined))
         for program in RUN:
             # Every process checks them at its start; only decisions about HPAs go by them.
-            patch.setattr(operator, "rules_of", rules_of if program == "horizontal" else unnoticed(rules_of))
+            patch.setattr(
+                operator,
+                "decision_config",
+                decision_config if program == "horizontal" else unnoticed(decision_config),
+            )
             read: set[str] = set()
             for way in WAYS:
                 read |= reads(program, directory, **way)

@@ -25,7 +25,8 @@ from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 
@@ -70,7 +71,7 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
     setting = DataPlaneConfig(has_controllers=False, sample_seconds=1.0, plan=plan)
     async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
-        operator = HpaController(Runtime(client.clock, client, settings), rules=rules_of(settings))
+        operator = HpaController(Runtime(client.clock, client, settings), config=decision_config(settings))
         running = asyncio.ensure_future(operator.run())
         try:
             yield

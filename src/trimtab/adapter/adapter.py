@@ -11,7 +11,7 @@ from trimtab.adapter.api.app import AdapterApp, Gates
 from trimtab.adapter.auth.authentication import Authenticator
 from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust
-from trimtab.adapter.auth.handshakes import ReloadingTls
+from trimtab.adapter.auth.tls import ReloadingTls
 from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to, load_configuration
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import below, seconds
@@ -38,11 +38,9 @@ _LIMITS = ClientLimits(per_address=200)
 class Adapter:
     """A running adapter; made by `serve`."""
 
-    def __init__(
-        self, router: Router, server: HttpServer, handshakes: ReloadingTls, trust: FrontProxyTrust
-    ) -> None:
+    def __init__(self, router: Router, server: HttpServer, tls: ReloadingTls, trust: FrontProxyTrust) -> None:
         self.router = router
-        self.handshakes = handshakes
+        self.tls = tls
         self.trust = trust
         self.admin_ports: dict[str, int] = {}
         self._server = server
@@ -72,17 +70,17 @@ async def serve(
         sources = [_source(clock, objects, settings, root) for settings in configuration.sources]
         router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
         stack.push_async_callback(router.close)
-        handshakes = ReloadingTls(clock, configuration.tls, root)
-        trust = FrontProxyTrust(client, handshakes.trust_changed)
+        tls = ReloadingTls(clock, configuration.tls, root)
+        trust = FrontProxyTrust(client, tls.trust_changed)
         gates = Gates(
             Authenticator(clock, client, trust, cache_seconds),
             SubjectAccessAuthorizer(clock, client, cache_seconds),
             lambda: trust.problem,
         )
         app = AdapterApp(clock, gates, router, objects, AdapterMetrics(sources, objects))
-        server = HttpServer(app, handshakes.base, limits=_LIMITS)
-        adapter = Adapter(router, server, handshakes, trust)
-        await _run_beside(stack, [trust.run(), handshakes.run(), *(source.run() for source in sources)])
+        server = HttpServer(app, tls.base, limits=_LIMITS)
+        adapter = Adapter(router, server, tls, trust)
+        await _run_beside(stack, [trust.run(), tls.run(), *(source.run() for source in sources)])
         for settings, source in zip(configuration.sources, sources, strict=True):
             if isinstance(source, TestingSource):
                 await _open_admin(stack, adapter, settings, source, root)

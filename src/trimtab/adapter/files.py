@@ -75,25 +75,6 @@ def seconds(text: str, where: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-class WatchedFile:
-    """A file that is read again when it changed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._version: tuple[int, int, int] | None = None
-
-    def has_changed(self) -> bool:
-        """Return whether the file is another than at the last call; a missing file has not changed."""
-        try:
-            stat = self.path.stat()
-        except OSError:
-            return False
-        version = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
-        changed = version != self._version
-        self._version = version
-        return changed
-
-
 def _text_of(path: Path) -> str:
     try:
         with path.open("rb") as file:

@@ -15,7 +15,6 @@ from typing import Final
 from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard.auth.access import Access, ClusterAccess
-from trimtab.dashboard.auth.certificate import FileCertificate
 from trimtab.dashboard.auth.request_checks import LOOPBACK
 from trimtab.dashboard.pages.views import EventView, Notice
 from trimtab.dashboard.read_only import LookingCopy, ReadOnlyDecider
@@ -32,15 +31,15 @@ from trimtab.dashboard.sources.vertical import (
 from trimtab.dashboard.web.app import DashboardApp
 from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
-from trimtab.lab.serve import write_private
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
 from trimtab.serving.server import served
+from trimtab.serving.tls import FileCertificate, write_private
 
 
 def dashboard_for(
@@ -53,10 +52,10 @@ def dashboard_for(
     hosts: tuple[str, ...] = (),
     owners: Callable[[Observation], Awaitable[dict[str, OwnerLookup]]] | None = None,
 ) -> DashboardApp:
-    """Return a dashboard of an operator's HPAs (`HorizontalAutoscaler.autoscalers`) and, if given, its VPAs.
+    """Return a dashboard of an operator's HPAs (`HpaController.hpas`) and, if given, its VPAs.
 
     Without `access` the app's own random `token` opens it. `hosts` are names besides loopback that it answers for.
-    `owners` (`HorizontalAutoscaler.owners_of`) looks up who owns the pods that a person looks at.
+    `owners` (`HpaController.find_owners`) looks up who owns the pods that a person looks at.
     """
     return DashboardApp(
         clock,
@@ -128,7 +127,7 @@ class Dashboard:
         self._followed = FollowedSettings(parts.client, parts.settings, here)
         self._events = ClusterEvents(parts.client)
         self._source = OperatorHorizontal(
-            self._copy or self._horizontal.autoscalers,
+            self._copy or self._horizontal.hpas,
             events=self._told,
             owners=self._owners_of,
             looks=lambda: self._onlooker.looks,
@@ -143,7 +142,7 @@ class Dashboard:
         return self._parts.horizontal
 
     async def _owners_of(self, seen: Observation) -> dict[str, OwnerLookup]:
-        return await self._horizontal.owners_of(seen)
+        return await self._horizontal.find_owners(seen)
 
     def health(self) -> dict[str, str]:
         """Return what is wrong, by name; what a component beside says itself is not said twice."""
@@ -291,5 +290,7 @@ def _certificate(settings: Settings) -> FileCertificate | None:
     if not settings.dashboard.dashboard_cert_file:
         return None
     return FileCertificate(
-        Path(settings.dashboard.dashboard_cert_file), Path(settings.dashboard.dashboard_key_file)
+        Path(settings.dashboard.dashboard_cert_file),
+        Path(settings.dashboard.dashboard_key_file),
+        "the dashboard",
     )

@@ -13,8 +13,9 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence, Fence
-from trimtab.operator.horizontal.controller import HpaController, rules_of
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 
@@ -47,10 +48,10 @@ class ReadOnlyDecider:
 
     async def step(self) -> None:
         """Decide about every HPA once; stop as soon as this process leads."""
-        async for one, record in self.horizontal.look_on():
+        async for one, record in self.horizontal.dry_run_all():
             if not self.looks:
                 return
-            if not one.is_gone and record.observation.hpa.metadata.uid == one.uid:
+            if not one.is_deleted and record.observation.hpa.metadata.uid == one.uid:
                 one.records.append(record)
             # Thousands of them take a while, and the page wants to be answered meanwhile.
             await asyncio.sleep(0)
@@ -70,7 +71,7 @@ class LookingCopy:
         self._starting: asyncio.Task[None] | None = None
 
     def __iter__(self) -> Iterator[HpaState]:
-        yield from self.component.autoscalers
+        yield from self.component.hpas
 
     def start(self) -> None:
         """Begin to watch; the first lists come in meanwhile."""
@@ -99,4 +100,4 @@ class LookingCopy:
 
     def _made(self, settings: Settings) -> HpaController:
         runtime = Runtime(self._clock, self._client, settings, fence=ClosedFence())
-        return HpaController(runtime, rules=rules_of(settings))
+        return HpaController(runtime, config=decision_config(settings))

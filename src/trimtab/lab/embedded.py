@@ -1,4 +1,4 @@
-"""A whole cluster in one object: API server, controllers, nodes and load, in real or virtual time.
+"""A cluster in one object: API server, controllers, nodes and load, in real or virtual time.
 
     async with EmbeddedCluster(clock, seed=1) as cluster:
         await cluster.apply(manifest)
@@ -41,10 +41,11 @@ NAMESPACES: Resource[Json] = Resource("", "v1", "namespaces", "Namespace", Json,
 
 
 class EmbeddedCluster:
-    """A cluster for tests, for `trimtab up` and for simulations; use it as an async context manager.
+    """A cluster for tests, `trimtab up` and simulations. Use it as an async context manager.
 
-    With an `address` it also listens on a socket; a `seed` makes runs repeatable and is then refused, because its
-    tokens could be guessed. `tracks_fields` keeps managedFields of plain writes; simulations do without and run faster.
+    With an `address` it also listens on a socket. A `seed` makes runs repeatable; it is rejected together with an address,
+    because its tokens could be guessed. `tracks_fields` updates managedFields on plain writes; simulations run faster
+    without.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class EmbeddedCluster:
 
     @property
     def load(self) -> Load:
-        """Return the load, to be turned up and down."""
+        """Return the load of the cluster."""
         return self.side.load
 
     @property
@@ -90,7 +91,7 @@ class EmbeddedCluster:
         await self._stack.aclose()
 
     async def apply(self, *manifests: str | Mapping[str, Any]) -> list[Json]:
-        """Apply objects, given as YAML text or as data, in order; missing namespaces are made."""
+        """Apply objects, given as YAML or as data, in order. Missing namespaces are created."""
         return [await self._apply(obj) for manifest in manifests for obj in _objects(manifest)]
 
     async def _apply(self, obj: Mapping[str, Any]) -> Json:
@@ -107,14 +108,14 @@ class EmbeddedCluster:
     def resource_of(self, api_version: str, kind: str) -> Resource[Json]:
         """Return the resource of a kind."""
         group = group_of(api_version)
-        found = self.server.registry.by_kind(group, kind)
-        if found is None:
+        served = self.server.registry.by_kind(group, kind)
+        if served is None:
             raise ValueError(f"the lab does not serve {kind} of {api_version}")
         version = api_version.rpartition("/")[2]
-        return Resource(group, version, found.plural, kind, Json, namespaced=found.is_namespaced)
+        return Resource(group, version, served.plural, kind, Json, namespaced=served.is_namespaced)
 
     async def get(self, kind: str, name: str, namespace: str = "default", api_version: str = "") -> Json:
-        """Return an object of a kind; the api version is needed only where two groups have the kind."""
+        """Return an object. The API version is needed only if two groups have the kind."""
         resource = self.resource_of(api_version or self._version_of(kind), kind)
         return await self.client.get(resource, name, namespace if resource.namespaced else None)
 
@@ -125,7 +126,7 @@ class EmbeddedCluster:
         raise ValueError(f"the lab serves no {kind}")
 
     async def delete(self, kind: str, name: str, namespace: str = "default") -> None:
-        """Delete an object; one that is gone already is no error."""
+        """Delete an object. A missing object is no error."""
         resource = self.resource_of(self._version_of(kind), kind)
         try:
             await self.client.delete(resource, name, namespace if resource.namespaced else None)
@@ -133,44 +134,44 @@ class EmbeddedCluster:
             return
 
     async def replicas(self, name: str, namespace: str = "default", kind: str = "Deployment") -> int:
-        """Return how many replicas a workload asks for."""
-        found = await self.get(kind, name, namespace)
-        return int(found["spec"].get("replicas", 1))
+        """Return the replicas in the spec of a workload."""
+        workload = await self.get(kind, name, namespace)
+        return int(workload["spec"].get("replicas", 1))
 
     def use_cpu(self, *, namespace: str = "default", **each: str) -> None:
-        """Let each ready pod of the named workloads use this much CPU from now on."""
+        """Set the CPU usage of each ready pod of the named workloads."""
         for name, amount in each.items():
             self._use(name, namespace, cpu_per_pod=constant(amount), cpu=None)
 
     def use_memory(self, *, namespace: str = "default", **each: str) -> None:
-        """Let each pod of the named workloads use this much memory from now on."""
+        """Set the memory usage of each pod of the named workloads."""
         for name, amount in each.items():
             self._use(name, namespace, memory=MemoryLoad(base=Quantity.parse(amount)))
 
     def _use(self, name: str, namespace: str, **changes: Any) -> None:
         # A keyword cannot hold the dash that many names have.
         workload = name.replace("_", "-")
-        known = self.load.get(workload) or WorkloadLoad(name=workload, namespace=namespace)
-        self.load.set(replace(known, **changes))
-        self.side.agent.sample()
+        load = self.load.get(workload) or WorkloadLoad(name=workload, namespace=namespace)
+        self.load.set(replace(load, **changes))
+        self.measure()
 
     def set_external(
         self, name: str, value: Number, *, labels: Mapping[str, str] | None = None, namespace: str = ""
     ) -> None:
-        """Set one series of an external metric."""
+        """Set a series of an external metric."""
         self.values.set_external(name, value, self.clock.now(), labels=labels, namespace=namespace)
 
     def measure(self) -> None:
-        """Measure everything now, instead of at the next round of measuring."""
+        """Sample the usage of all pods now."""
         self.side.agent.sample()
 
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until nothing moves, then measure the pods."""
+        """Wait until no controller has work, then sample the pods."""
         await self.side.settle(seconds)
         self.measure()
 
     def dump(self) -> bytes:
-        """Return every object of the cluster, in a fixed order, for comparing two runs."""
+        """Return all objects in a fixed order, to compare two runs."""
         resources = sorted(self.server.store.resources(), key=lambda objects: objects.resource)
         return b"\n".join(entry.raw for objects in resources for entry in objects.all())
 
@@ -178,4 +179,4 @@ class EmbeddedCluster:
 def _objects(manifest: str | Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     if isinstance(manifest, Mapping):
         return [manifest]
-    return [one for one in yaml.safe_load_all(manifest) if one]
+    return [document for document in yaml.safe_load_all(manifest) if document]

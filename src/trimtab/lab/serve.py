@@ -1,9 +1,7 @@
-"""A lab on a socket: TLS, uvicorn, and the kubeconfig that leads to it."""
+"""A lab on a socket: TLS, uvicorn, and its kubeconfig."""
 
 import base64
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,32 +9,29 @@ from types import TracebackType
 import yaml
 
 from trimtab.lab.apiserver.asgi import MAX_HEADERS, ApiServerApp
-from trimtab.lab.apiserver.certificates import (
-    Certificate,
-    make_certificate,
-    make_client_certificate,
-)
+from trimtab.lab.apiserver.certificates import Certificate, make_certificate, make_client_certificate
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.serving.server import ClientLimits, HttpServer
+from trimtab.serving.tls import server_context, write_private
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
 FRONT_PROXY = "front-proxy-client"
-# The application itself refuses large headers, with a Status; only what is far larger ends in the protocol.
+# The application rejects large headers with a Status; only far larger ones end the connection.
 LIMITS = ClientLimits(head_bytes=4 * MAX_HEADERS)
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Where a lab listens: 0 picks a free port."""
+    """The address on which a lab listens. Port 0 picks a free port."""
 
     host: str = LOOPBACK
     port: int = 0
 
 
 class ServedLab:
-    """A running server on HTTPS; use it as an async context manager."""
+    """A running server on HTTPS. Use it as an async context manager."""
 
     def __init__(self, server: Server, address: ListenAddress = ListenAddress()) -> None:  # noqa: B008 - a frozen value
         if server.identities.is_seeded:
@@ -51,7 +46,7 @@ class ServedLab:
 
     @property
     def url(self) -> str:
-        """Return where clients connect."""
+        """Return the URL for clients."""
         assert self._http is not None, "the lab is not started"
         return f"https://{self._address.host}:{self._http.port}"
 
@@ -73,7 +68,7 @@ class ServedLab:
         return self
 
     def _become_front_proxy(self) -> None:
-        """Make the certificate that aggregated servers ask for, and publish who signed it."""
+        """Make the front-proxy certificate and publish its authority for aggregated servers."""
         certificate = make_client_certificate(FRONT_PROXY, self._server.clock.now())
         self._server.outbound.client_certificate = certificate
         self._server.put(front_proxy_config_map(certificate, self.ca_pem))
@@ -101,16 +96,14 @@ class ServedLab:
 
 
 def tls_context(certificate: Certificate) -> ssl.SSLContext:
-    """Return what a TLS server needs to show a certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    """Return the TLS context of a server."""
+    context = server_context()
     certificate.load_into(context)
     return context
 
 
 def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> JsonObject:
-    """Return the object in which aggregated servers look up whose word about users they may take."""
+    """Return the ConfigMap from which aggregated servers learn the authority of the front proxy."""
     return {
         "kind": "ConfigMap",
         "apiVersion": "v1",
@@ -126,15 +119,6 @@ def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> Json
     }
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, replacing an older one whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes files of mode 0600
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(name).replace(path)
-
-
 def write_kubeconfig(path: Path, kubeconfig: JsonObject) -> None:
-    """Write a kubeconfig, readable by its owner alone."""
+    """Write a kubeconfig of mode 0600."""
     write_private(path, yaml.safe_dump(kubeconfig, sort_keys=False))

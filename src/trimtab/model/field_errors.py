@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -102,6 +102,13 @@ class FieldError:
 
     def __str__(self) -> str:
         return self.message
+
+
+class FieldWarning(NamedTuple):
+    """A field that is valid but probably not meant, and why."""
+
+    field: str
+    message: str
 
 
 def invalid(path: FieldPath, value: Any, detail: str) -> FieldError:

@@ -16,6 +16,7 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import (
     FieldError,
     FieldPath,
+    FieldWarning,
     not_supported,
     required,
     type_invalid,
@@ -62,14 +63,6 @@ _PREFIXED = re.compile(r"([a-z][\w.\[\]]*): (.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """A warning about a field that is valid but probably not meant."""
-
-    field: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Manifest:
     """A document's kind and name, the typed object if it can be read, its errors and warnings."""
 
@@ -77,7 +70,7 @@ class Manifest:
     key: str
     object: Member | None = None
     errors: tuple[FieldError, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    warnings: tuple[FieldWarning, ...] = ()
     is_known: bool = True
 
 
@@ -99,10 +92,10 @@ def read_manifest(data: Any, gates: FeatureGates) -> Manifest:
         error = not_supported(FieldPath("apiVersion"), data["apiVersion"], versions)
         return Manifest(kind, key, errors=(error,))
     data = _in_namespace(without_nulls(data))
-    judge = _judge_hpa if kind == "HorizontalPodAutoscaler" else _judge_vpa_kinds
-    obj, found, doubts = judge(data, gates)
+    validate = _validate_hpa if kind == "HorizontalPodAutoscaler" else _validate_vpa_kinds
+    obj, found, warnings = validate(data, gates)
     unknown = [] if obj is None else _unknown_fields(data, versions[data["apiVersion"]])
-    return Manifest(kind, _key_of(data), obj, tuple(found), (*unknown, *doubts))
+    return Manifest(kind, _key_of(data), obj, tuple(found), (*unknown, *warnings))
 
 
 def _type_errors(data: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -114,9 +107,9 @@ def _type_errors(data: Mapping[str, Any]) -> Iterator[FieldError]:
             yield shape.wrong_type(FieldPath(name), given, "text")
 
 
-def _judge_hpa(
+def _validate_hpa(
     data: Mapping[str, Any], gates: FeatureGates
-) -> tuple[Member | None, list[FieldError], list[Doubt]]:
+) -> tuple[Member | None, list[FieldError], list[FieldWarning]]:
     errors = hpa.decode_errors(data)
     if errors:
         return None, errors, []
@@ -130,34 +123,34 @@ def _judge_hpa(
     ]
     if not errors:
         warnings += hpa.warnings_for(hpa.read(hpa.default(data)))
-    doubts = [Doubt(*warning) for warning in warnings] + _dropped_by_gates(obj, gates)
+    warnings += _dropped_by_gates(obj, gates)
     excessive = validate_limits(obj.spec)
     if group_of(data["apiVersion"]) == OWN_GROUP:
-        return obj, errors + excessive, doubts
+        return obj, errors + excessive, warnings
     # Kubernetes' own API server stores these; they fail, if at all, when they are used.
-    return obj, errors, doubts + [Doubt(error.field, error.body) for error in excessive]
+    return obj, errors, warnings + [FieldWarning(error.field, error.body) for error in excessive]
 
 
-def _dropped_by_gates(obj: HorizontalPodAutoscaler, gates: FeatureGates) -> list[Doubt]:
+def _dropped_by_gates(obj: HorizontalPodAutoscaler, gates: FeatureGates) -> list[FieldWarning]:
     """Warn of fields that an API server with these gates drops silently."""
-    doubts = []
+    warnings = []
     if obj.spec.selection_strategy is not None and not gates.hpa_selection_strategy:
-        doubts.append(_dropped("spec.selectionStrategy", "HPASelectionStrategy"))
+        warnings.append(_dropped("spec.selectionStrategy", "HPASelectionStrategy"))
     behavior = obj.spec.behavior
     directions = {"scaleUp": behavior.scale_up, "scaleDown": behavior.scale_down} if behavior else {}
     for name, direction in directions.items():
         if direction and direction.tolerance is not None and not gates.hpa_configurable_tolerance:
-            doubts.append(_dropped(f"spec.behavior.{name}.tolerance", "HPAConfigurableTolerance"))
-    return doubts
+            warnings.append(_dropped(f"spec.behavior.{name}.tolerance", "HPAConfigurableTolerance"))
+    return warnings
 
 
-def _dropped(field: str, gate: str) -> Doubt:
-    return Doubt(field, f"is dropped while the feature gate {gate} is off")
+def _dropped(field: str, gate: str) -> FieldWarning:
+    return FieldWarning(field, f"is dropped while the feature gate {gate} is off")
 
 
-def _judge_vpa_kinds(
+def _validate_vpa_kinds(
     data: Mapping[str, Any], gates: FeatureGates
-) -> tuple[Member | None, list[FieldError], list[Doubt]]:
+) -> tuple[Member | None, list[FieldError], list[FieldWarning]]:
     kind = _VPA_KINDS[data["kind"]]
     metadata = {} if data.get("metadata") is None else data["metadata"]
     errors = shape.misfits(metadata, WholeMeta, FieldPath("metadata"))
@@ -166,16 +159,16 @@ def _judge_vpa_kinds(
         return None, errors, []
     obj = wire.convert(data, kind)
     errors = validate_metadata(wire.convert(metadata, WholeMeta))
-    doubts: list[Doubt] = []
+    warnings: list[FieldWarning] = []
     if isinstance(obj, VerticalPodAutoscaler):
         findings = validate_vpa(obj, options_for(gates))
         errors += [*schema_errors(obj), *findings.errors]
-        doubts = [_doubt_of(text) for text in findings.warnings]
+        warnings = [_split_field(text) for text in findings.warnings]
     elif isinstance(obj, VPAScope):
         errors += validate_scope(obj)
     else:
         errors += _checkpoint_errors(obj)
-    return obj, errors, doubts
+    return obj, errors, warnings
 
 
 def _checkpoint_errors(checkpoint: VerticalPodAutoscalerCheckpoint) -> list[FieldError]:
@@ -186,18 +179,18 @@ def _checkpoint_errors(checkpoint: VerticalPodAutoscalerCheckpoint) -> list[Fiel
     return [required(FieldPath("spec").child(name)) for name, text in given.items() if not text]
 
 
-def _unknown_fields(data: Mapping[str, Any], kind: type[wire.Wire]) -> list[Doubt]:
+def _unknown_fields(data: Mapping[str, Any], kind: type[wire.Wire]) -> list[FieldWarning]:
     body = without_members(data, ("metadata",))  # real metadata has more fields than our type
     return [
-        Doubt(path.text, f"{_UNKNOWN}; did you mean {near}?" if near else _UNKNOWN)
+        FieldWarning(path.text, f"{_UNKNOWN}; did you mean {near}?" if near else _UNKNOWN)
         for path, near in shape.unknown_fields(body, kind)
     ]
 
 
-def _doubt_of(warning: str) -> Doubt:
+def _split_field(warning: str) -> FieldWarning:
     """Split upstream's `field: text`."""
     match = _PREFIXED.match(warning)
-    return Doubt(match[1], match[2]) if match else Doubt("", warning)
+    return FieldWarning(match[1], match[2]) if match else FieldWarning("", warning)
 
 
 def _in_namespace(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,8 +15,9 @@ from trimtab.cluster.leases.election import LeaderElector, unique_identity
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leases.shards import Shards
 from trimtab.operator.health import HealthApp, Page
-from trimtab.operator.horizontal.controller import HpaController, rules_of
-from trimtab.operator.horizontal.records import pages_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.process import (
     Component,
     Work,
@@ -100,7 +101,7 @@ class Operator:
         self._client = acting_client(client, settings)
         self._settings = settings
         self._token = token
-        self._rules = rules_of(settings)
+        self._rules = decision_config(settings)
         self._identity = unique_identity(socket.gethostname())
         self._registry = CollectorRegistry()
         RequestMetrics(client, self._registry)
@@ -124,7 +125,7 @@ class Operator:
             components = self._components(runtime)
             pages: dict[str, Page] = {"/settings": lambda _name: note_of(self._settings)[ANNOTATION].encode()}
             if self._horizontal is not None:
-                pages |= pages_of(self._horizontal.autoscalers, self._horizontal.ownership)
+                pages |= record_pages(self._horizontal.hpas, self._horizontal.ownership)
             app = HealthApp(components, self._registry, token=self._token, pages=pages)
             port = await stack.enter_async_context(
                 served(app, self._settings.bind_address, self._settings.port)
@@ -158,7 +159,7 @@ class Operator:
     def _components(self, runtime: Runtime) -> list[Component]:
         components: list[Component] = []
         if HORIZONTAL in self._settings.components:
-            self._horizontal = HpaController(runtime, rules=self._rules)
+            self._horizontal = HpaController(runtime, config=self._rules)
             components.append(self._horizontal)
         vertical = [name for name in VERTICAL if name in self._settings.components]
         site, loops = _make_vertical(runtime, vertical) if vertical else (None, {})

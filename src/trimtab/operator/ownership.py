@@ -4,7 +4,7 @@ One copy of the program owns all of them while it leads; several copies with `--
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -31,8 +31,8 @@ class Ownership(Protocol):
         """Return the shares that are ours, by number."""
         ...
 
-    def epochs(self) -> Mapping[int, Epoch]:
-        """Return the epoch of each share that is ours at this moment, by number."""
+    def epoch_for(self, key: str) -> Epoch | None:
+        """Return the epoch in which `namespace/name` is ours; None if it is not ours now."""
         ...
 
     def share(self, key: str) -> int:
@@ -84,11 +84,11 @@ class SingleOwner:
         """Return the one share there is; what is decided without the lease is stopped at the fence."""
         return (0,)
 
-    def epochs(self) -> Mapping[int, Epoch]:
+    def epoch_for(self, key: str) -> Epoch | None:
         """Return the epoch in which we lead, if we do."""
         if not self._fence.may_write():
-            return {}
-        return {0: self._fence.epoch if isinstance(self._fence, LeaderElector) else UNSHARED}
+            return None
+        return self._fence.epoch if isinstance(self._fence, LeaderElector) else UNSHARED
 
     def share(self, key: str) -> int:
         """Return the one share there is."""
@@ -146,10 +146,9 @@ class ShardedOwner:
         """Return the shards that we may write for."""
         return self._shards.held()
 
-    def epochs(self) -> Mapping[int, Epoch]:
-        """Return the epochs of the shards that we may write for."""
-        held = ((number, self._shards[number].epoch) for number in range(self._shards.count))
-        return {number: epoch for number, epoch in held if epoch is not None}
+    def epoch_for(self, key: str) -> Epoch | None:
+        """Return the epoch of its shard, if we may write for it."""
+        return self._shards[self.share(key)].epoch
 
     def owns(self, key: str) -> bool:
         """Return whether we hold its shard."""

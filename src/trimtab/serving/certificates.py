@@ -1,12 +1,11 @@
-"""Makes certificates: an authority, and what it signs; EC P-256, pure functions of the time.
+"""Creates key pairs: authorities and the certificates they sign, with EC P-256.
 
-The lab, the adapter and the webhooks each need a key pair that their callers can verify. How long pairs live, how they
-are kept and when they are renewed is theirs to decide; how a certificate is made stands here once.
+The lab, the adapter and the webhooks decide how long their pairs live, where they are stored and when they are renewed.
 """
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -15,25 +14,45 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How much earlier a certificate is valid than it is made: clocks of callers may lag a little."""
+"""How long before its creation a certificate is valid, since the clocks of callers may lag."""
 
 SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
 
 
+class CertificateError(Exception):
+    """A certificate is invalid. The message says which, and why."""
+
+
 @dataclass(frozen=True)
-class Signed:
-    """A certificate with its key, both PEM."""
+class KeyPair:
+    """A certificate chain and its key as PEM, and the authority that signed it, if it is known."""
 
     certificate_pem: bytes
-    key_pem: bytes
+    key_pem: bytes = field(repr=False)
+    authority_pem: bytes = b""
 
-    def __repr__(self) -> str:
-        return f"Signed({self.certificate_pem!r}, key not shown)"
+    @property
+    def certificate(self) -> x509.Certificate:
+        """Return the first certificate of the chain. Raise CertificateError if it is invalid."""
+        try:
+            return x509.load_pem_x509_certificate(self.certificate_pem)
+        except ValueError as error:
+            raise CertificateError(f"not a PEM certificate: {error}") from error
+
+    @property
+    def not_after(self) -> datetime:
+        """Return when the certificate expires."""
+        return self.certificate.not_valid_after_utc
+
+    @property
+    def created_at(self) -> datetime:
+        """Return when the certificate was created, if it was created here."""
+        return self.certificate.not_valid_before_utc + CLOCK_SKEW
 
 
-def make_authority(common_name: str, now: datetime, lifetime: timedelta) -> Signed:
-    """Make an authority that signs for itself and may sign leaves only."""
+def make_authority(common_name: str, now: datetime, lifetime: timedelta) -> KeyPair:
+    """Create a self-signed authority that may sign leaf certificates only."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(common_name)
     certificate = (
@@ -47,14 +66,14 @@ def make_authority(common_name: str, now: datetime, lifetime: timedelta) -> Sign
 
 
 def issue(
-    authority: Signed,
+    authority: KeyPair,
     common_name: str,
     names: Sequence[str],
     now: datetime,
     lifetime: timedelta,
     use: x509.ObjectIdentifier = SERVER,
-) -> Signed:
-    """Make a pair for some names and addresses, signed by the authority."""
+) -> KeyPair:
+    """Create a pair for some names and addresses, signed by the authority."""
     signer = serialization.load_pem_private_key(authority.key_pem, None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     issuer = x509.load_pem_x509_certificate(authority.certificate_pem).subject
@@ -70,7 +89,19 @@ def issue(
         )
         .sign(signer, hashes.SHA256())
     )
-    return _pem(certificate, key)
+    return _pem(certificate, key, authority.certificate_pem)
+
+
+def issue_with_own_authority(
+    common_name: str,
+    names: Sequence[str],
+    now: datetime,
+    lifetime: timedelta,
+    use: x509.ObjectIdentifier = SERVER,
+) -> KeyPair:
+    """Create a pair and an authority for it alone. The authority's key is dropped."""
+    authority = make_authority(f"{common_name} authority", now, lifetime)
+    return issue(authority, common_name, names, now, lifetime, use)
 
 
 def _builder(
@@ -91,10 +122,12 @@ def _builder(
     )
 
 
-def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Signed:
+def _pem(
+    certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey, authority_pem: bytes = b""
+) -> KeyPair:
     pem = serialization.Encoding.PEM
     key_pem = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Signed(certificate.public_bytes(pem), key_pem)
+    return KeyPair(certificate.public_bytes(pem), key_pem, authority_pem)
 
 
 def _name(common: str) -> x509.Name:

@@ -95,9 +95,7 @@ class SimulatedHpa:
         self, workload: SimulatedWorkload, readings: tuple[MetricSamples, ...], at: float
     ) -> Record | None:
         """Decide, or skip the decision if its inputs did not change. Return the record if the scale changed."""
-        seen = msgspec.structs.replace(
-            self._seen, scale=workload.scale, pods=workload.pods, readings=readings
-        )
+        seen = msgspec.structs.replace(self._seen, scale=workload.scale, pods=workload.pods, samples=readings)
         if self._steady is not None and self._steady.covers(seen, at):
             self._seen = msgspec.structs.replace(seen, memory=continued(seen.memory, at))
             return None

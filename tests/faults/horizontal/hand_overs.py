@@ -32,7 +32,8 @@ from trimtab.cluster.errors import TransportError
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import split_clock_name
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 
 HPAS = 10
@@ -140,7 +141,7 @@ class Copy:
         )
         self.elector = elector
         runtime = Runtime(self.clock, client, settings, fence=elector, instance=identity)
-        self.operator = HpaController(runtime, rules=rules_of(settings))
+        self.operator = HpaController(runtime, config=decision_config(settings))
         self._tasks = [asyncio.ensure_future(elector.run()), asyncio.ensure_future(self.operator.run())]
 
     def _changed(self, leads: bool) -> None:

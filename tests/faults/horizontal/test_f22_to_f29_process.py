@@ -290,8 +290,8 @@ def test_f28_an_event_loop_that_stood_still_finds_the_fence_closed(lab):
                 stage.clock.advance(30)
 
         one.actor.line.answer = stand_still
-        one.actor.operator._batches.begin(one.actor.operator.autoscalers)
-        await one.actor.operator._reconciler.settle()
+        one.actor.operator._batches.reconcile_all(one.actor.operator.hpas)
+        await one.actor.operator._reconciler.wait_idle()
         assert one.accepted() == before
         one.clock.running.set()
         await one.stop()

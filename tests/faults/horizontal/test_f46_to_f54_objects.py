@@ -260,7 +260,7 @@ def test_a_stored_object_with_holes_stops_no_other(lab, holes):
             await stage.follow("web")
             assert await becomes(stage, 6) <= 16
             assert await stage.replicas("bad") in range(1, 11)
-            assert actor.operator.autoscalers is not None
+            assert actor.operator.hpas is not None
 
     lab(scenario)
 

@@ -16,7 +16,7 @@ from tests.scenarios.line import Break, status
 from tests.scenarios.metrics_stub import Send
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
 REFUSED = TransportError("connection refused")
 
@@ -197,7 +197,7 @@ def test_an_answer_that_nobody_expected_fails_its_metric_alone(lab, bad):
     lab(scenario)
 
 
-@pytest.mark.parametrize("where", ["ask", "look", "observe", "begin", "apply", "find_owners"])
+@pytest.mark.parametrize("where", ["fetch", "matching_pods", "observe", "prepare", "apply", "find_owners"])
 def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(lab, where, monkeypatch):
     """Whatever goes wrong in one sync, the next one takes every HPA up again."""
 
@@ -209,11 +209,11 @@ def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(lab, where, m
             await stage.clock.sleep(16)
             operator = actor.operator
             owner = {
-                "ask": operator._observer.questions,
-                "look": operator._observer,
-                "observe": operator._observer,
-                "find_owners": operator._observer,
-                "begin": operator._reconciler._writer,
+                "fetch": operator._fetcher,
+                "matching_pods": operator._snapshots,
+                "observe": operator._snapshots,
+                "find_owners": operator._snapshots,
+                "prepare": operator._reconciler._writer,
                 "apply": operator._reconciler._writer,
             }[where]
 
@@ -226,14 +226,14 @@ def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(lab, where, m
                 patch.setattr(owner, where, trip)
                 await stage.clock.sleep(31)
                 assert actor.count("trimtab_failed_decisions_total") > 0
-                assert not any(autoscaler.is_busy for autoscaler in operator.autoscalers)
+                assert not any(autoscaler.is_busy for autoscaler in operator.hpas)
             await becomes(stage, 7)
             await becomes(stage, 7, "other")
 
     lab(scenario)
 
 
-@pytest.mark.parametrize("where", ["plan", "aimed", "known_questions", "must_read"])
+@pytest.mark.parametrize("where", ["queries_for", "register_target", "_cached_queries", "_must_read"])
 def test_an_hpa_that_cannot_be_planned_stops_no_other(lab, where, monkeypatch):
     """The error left the loop, which ended the process, and the stand-by met the same HPA next."""
 
@@ -242,22 +242,22 @@ def test_an_hpa_that_cannot_be_planned_stops_no_other(lab, where, monkeypatch):
         await held(stage, "other")
         async with working(stage) as actor:
             await stage.clock.sleep(16)
-            observer = actor.operator._observer
-            was = getattr(observer, where)
+            snapshots = actor.operator._snapshots
+            was = getattr(snapshots, where)
 
-            def trip(autoscaler: HpaState, *more: object) -> object:
-                if autoscaler.hpa.metadata.name == "web":
+            def trip(hpa_state: HpaState, *more: object) -> object:
+                if hpa_state.hpa.metadata.name == "web":
                     raise RuntimeError("nobody expected this")
-                return was(autoscaler, *more)
+                return was(hpa_state, *more)
 
             with monkeypatch.context() as patch:
-                patch.setattr(observer, where, trip)
+                patch.setattr(snapshots, where, trip)
                 await stage.edit_hpa("web", maxReplicas=49)
                 await stage.edit_hpa("other", maxReplicas=49)
                 load(stage, 700)
                 load(stage, 700, "other")
                 await becomes(stage, 7, "other", within=31)
-                assert [one.key for one in actor.operator.autoscalers if one.is_busy] == []
+                assert [one.key for one in actor.operator.hpas if one.is_busy] == []
             await becomes(stage, 7)
 
     lab(scenario)
@@ -321,15 +321,15 @@ def test_a_lost_lease_ends_a_turn_without_a_decision(lab):
         door = Door()
         async with working(stage, fence=door) as actor:
             await stage.clock.sleep(16)
-            (autoscaler,) = actor.operator.autoscalers
+            (autoscaler,) = actor.operator.hpas
             before = autoscaler.memory.own
             stage.metrics.delay["queue-web"] = 5.0
             load(stage, 900)
             await stage.clock.sleep(15)
-            assert autoscaler.turn is not None
+            assert autoscaler.is_busy
             door.open = False
             await stage.clock.sleep(10)
-            assert [one.key for one in actor.operator.autoscalers if one.is_busy] == []
+            assert [one.key for one in actor.operator.hpas if one.is_busy] == []
             assert autoscaler.memory.own.scale_up == before.scale_up
             assert await stage.replicas("web") == 5
 

@@ -26,7 +26,7 @@ from trimtab.cluster.resource import LEASES, PODS
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
-from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
+from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 from trimtab.operator.operator import Operator
 from trimtab.operator.process import elector_of
 from trimtab.operator.runtime import Runtime
@@ -272,7 +272,7 @@ def test_the_guard_against_the_clusters_own_controller_works_with_these_rights(a
         path = f"{stage.resource.path(stage.namespace, 'web')}/status"
         headers = {"Content-Type": "application/merge-patch+json"}
         body = b'{"status":{"desiredReplicas":2}}'
-        await stage.send("PATCH", path, [("fieldManager", RIVAL)], headers, body)
+        await stage.send("PATCH", path, [("fieldManager", KUBE_CONTROLLER_MANAGER)], headers, body)
         settings = Settings.of(watch_namespaces=place.namespaces, native_hpas=True, port=0)
         with pytest.raises(RivalControllerError, match=f"wrote to {stage.namespace}/web"):
             await Operator(place.clock, place.client, settings).run()
@@ -371,7 +371,7 @@ def test_the_adapter_account_answers_for_pods(act, installed, tmp_path):
         token = installed.kubectl("create", "token", "horizontal", "-n", "trimtab").stdout.strip()
         settings = load_configuration(file)
         async with serve(place.clock, place.client, settings, tmp_path, place.namespaces) as adapter:
-            tls = ssl.create_default_context(cadata=adapter.handshakes.pair.authority.decode())
+            tls = ssl.create_default_context(cadata=adapter.tls.pair.authority_pem.decode())
             url = f"https://localhost:{adapter.port}/apis/custom.metrics.k8s.io/v1beta2"
             path = f"/namespaces/{stage.namespace}/pods/*/rps?labelSelector=app%3Dweb"
             async with aiohttp.ClientSession(headers={"authorization": f"Bearer {token}"}) as session:

@@ -21,7 +21,8 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.cluster.transport.transport import Transport
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 
 pytestmark = pytest.mark.real
@@ -86,7 +87,7 @@ class Track:
         )
         # Not the stage's client, which answers metrics itself: ours asks the aggregator, as the peer does.
         client = Client(SystemClock(), self._transport)
-        operator = HpaController(Runtime(clock, client, settings), rules=rules_of(settings))
+        operator = HpaController(Runtime(clock, client, settings), config=decision_config(settings))
         await operator.start()
         try:
             known = (-1, -1)

@@ -103,7 +103,7 @@ def _api_service(adapter: Adapter, group: str, version: str, priority: int) -> J
         "version": version,
         "groupPriorityMinimum": 100,
         "versionPriority": priority,
-        "caBundle": base64.b64encode(adapter.handshakes.pair.authority).decode(),
+        "caBundle": base64.b64encode(adapter.tls.pair.authority_pem).decode(),
         "service": {"name": SERVICE, "namespace": NAMESPACE, "port": adapter.port},
     }
     return {"metadata": {"name": f"{version}.{group}"}, "spec": spec}

@@ -19,7 +19,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import LAB_GATES, Server
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.operator.horizontal import preview, reconciler
+from trimtab.operator.horizontal import dry_run, reconciler
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -36,7 +36,7 @@ PLACES = [
 def right_reasons(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Check the reason and the advice of every decision that a scenario makes."""
     ledger = reasons.Ledger()
-    for module in (preview, reconciler):
+    for module in (dry_run, reconciler):
         monkeypatch.setattr(module, "decide", ledger.decide)
     yield
     assert not ledger.wrong, ledger.wrong[0]

@@ -30,7 +30,8 @@ from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION
 from trimtab.model.times import format_time
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import acting_client
 from trimtab.operator.runtime import Runtime
@@ -54,7 +55,7 @@ class Actor:
         self.registry = CollectorRegistry()
         self.client = acting_client(Client(stage.clock, self.line, seed=2), settings)
         self.runtime = Runtime(stage.clock, self.client, settings, registry=self.registry, fence=fence)
-        self.operator = HpaController(self.runtime, rules=rules_of(settings))
+        self.operator = HpaController(self.runtime, config=decision_config(settings))
 
     async def run(self) -> None:
         """Work until cancelled, as the process does."""

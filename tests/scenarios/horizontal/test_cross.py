@@ -16,7 +16,7 @@ from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from tests.scenarios.line import Break, status
 from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
 from trimtab.decide.horizontal import explain
-from trimtab.operator.horizontal.inputs.kinds import RIVAL, RivalControllerError
+from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 
 QUEUE_VALUE = external_metric("queue", value="100")
 ALL_FOUR: Json = {
@@ -345,7 +345,7 @@ def test_a_dry_run_of_the_process_writes_no_status(play):
         async with stage.running(dry_run=True) as actor:
             await stage.steps(actor, 3)
             assert actor.line.writes == []
-            (autoscaler,) = actor.operator.autoscalers
+            (autoscaler,) = actor.operator.hpas
             record = autoscaler.records[-1]
             assert record.is_dry_run
             assert record.status_error is None
@@ -379,7 +379,7 @@ async def written_by_the_controller_manager(stage: Stage, namespace: str) -> Non
     path = f"{stage.resource.path(namespace, 'web')}/status"
     body = b'{"status":{"desiredReplicas":3}}'
     headers = {"Content-Type": "application/merge-patch+json"}
-    await stage.send("PATCH", path, [("fieldManager", RIVAL)], headers, body)
+    await stage.send("PATCH", path, [("fieldManager", KUBE_CONTROLLER_MANAGER)], headers, body)
 
 
 def test_the_clusters_own_controller_is_noticed(play):
@@ -413,7 +413,7 @@ def test_a_rival_in_a_namespace_that_is_not_watched_refuses_nothing(play_lab):
         await written_by_the_controller_manager(stage, "elsewhere")
         async with stage.running() as actor:
             assert actor.operator.health() == {}
-            assert [one.key for one in actor.operator.autoscalers] == [f"{stage.namespace}/web"]
+            assert [one.key for one in actor.operator.hpas] == [f"{stage.namespace}/web"]
 
     play_lab(scenario)
 
@@ -461,7 +461,7 @@ def test_a_misspelt_annotation_holds_and_says_so(play_lab, caplog, annotation, v
         async with stage.running() as actor:
             await stage.steps(actor, 2)
             assert not [one for one in actor.line.writes if one.is_scale]
-            (autoscaler,) = actor.operator.autoscalers
+            (autoscaler,) = actor.operator.hpas
             told = str(explain(autoscaler.records[-1]))
             assert f"held: annotation {name} is '{value}', which is not known" in told
             message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
@@ -516,7 +516,7 @@ def test_two_different_strategies_hold_and_say_so(play_lab, annotations, field, 
         async with stage.running() as actor:
             await stage.steps(actor, 2)
             assert not [one for one in actor.line.writes if one.is_scale]
-            (autoscaler,) = actor.operator.autoscalers
+            (autoscaler,) = actor.operator.hpas
             assert f"held: {places}" in str(explain(autoscaler.records[-1]))
             message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
             assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
@@ -537,8 +537,8 @@ def test_one_strategy_in_two_annotations_is_one(play_lab):
         await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
         async with stage.running() as actor:
             await stage.steps(actor, 2)
-            (autoscaler,) = actor.operator.autoscalers
-            assert autoscaler.records[-1].decision.trail.strategy == "OwnerReference"
+            (autoscaler,) = actor.operator.hpas
+            assert autoscaler.records[-1].decision.trace.strategy == "OwnerReference"
         assert await stage.replicas("web") == 4
 
     play_lab(scenario)

@@ -62,7 +62,7 @@ def test_one_list_serves_all_namespaces(play_lab):
         async with three_namespaces(stage) as (actor, _):
             await stage.step(actor)
             assert asked(stage) == [EVERYWHERE]
-            assert [one.records[-1].decision.desired for one in actor.operator.autoscalers] == [2, 2, 2]
+            assert [one.records[-1].decision.desired for one in actor.operator.hpas] == [2, 2, 2]
 
     play_lab(scenario)
 
@@ -119,7 +119,7 @@ def test_a_list_for_all_that_fails_makes_nobody_blind(play_lab, trouble):
             trouble(stage)
             await stage.step(actor)
             assert len(asked(stage)) == 4  # for all, and then for each, in the same round
-            assert [one.records[-1].decision.error for one in actor.operator.autoscalers] == [""] * 3
+            assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
             await stage.step(actor)
             assert len(asked(stage)) == 3
             stage.metrics.raw.clear()
@@ -351,7 +351,7 @@ def test_other_metrics_are_not_asked_between_rounds(play_lab):
 async def three_at_work(stage: Stage):
     """The same three, and an operator that goes its rounds by itself."""
     async with three_namespaces(stage) as (idle, _):
-        actor = Actor(stage, idle.operator._settings)
+        actor = Actor(stage, idle.operator.runtime.settings)
         async with going(actor):
             yield actor
 
@@ -359,10 +359,10 @@ async def three_at_work(stage: Stage):
 def test_what_was_made_of_a_target_goes_with_it(play_lab):
     async def scenario(stage: Stage) -> None:
         async with at_work(stage) as actor:
-            assert len(actor.operator._targets._made) == 1
+            assert len(actor.operator._targets._resolved) == 1
             await stage.client.delete(DEPLOYMENTS, "web", stage.namespace)
             await stage.pass_time(PERIOD)
-            assert not actor.operator._targets._made
+            assert not actor.operator._targets._resolved
 
     play_lab(scenario)
 
@@ -374,7 +374,7 @@ def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
     async def scenario(stage: Stage) -> None:
         async with three_at_work(stage) as actor:
             await stage.pass_time(1)
-            assert sorted(len(one.records) for one in actor.operator.autoscalers) == [1, 1, 1]
+            assert sorted(len(one.records) for one in actor.operator.hpas) == [1, 1, 1]
             await stage.pass_time(2 * PERIOD)
             total, _ = decided(actor)
             asked(stage)

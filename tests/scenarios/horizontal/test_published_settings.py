@@ -19,9 +19,10 @@ from trimtab.cluster.leases.fence import ClosedFence, NoFence
 from trimtab.cluster.resource import LEASES
 from trimtab.decide.horizontal import Record, explain
 from trimtab.operator.health import HeldByAnotherReplica
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
-from trimtab.operator.horizontal.records import pages_of
+from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.operator import Operator
 from trimtab.operator.ownership import SingleOwner
 from trimtab.operator.process import elector_of, shards_of
@@ -277,10 +278,10 @@ def test_one_who_looks_on_tells_a_dry_run_of_the_operator(play_lab, dry_run):
         await busy(stage)
         settings = stage.settings().replace(dry_run=dry_run, tolerance=0.3)
         runtime = Runtime(stage.clock, stage.client, settings, fence=ClosedFence())
-        looking = HpaController(runtime, rules=rules_of(settings))
+        looking = HpaController(runtime, config=decision_config(settings))
         try:
             await looking.start()
-            (record,) = [record async for _, record in looking.look_on()]
+            (record,) = [record async for _, record in looking.dry_run_all()]
         finally:
             await looking.close()
             await runtime.close()
@@ -302,7 +303,7 @@ def test_a_copy_that_stands_by_names_the_leader(play_lab):
         async with stage.running() as actor:
             elector = elector_of(stage.client, Settings(), "me", lambda _leads: None)
             await elector.step()
-            pages = pages_of(actor.operator.autoscalers, SingleOwner(stage.client, elector))
+            pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, elector))
             for page in ("/explain", "/records"):
                 with pytest.raises(HeldByAnotherReplica, match="the-leader, and this copy stands by"):
                     pages[page](f"{stage.namespace}/web")
@@ -318,12 +319,12 @@ def test_the_page_of_an_operator_shows_the_kinds_that_it_acts_on_and_its_dry_run
         for dry_run in (True, False):
             async with stage.running(dry_run=dry_run) as actor:
                 await stage.step(actor)
-                pages = pages_of(actor.operator.autoscalers, SingleOwner(stage.client, NoFence()))
+                pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, NoFence()))
                 page = pages["/explain"](f"{stage.namespace}/web") or b""
             assert b"scales from 2 to 3" in page
             assert (b"(dry run: nothing is scaled)" in page) is dry_run
         async with stage.running(own_hpas=stage.native, native_hpas=not stage.native) as actor:
-            pages = pages_of(actor.operator.autoscalers, SingleOwner(stage.client, NoFence()))
+            pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, NoFence()))
             assert pages["/explain"](f"{stage.namespace}/web") is None
 
     play_lab(scenario)

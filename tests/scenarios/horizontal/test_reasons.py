@@ -31,9 +31,9 @@ def test_a_field_that_a_gate_ignores_has_a_condition_one_log_line_and_a_line_in_
             lines = [record for record in caplog.records if record.getMessage() == "fields ignored"]
             assert len(lines) == 1
             assert "HPAScaleToZero" in lines[0].facts["fields"]
-            record = await actor.operator.glance(stage.namespace, "web")
+            record = await actor.operator.dry_run(stage.namespace, "web")
             assert record is not None
-            told = explain(record).ignored
+            told = explain(record).ignored_fields
             assert len(told) == 1
             assert told[0].startswith(
                 "spec.minReplicas: 0 has no effect while the feature gate HPAScaleToZero is off"
@@ -52,10 +52,10 @@ def test_a_foreign_pod_is_named_to_a_person_who_looks_and_costs_the_operator_not
         async with stage.running() as actor:
             await stage.steps(actor, 3, "web")
             assert not [one for one in actor.line.sent if "replicasets" in one.path]
-            record = await actor.operator.glance(stage.namespace, "web")
+            record = await actor.operator.dry_run(stage.namespace, "web")
             assert record is not None
             story = explain(record)
-            assert story.verdict == DecisionReason.AT_MAXIMUM
+            assert story.reason == DecisionReason.AT_MAXIMUM
             assert list(story.pods_foreign.values()) == ["it belongs to Job/scrape"]
             assert story.next_step.startswith("set selectionStrategy to OwnerReference")
 

@@ -18,7 +18,7 @@ from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.health import HeldByAnotherReplica
-from trimtab.operator.horizontal.records import pages_of
+from trimtab.operator.horizontal.records import record_pages
 
 PERIOD, LEASE, LOOK = 15.0, 15.0, 2.5
 SHARDS = 6
@@ -277,7 +277,7 @@ def test_the_wrong_copy_says_which_one_to_ask():
         key = f"{troupe.stage.namespace}/web-3"
         right, wrong = sorted(copies, key=lambda copy: not copy.shards.of(key).may_write())
         pages = {
-            copy.name: pages_of(copy.actor.operator.autoscalers, copy.actor.operator.ownership)
+            copy.name: record_pages(copy.actor.operator.hpas, copy.actor.operator.ownership)
             for copy in copies
         }
         told = pages[right.name]["/explain"](key)
@@ -323,7 +323,7 @@ def test_a_shard_that_is_lost_stops_its_own_writes_and_no_others():
         written = {name for _, name in one.writes[before:]}
         assert not written & set(hers)
         assert {name for name in NAMES if await stage.replicas(name) == 5} == set(hers)
-        assert not any(autoscaler.is_busy for autoscaler in operator.autoscalers)
+        assert not any(autoscaler.is_busy for autoscaler in operator.hpas)
 
     with_troupe(play_on_lab, act)
 

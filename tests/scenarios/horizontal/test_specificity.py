@@ -204,10 +204,10 @@ def test_answers_to_the_old_spec_are_not_taken_for_answers_to_the_new(play_lab):
         await stage.hpa("web", metrics=[external_metric("slow", average="10")], behavior=NO_WINDOW)
         async with stage.running() as actor:
             stage.metrics.delay["slow"] = 5.0
-            actor.operator._batches.begin(actor.operator.autoscalers)
+            actor.operator._batches.reconcile_all(actor.operator.hpas)
             await stage.pass_time(1)
             await stage.edit_hpa("web", metrics=[external_metric("quick", average="10")])
-            await actor.operator._reconciler.settle()
+            await actor.operator._reconciler.wait_idle()
             assert [one.status for one in actor.line.writes if one.is_scale] == []
         assert await stage.replicas("web") == 4
 

@@ -26,11 +26,9 @@ from trimtab.lab.apiserver.certificates import make_certificate
 from trimtab.lab.metrics.server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
-from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.admission.certificates import KeyPair
-from trimtab.operator.vertical.admission.serving import TlsServer
-from trimtab.operator.vertical.admission.tls import tls_context
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.serving.server import served
+from trimtab.serving.tls import load_pair, server_context
 
 WORKLOADS, STEPS = 200, 3
 SERVICE = "vpa-comparison-metrics"
@@ -151,10 +149,10 @@ def test_200_vpas_get_the_same_targets_and_each_reads_the_others_checkpoints(rea
         await fill(stage)
         usage = Usage(stage.namespace, stage.clock.now() - timedelta(minutes=STEPS))
         certificate = make_certificate(["localhost", "127.0.0.1"], stage.clock.now())
-        server = TlsServer(usage, "127.0.0.1", 0, tls_context(Settings()))  # type: ignore[arg-type]
-        server.use(KeyPair(certificate.certificate_pem, certificate.key_pem))
-        async with server:
-            await register(stage, server.port)
+        context = server_context()
+        load_pair(context, certificate.certificate_pem, certificate.key_pem)
+        async with served(usage, "127.0.0.1", 0, tls=context) as port:
+            await register(stage, port)
             try:
                 await compare(stage, real_cluster, usage)
             finally:

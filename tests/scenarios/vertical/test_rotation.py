@@ -45,7 +45,7 @@ class Rotating:
     def use_authority(self) -> None:
         following = self.material.next_authority
         assert following is not None
-        later = max(self._now, following.made_at + PUBLISHED_BEFORE_USE)
+        later = max(self._now, following.created_at + PUBLISHED_BEFORE_USE)
         self.material = renewed(self.material, NAMES, later)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from tools.reasons import HORIZONTAL, VERDICTS, VERTICAL
+from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL
 from tools.reference import REFERENCE, pages
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 
@@ -71,5 +71,5 @@ def test_every_reason_that_is_described_exists():
     assert {*HORIZONTAL, *VERTICAL} - made - written == set()
 
 
-def test_every_verdict_is_described():
-    assert set(VERDICTS) == {verdict.value for verdict in DecisionReason}
+def test_every_decision_reason_is_described():
+    assert set(DECISION_REASONS) == {reason.value for reason in DecisionReason}

@@ -50,7 +50,7 @@ def test_the_metrics_specificity_example_is_accepted_with_its_bare_number():
         },
     }
     manifest = read_manifest(hpa(metrics=[metric]), GATES)
-    assert (manifest.errors, manifest.doubts) == ((), ())
+    assert (manifest.errors, manifest.warnings) == ((), ())
 
 
 def test_the_pod_selection_example_is_read_in_the_canonical_spelling():
@@ -59,7 +59,7 @@ def test_the_pod_selection_example_is_read_in_the_canonical_spelling():
     )
     assert isinstance(manifest.object, HorizontalPodAutoscaler)
     assert manifest.object.spec.selection_strategy == "OwnerReference"
-    assert manifest.doubts == ()
+    assert manifest.warnings == ()
 
 
 def test_an_annotation_that_cannot_be_read_is_named():
@@ -67,7 +67,7 @@ def test_an_annotation_that_cannot_be_read_is_named():
     manifest = read_manifest(
         hpa("autoscaling/v1", metadata={"name": "web", "annotations": {name: "[{"}}), GATES
     )
-    assert [doubt.field for doubt in manifest.doubts] == [f"metadata.annotations[{name}]"]
+    assert [warning.field for warning in manifest.warnings] == [f"metadata.annotations[{name}]"]
 
 
 def test_a_name_that_is_to_be_generated_is_a_name():
@@ -105,4 +105,4 @@ def test_a_checkpoint_must_say_whose_it_is():
 
 
 def test_unknown_fields_of_metadata_are_none_of_our_business():
-    assert read_manifest(hpa(metadata={"name": "web", "selfLink": "/x"}), GATES).doubts == ()
+    assert read_manifest(hpa(metadata={"name": "web", "selfLink": "/x"}), GATES).warnings == ()

@@ -56,9 +56,9 @@ def test_a_tolerance_of_its_own_makes_the_difference():
 
 def test_only_its_own_pods_count_by_owner():
     by_owner = candidate(selectionStrategy="OwnerReference")
-    assert [one.decision.trail.counted for one in run(by_owner, minutes(1, 2, 2, 2), HALF_CORE).changes] == [
-        4
-    ]
+    assert [
+        one.decision.trace.counted_pods for one in run(by_owner, minutes(1, 2, 2, 2), HALF_CORE).changes
+    ] == [4]
 
 
 def test_a_queue_goes_to_zero_and_wakes_its_worker():

@@ -1,28 +1,25 @@
 """The ASGI application: who asks, may they, what do they ask, what is the answer. Only reading is served."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from trimtab.adapter.api import discovery, responses
 from trimtab.adapter.api.health import Health, State
-from trimtab.adapter.api.requests import Attributes, CustomQuestion
+from trimtab.adapter.api.requests import CustomQuestion
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
-from trimtab.adapter.auth.authentication import Authenticator, UserInfo
+from trimtab.adapter.auth.authentication import Authenticator
 from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
-from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, status_body
+from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, Unavailable, status_body
 from trimtab.adapter.metrics import CONTENT_TYPE, AdapterMetrics
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.router import Router
 from trimtab.clock import Clock
+from trimtab.cluster.access_reviews import NonResourceAttributes, ReviewFailedError, UserInfo
+from trimtab.serving.asgi import Message, Receive, Send, send_response
 from trimtab.serving.server import CERTIFICATES
 
 log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
@@ -59,13 +56,15 @@ class AdapterApp:
         self._objects = objects
         self._telemetry = telemetry
 
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, _receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = self._clock.monotonic()
         try:
             answer = await self._answer(scope)
         except AdapterError as error:
             answer = AdapterResponse(error.status(), error.code)
+        except ReviewFailedError as error:
+            answer = AdapterResponse(Unavailable(str(error)).status(), Unavailable.code)
         except Exception:
             # The border: whatever is wrong inside is a 500 outside, and a log line.
             log.exception("answering %s", scope["method"])
@@ -75,7 +74,7 @@ class AdapterApp:
         self._telemetry.count(_group_of(scope["path"]), answer.status, self._clock.monotonic() - started)
         await reply(scope, send, answer)
 
-    async def _answer(self, scope: Scope) -> AdapterResponse:
+    async def _answer(self, scope: Message) -> AdapterResponse:
         raw_path: bytes = scope["raw_path"]
         probe = raw_path.strip(b"/").decode("latin-1")
         if probe in _PROBES:
@@ -87,7 +86,7 @@ class AdapterApp:
         parts = split_path(raw_path)
         if is_metrics_path(parts):
             return await self._metric(user, parts, scope["query_string"])
-        await self._gates.authorizer.authorize(user, Attributes("get", "/" + "/".join(parts)))
+        await self._gates.authorizer.authorize(user, NonResourceAttributes("get", "/" + "/".join(parts)))
         return self._document(parts, accept=",".join(headers.get("accept", ())))
 
     async def _metric(self, user: UserInfo, parts: tuple[str, ...], query: bytes) -> AdapterResponse:
@@ -145,7 +144,7 @@ def _lines(states: Iterable[Health]) -> Iterable[str]:
         yield f"[{mark}]{health.name} {health.state.value}{why}"
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
+def _headers(scope: Message) -> dict[str, list[str]]:
     headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
@@ -158,11 +157,10 @@ def _group_of(path: str) -> str:
     return parts[2] if len(parts) > 2 and parts[2] in discovery.GROUPS else "other"
 
 
-async def reply(scope: Scope, send: Send, answer: AdapterResponse, *, read_body: bool = False) -> None:
+async def reply(scope: Message, send: Send, answer: AdapterResponse, *, read_body: bool = False) -> None:
     """Send an answer; a body that was not read takes the connection with it."""
     headers = [
         (b"content-type", answer.content_type.encode()),
-        (b"content-length", str(len(answer.body)).encode()),
         (b"cache-control", b"no-cache, private"),
         (b"x-content-type-options", b"nosniff"),
     ]
@@ -172,5 +170,4 @@ async def reply(scope: Scope, send: Send, answer: AdapterResponse, *, read_body:
         name in {b"content-length", b"transfer-encoding"} for name, _ in scope["headers"]
     ):
         headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
+    await send_response(send, answer.status, headers, answer.body, is_head=scope["method"] == "HEAD")

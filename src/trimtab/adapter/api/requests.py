@@ -73,22 +73,3 @@ class ExternalQuestion:
 
 
 Question = CustomQuestion | ExternalQuestion
-
-
-@dataclass(frozen=True, slots=True)
-class Attributes:
-    """What the cluster is asked when it decides whether a user may; derived from the path as kube-apiserver does."""
-
-    verb: str
-    path: str = ""
-    group: str = ""
-    version: str = ""
-    namespace: str = ""
-    resource: str = ""
-    name: str = ""
-    subresource: str = ""
-
-    @property
-    def is_resource(self) -> bool:
-        """Return whether a resource is asked for, and not a bare path such as /metrics."""
-        return bool(self.resource)

@@ -16,12 +16,12 @@ from trimtab.adapter.api.requests import (
     EXTERNAL_GROUP,
     EXTERNAL_VERSIONS,
     NAMESPACES,
-    Attributes,
     CustomQuestion,
     ExternalQuestion,
     Question,
 )
 from trimtab.adapter.errors import BadRequest, Invalid, NotFound
+from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.model.field_errors import quote
 from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
 
@@ -42,7 +42,7 @@ class Route:
 
     question: Question
     version: str
-    attributes: Attributes
+    attributes: ResourceAttributes
 
 
 def split_path(raw_path: bytes) -> tuple[str, ...]:
@@ -83,11 +83,11 @@ def route(parts: Sequence[str], query: bytes) -> Route:
         question, attributes = _external(rest, parameters)
     else:
         question, attributes = _custom(rest, parameters)
-    full = Attributes("get", "", group, version, *attributes)
-    if not full.name:
-        # A path that ends in a resource is a list to kube-apiserver, whatever it means here; roles are written so.
-        full = Attributes("list", "", group, version, *attributes)
-    return Route(question, version, full)
+    namespace, resource, name, subresource = (*attributes, "", "")[:4]
+    # kube-apiserver treats a path that ends in a resource as a list, and roles are written accordingly.
+    verb = "get" if name else "list"
+    reviewed = ResourceAttributes(verb, group, resource, namespace, version, name, subresource)
+    return Route(question, version, reviewed)
 
 
 def _external(rest: Sequence[str], parameters: dict[str, str]) -> tuple[Question, tuple[str, ...]]:

@@ -4,52 +4,22 @@ Headers such as X-Remote-User are read only on a connection whose client certifi
 signed, for an allowed name (S10). On any other they are not even looked at.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import unquote
 
-from trimtab.adapter.auth.access_reviews import ReviewCache, review
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust, Trust
 from trimtab.adapter.errors import Unauthorized
 from trimtab.clock import Clock
+from trimtab.cluster.access_reviews import TokenReviewer, UserInfo
 from trimtab.cluster.client import Client
-from trimtab.model.json.wire import Wire
 
 Headers = Mapping[str, Sequence[str]]
 Chain = tuple[bytes, ...]
 """The certificates that a client sent (DER), its own first; empty without any."""
 
-TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
-_MAX_TOKEN = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class UserInfo:
-    """Who asks, as the authoriser wants to know it."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
-class _UserInfo(Wire):
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
-
-
-class _TokenStatus(Wire):
-    authenticated: bool = False
-    user: _UserInfo = _UserInfo()
-
-
-class _TokenReview(Wire):
-    status: _TokenStatus = _TokenStatus()
 
 
 class Authenticator:
@@ -57,9 +27,8 @@ class Authenticator:
 
     def __init__(self, clock: Clock, client: Client, trust: FrontProxyTrust, cache_seconds: float) -> None:
         self._clock = clock
-        self._client = client
         self._trust = trust
-        self._tokens: ReviewCache[bytes, UserInfo | None] = ReviewCache(clock, cache_seconds)
+        self._tokens = TokenReviewer(clock, client, cache_seconds)
         self._vouched: tuple[Trust | None, dict[Chain, tuple[float, bool]]] = (None, {})
 
     async def authenticate(self, certificates: Chain, headers: Headers) -> UserInfo:
@@ -90,20 +59,7 @@ class Authenticator:
     async def _bearer(self, headers: Headers) -> UserInfo | None:
         values = headers.get("authorization", ())
         scheme, _, token = values[0].strip().partition(" ") if len(values) == 1 else ("", "", "")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token or len(token) > _MAX_TOKEN:
-            return None
-        # Tokens are not kept in memory as text: the key of the cache is their hash.
-        key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-        return await self._tokens.get(key, lambda: self._review(token))
-
-    async def _review(self, token: str) -> UserInfo | None:
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = (await review(self._client, TOKEN_REVIEWS, body, _TokenReview)).status
-        if not status.authenticated or not status.user.username:
-            return None
-        extra = tuple(sorted(status.user.extra.items()))
-        return UserInfo(status.user.username, status.user.uid, status.user.groups, extra)
+        return await self._tokens.user(token.strip()) if scheme.lower() == "bearer" else None
 
 
 def known(user: UserInfo) -> UserInfo:

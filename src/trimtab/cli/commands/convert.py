@@ -16,7 +16,7 @@ from trimtab.model.hpa.manifest import WRITERS
 from trimtab.model.hpa.metric_annotations import MetricAnnotationError
 from trimtab.model.hpa.versions.v1_annotations import unreadable_spec
 from trimtab.model.json.wire import without_nulls
-from trimtab.operator.horizontal.inputs.hpa_state import MEMORY_ANNOTATION
+from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION
 
 KIND = "HorizontalPodAutoscaler"
 _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")

@@ -26,7 +26,8 @@ from trimtab.decide.horizontal.explain.from_status import (
 )
 from trimtab.decide.horizontal.records.record import WELL, decided, loads
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
@@ -176,7 +177,7 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
         )
     last = loads(lines[-1])
     try:
-        rules = rules_of(Settings.of(feature_gates=options["feature_gates"], compat=options["compat"]))
+        rules = decision_config(Settings.of(feature_gates=options["feature_gates"], compat=options["compat"]))
     except ValueError as error:
         raise CommandError(str(error)) from error
     seen = last.observation
@@ -219,10 +220,10 @@ async def explain_replicas(
 
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
     runtime = Runtime(client.clock, client, settings, fence=ClosedFence())
-    component = HpaController(runtime, rules=rules_of(settings))
+    component = HpaController(runtime, config=decision_config(settings))
     try:
         await component.start()
-        return await component.glance(namespace, name)
+        return await component.dry_run(namespace, name)
     finally:
         await component.close()
         await runtime.close()

@@ -31,7 +31,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.operator.horizontal.controller import rules_of
+from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
 from trimtab.simulate import (
     Candidate,
@@ -50,7 +50,7 @@ from trimtab.simulate.chart import render_chart
 def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
     """Return a candidate per HPA. Raise CommandError for an HPA that an API server would reject."""
     try:
-        rules = rules_of(settings)
+        rules = decision_config(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     found = [(document, hpa) for document in documents if (hpa := _hpa(document, rules.gates)) is not None]

@@ -111,8 +111,9 @@ class _Stage:
         from trimtab.dashboard import LabLoads, RemoteState, dashboard_for, serving, vertical_of  # noqa: PLC0415
         from trimtab.operator import log_format  # noqa: PLC0415
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
-        from trimtab.operator.horizontal.controller import HpaController, rules_of  # noqa: PLC0415
-        from trimtab.operator.horizontal.records import pages_of  # noqa: PLC0415
+        from trimtab.operator.horizontal.config import decision_config  # noqa: PLC0415
+        from trimtab.operator.horizontal.controller import HpaController  # noqa: PLC0415
+        from trimtab.operator.horizontal.records import record_pages  # noqa: PLC0415
         from trimtab.operator.runtime import Runtime  # noqa: PLC0415
         from trimtab.operator.settings.published import own_settings  # noqa: PLC0415
         from trimtab.operator.settings.publisher import SettingsPublisher  # noqa: PLC0415
@@ -129,7 +130,7 @@ class _Stage:
         registry = CollectorRegistry()
         runtime = Runtime(self._clock, cluster.client, settings, registry=registry)
         stack.push_async_callback(runtime.close)
-        horizontal = HpaController(runtime, rules=rules_of(settings))
+        horizontal = HpaController(runtime, config=decision_config(settings))
         site = VerticalRuntime(runtime)
         recommender, updater = make_recommender(site), make_updater(site)
         components: list[Component] = [horizontal, recommender, updater]
@@ -139,11 +140,11 @@ class _Stage:
         for run in (*(component.run for component in components), publisher.run):
             task = asyncio.ensure_future(run())
             stack.push_async_callback(_stop, task)
-        app = HealthApp(components, registry, pages=pages_of(horizontal.autoscalers))
+        app = HealthApp(components, registry, pages=record_pages(horizontal.hpas))
         self._operator = await stack.enter_async_context(served(app, "127.0.0.1", 0))
         page = dashboard_for(
             self._clock,
-            horizontal.autoscalers,
+            horizontal.hpas,
             vertical=vertical_of(
                 site.view,
                 recommender,
@@ -151,7 +152,7 @@ class _Stage:
                 RemoteState(self._clock, cluster.client, site.view, lambda: own_settings(settings)),
             ),
             controls=LabLoads(cluster.load),
-            owners=horizontal.owners_of,
+            owners=horizontal.find_owners,
         )
         self._dashboard = page.url(await stack.enter_async_context(serving(page)))
 

@@ -144,8 +144,8 @@ def _findings(documents: Sequence[Document], manifests: Sequence[Manifest]) -> I
     for document, manifest in zip(documents, manifests, strict=True):
         for error in manifest.errors:
             yield _finding(document, manifest, ERROR, error.field, error.body)
-        for doubt in manifest.doubts:
-            yield _finding(document, manifest, WARNING, doubt.field, doubt.text)
+        for field, message in manifest.warnings:
+            yield _finding(document, manifest, WARNING, field, message)
     readable = [
         (document, manifest)
         for document, manifest in zip(documents, manifests, strict=True)

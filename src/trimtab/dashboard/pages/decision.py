@@ -1,4 +1,4 @@
-"""A decision as the page tells it: `explain` for the words, the trail for the numbers behind them."""
+"""A decision as the page tells it: `explain` for the words, the trace for the numbers behind them."""
 
 from math import isfinite
 from typing import Final
@@ -44,41 +44,41 @@ _STATES = {
 }
 
 
-def state_of(verdict: DecisionReason) -> str:
-    """Return the state; a verdict that is in no other group is a problem that somebody has to look at."""
-    return _STATES.get(verdict, PROBLEM)
+def state_of(reason: DecisionReason) -> str:
+    """Return the state; a reason that is in no other group is a problem that somebody has to look at."""
+    return _STATES.get(reason, PROBLEM)
 
 
 def decision_view(record: Record) -> DecisionView:
     """Tell one decision."""
     seen, decision = record.observation, record.decision
-    told, trail = explain(record), decision.trail
-    normalized = trail.normalized
+    told, trace = explain(record), decision.trace
+    normalized = trace.normalized
     remembered = normalized.stabilized.recommendations if normalized else decision.memory.recommendations
     return DecisionView(
-        verdict=str(told.verdict),
-        state=state_of(told.verdict),
+        reason=str(told.reason),
+        state=state_of(told.reason),
         summary=told.summary,
         next_step=told.next_step,
         more=why_not_more(seen, decision),
         less=why_not_less(seen, decision),
         current=decision.current,
         desired=decision.desired,
-        asked=trail.asked,
-        low=trail.lowest,
-        high=trail.highest,
-        strategy=trail.strategy,
-        counted=trail.counted,
-        left_out=len(trail.left_out),
-        extra=trail.extra,
-        fallback=trail.fallback,
+        asked=trace.recommended,
+        low=trace.min_replicas,
+        high=trace.max_replicas,
+        strategy=trace.strategy,
+        counted=trace.counted_pods,
+        left_out=len(trace.left_out),
+        extra=trace.extra_pods,
+        fallback=trace.selection_fallback,
         limit=told.limit,
-        ignored=told.ignored,
-        tolerance_up=finite(trail.tolerance.up) or 0.0,
-        tolerance_down=finite(trail.tolerance.down) or 0.0,
+        ignored=told.ignored_fields,
+        tolerance_up=finite(trace.tolerance.up) or 0.0,
+        tolerance_down=finite(trace.tolerance.down) or 0.0,
         metrics=tuple(
             _metric(words, found, decision)
-            for words, found in zip(told.metrics, trail.proposals, strict=True)
+            for words, found in zip(told.metrics, trace.proposals, strict=True)
         ),
         up=up_limits(seen, decision),
         down=down_limits(seen, decision),
@@ -93,7 +93,7 @@ def _metric(words: MetricExplanation, found: Result, decision: Decision) -> Metr
             label=words.name,
             type=found.type,
             problem=words.problem,
-            stand_in=words.stand_in,
+            fallback=words.fallback,
             replicas=words.replicas,
             is_winner=words.is_winner,
         )
@@ -133,7 +133,7 @@ def _full_name(proposal: Proposal) -> str:
 def numbers_of(proposal: Proposal, decision: Decision) -> tuple[float | None, ...]:
     """Return value, target, and the values beyond which it asks for more or fewer, in the metric's own unit."""
     divisor = 1.0 if is_percent(proposal.status) else 1000.0
-    edges = edges_of(proposal, decision.trail.tolerance, decision.current)
+    edges = edges_of(proposal, decision.trace.tolerance, decision.current)
     down = None if edges.down < 0 else finite(edges.down / divisor)
     return *(finite(amount / divisor) for amount in (proposal.value, proposal.target, edges.up)), down
 

@@ -24,15 +24,15 @@ MOST_PODS: Final = 500
 
 def pods_of(record: Record) -> tuple[PodView, ...]:
     """Return the pods; those that are left out or not the target's own come first."""
-    seen, trail = record.observation, record.decision.trail
-    left_out = {one.pod: one.why for one in trail.left_out}
+    seen, trace = record.observation, record.decision.trace
+    left_out = {pod.pod: pod.reason for pod in trace.left_out}
     refused = {
         pod: rule
-        for proposal in trail.proposals
+        for proposal in trace.proposals
         if isinstance(proposal, Proposal)
-        for pod, rule in proposal.refused
+        for pod, rule in proposal.rejected_samples
     }
-    foreign = foreign_pods(seen.pods, seen.target, seen.owners) if trail.extra else {}
+    foreign = foreign_pods(seen.pods, seen.target, seen.owners) if trace.extra_pods else {}
     odd = left_out | foreign
     ordered = sorted(seen.pods, key=lambda pod: (pod.name not in odd, pod.name))
     views = tuple(_pod(pod, seen, left_out, refused) for pod in ordered[:MOST_PODS])
@@ -47,14 +47,14 @@ def pods_of(record: Record) -> tuple[PodView, ...]:
 def _pod(pod: PodSnapshot, seen: Observation, left_out: dict[str, str], refused: dict[str, str]) -> PodView:
     metrics = seen.hpa.spec.metrics
     samples = tuple(
-        _sample(pod, reading, metric) for reading, metric in zip(seen.readings, metrics, strict=False)
+        _sample(pod, reading, metric) for reading, metric in zip(seen.samples, metrics, strict=False)
     )
     return PodView(
         name=pod.name,
         phase="Terminating" if pod.is_deleted else pod.phase or "Unknown",
         is_ready=pod.is_ready,
         is_counted=pod.name not in left_out,
-        why=left_out.get(pod.name) or _doubt(pod, refused, seen.readings),
+        why=left_out.get(pod.name) or _doubt(pod, refused, seen.samples),
         samples=samples,
     )
 

@@ -28,7 +28,7 @@ class HorizontalRow(JsonView):
     desired: int = 0
     state: str = "waiting"
     """scaling, steady, held, paused, problem or waiting."""
-    verdict: str = ""
+    reason: str = ""
     summary: str = "no decision yet"
     at: float = 0.0
     """When it was last decided about, in seconds since 1970."""
@@ -80,7 +80,7 @@ class MetricView(JsonView):
     replicas: int | None = None
     is_winner: bool = False
     problem: str = ""
-    stand_in: str = ""
+    fallback: str = ""
     """What it counts as while it cannot be read, if it has a loss policy."""
     notes: tuple[str, ...] = ()
 
@@ -98,7 +98,7 @@ class PolicyView(JsonView):
 class DecisionView(JsonView):
     """One decision, told."""
 
-    verdict: str
+    reason: str
     state: str
     summary: str
     next_step: str

@@ -56,19 +56,19 @@ def aimed(seen: Observation, now: datetime, wanted: WantedValue) -> Observation:
         factor = _factor(found, wanted.value)
         if factor == 1.0:
             return seen
-        reading = seen.readings[wanted.index]
+        reading = seen.samples[wanted.index]
         if found.value == 0:
             reading = _even(seen, wanted.index, is_utilization=is_percent(found.status))
         else:
             reading = _scaled(reading, factor)
-        readings = (*seen.readings[: wanted.index], reading, *seen.readings[wanted.index + 1 :])
-        seen = msgspec.structs.replace(seen, readings=readings)
+        readings = (*seen.samples[: wanted.index], reading, *seen.samples[wanted.index + 1 :])
+        seen = msgspec.structs.replace(seen, samples=readings)
     return seen
 
 
 def proposal_of(seen: Observation, now: datetime, index: int) -> Proposal | None:
     """Return what a metric asks for; None if it cannot be read or nothing is measured."""
-    proposals = decide(seen, now).trail.proposals
+    proposals = decide(seen, now).trace.proposals
     found = proposals[index] if index < len(proposals) else None
     return found if isinstance(found, Proposal) else None
 
@@ -97,7 +97,7 @@ def _times(sample: Sample, factor: float) -> Sample:
 
 def _even(seen: Observation, index: int, *, is_utilization: bool) -> MetricSamples:
     """Give every pod, or every series, the same small amount where all are zero and there is nothing to scale."""
-    reading = seen.readings[index]
+    reading = seen.samples[index]
     if isinstance(reading, Series):
         return Series(samples=tuple(msgspec.structs.replace(one, value=1000) for one in reading.samples))
     if not isinstance(reading, PodSamples):
@@ -238,12 +238,12 @@ def _replicas(seen: Observation, replicas: int) -> dict[str, Any]:
 def _with_metrics(seen: Observation, now: datetime, edits: tuple[MetricEdit, ...]) -> Observation:
     for edit in edits:
         where = f"metrics[{edit.index}]"
-        if not 0 <= edit.index < min(len(seen.readings), len(seen.hpa.spec.metrics)):
+        if not 0 <= edit.index < min(len(seen.samples), len(seen.hpa.spec.metrics)):
             raise RefusedEditsError(f"{where}: there is no such metric")
         if not 0 <= edit.value <= MOST_VALUE:
             raise RefusedEditsError(f"{where}.value: must be from 0 to {MOST_VALUE:g}")
         found = proposal_of(seen, now, edit.index)
-        if isinstance(seen.readings[edit.index], FetchFailure):
+        if isinstance(seen.samples[edit.index], FetchFailure):
             raise RefusedEditsError(f"{where}: it could not be read, so it cannot be changed")
         if found is None:
             continue  # something stands before the metrics (replicas out of bounds): they do not count now

@@ -1,4 +1,4 @@
-"""Why not more replicas, and why not fewer: each direction in words, from the decision's own trail."""
+"""Why not more replicas, and why not fewer: each direction in words, from the decision's own trace."""
 
 from trimtab.dashboard.pages.views import PolicyView
 from trimtab.decide.horizontal import Decision, DecisionReason, Observation, reason_for
@@ -6,7 +6,7 @@ from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_U
 from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, scale_up_limit
 from trimtab.decide.horizontal.explain.advice import advise, fewer, more
 from trimtab.decide.horizontal.explain.change_reason import partly_held
-from trimtab.decide.horizontal.explain.wording import SUMMARIES, next_step, reason_of, when
+from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_reason, next_step, when
 from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
@@ -17,15 +17,15 @@ _STARTS = {DecisionReason.ABOVE_MAXIMUM, DecisionReason.BELOW_MINIMUM}
 
 def why_not_more(seen: Observation, decision: Decision) -> str:
     """Say why there are not more replicas, or that there will be."""
-    trail, current = decision.trail, decision.current
+    trace, current = decision.trace, decision.current
     if decision.desired > current:
         return _moves(seen, decision, "grows", "would grow")
     if (settled := _unmeasured(seen, decision)) is not None:
         return settled
-    if trail.asked is not None and trail.asked > current:
+    if trace.recommended is not None and trace.recommended > current:
         return _held(seen, decision)
     ways = more(seen, decision)
-    there = f"There are {current}, which is maxReplicas." if current >= trail.highest else ""
+    there = f"There are {current}, which is maxReplicas." if current >= trace.max_replicas else ""
     if not ways:
         return there or "No metric asks for more, and none would at any value now."
     return f"{there or 'No metric asks for more.'} It grows when {when(seen, decision, ways)}."
@@ -33,31 +33,31 @@ def why_not_more(seen: Observation, decision: Decision) -> str:
 
 def why_not_less(seen: Observation, decision: Decision) -> str:
     """Say why there are not fewer replicas, or that there will be."""
-    trail, current = decision.trail, decision.current
+    trace, current = decision.trace, decision.current
     if decision.desired < current:
         return _moves(seen, decision, "shrinks", "would shrink")
     if (settled := _unmeasured(seen, decision)) is not None:
         return settled
     if not current:
         return "There is nothing left to remove."
-    if trail.asked is not None and trail.asked < current:
+    if trace.recommended is not None and trace.recommended < current:
         return _held(seen, decision)
     if any(
-        isinstance(one, Failure) or (isinstance(one, LossFallback) and one.holds) for one in trail.proposals
+        isinstance(one, Failure) or (isinstance(one, LossFallback) and one.holds) for one in trace.proposals
     ):
         return "A metric cannot be read, and replicas are not lowered on half the facts."
     if reason_for(decision) in {DecisionReason.LOSS_POLICY, DecisionReason.OWNERS_UNREAD}:
-        return f"{_stand_ins(decision)} Next: {_next(seen, decision)}.".lstrip()
+        return f"{_lost_metrics(decision)} Next: {_next(seen, decision)}.".lstrip()
     ways = fewer(seen, decision)
-    there = f"There are {current}, which is minReplicas." if current <= trail.lowest else ""
+    there = f"There are {current}, which is minReplicas." if current <= trace.min_replicas else ""
     if not ways:
         return there or "The present replicas are needed, and no value of the metrics asks for fewer now."
     return f"{there or 'The present replicas are needed.'} It shrinks when {when(seen, decision, ways)}."
 
 
-def _stand_ins(decision: Decision) -> str:
+def _lost_metrics(decision: Decision) -> str:
     """Say what the lost metrics count as."""
-    lost = [one for one in decision.trail.proposals if isinstance(one, LossFallback)]
+    lost = [one for one in decision.trace.proposals if isinstance(one, LossFallback)]
     return " ".join(f"{one.label} cannot be read: {describe_fallback(one)}." for one in lost)
 
 
@@ -71,25 +71,23 @@ def _moves(seen: Observation, decision: Decision, verb: str, would: str) -> str:
 
 def _unmeasured(seen: Observation, decision: Decision) -> str | None:
     """Return the sentence for a decision in which no metric counted; both directions have the same reason."""
-    if decision.trail.asked is not None:
+    if decision.trace.recommended is not None:
         return None
-    verdict = reason_for(decision)
-    if verdict in _STARTS:
-        return f"{_sentence(SUMMARIES[verdict])} Metrics do not count until that is corrected."
-    reason = _sentence(reason_of(seen, decision, verdict))
-    return f"{reason} To change that: {_next(seen, decision)}."
+    reason = reason_for(decision)
+    if reason in _STARTS:
+        return f"{_sentence(SUMMARIES[reason])} Metrics do not count until that is corrected."
+    sentence = _sentence(describe_reason(seen, decision, reason))
+    return f"{sentence} To change that: {_next(seen, decision)}."
 
 
 def _held(seen: Observation, decision: Decision) -> str:
-    why = reason_of(seen, decision, reason_for(decision)).partition(", but ")
-    return (
-        f"The metrics ask for {decision.trail.asked}, but {why[2] or why[0]}. Next: {_next(seen, decision)}."
-    )
+    why = describe_reason(seen, decision, reason_for(decision)).partition(", but ")
+    return f"The metrics ask for {decision.trace.recommended}, but {why[2] or why[0]}. Next: {_next(seen, decision)}."
 
 
 def _next(seen: Observation, decision: Decision) -> str:
-    verdict = reason_for(decision)
-    return next_step(seen, decision, verdict, advise(seen, decision, verdict))
+    reason = reason_for(decision)
+    return next_step(seen, decision, reason, advise(seen, decision, reason))
 
 
 def _sentence(text: str) -> str:
@@ -105,7 +103,7 @@ def down_window(seen: Observation) -> float:
 
 def up_limits(seen: Observation, decision: Decision) -> PolicyView:
     """Tell the rules for growing."""
-    current, highest = decision.current, decision.trail.highest
+    current, highest = decision.current, decision.trace.max_replicas
     rules = _rules(seen, is_up=True)
     if rules is None:
         settings = seen.settings
@@ -124,7 +122,7 @@ def up_limits(seen: Observation, decision: Decision) -> PolicyView:
 
 def down_limits(seen: Observation, decision: Decision) -> PolicyView:
     """Tell the rules for shrinking."""
-    current, lowest = decision.current, decision.trail.lowest
+    current, lowest = decision.current, decision.trace.min_replicas
     window = down_window(seen)
     rules = _rules(seen, is_up=False)
     if rules is None:

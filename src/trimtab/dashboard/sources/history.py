@@ -107,23 +107,23 @@ class PointHistory:
 
 
 def _point(decision: Decision) -> HistoryPoint:
-    trail = decision.trail
+    trace = decision.trace
     return HistoryPoint(
         at=decision.now,
         current=decision.current,
         desired=decision.desired,
-        asked=trail.asked,
-        low=trail.lowest,
-        high=trail.highest,
+        asked=trace.recommended,
+        low=trace.min_replicas,
+        high=trace.max_replicas,
         metrics=tuple(
-            numbers_of(one, decision) if isinstance(one, Proposal) else _NO_NUMBERS for one in trail.proposals
+            numbers_of(one, decision) if isinstance(one, Proposal) else _NO_NUMBERS for one in trace.proposals
         ),
     )
 
 
 def _units(decision: Decision) -> tuple[str, ...]:
     """Return each metric's unit; a metric that failed has none to tell."""
-    return tuple(unit_of(one) if isinstance(one, Proposal) else "" for one in decision.trail.proposals)
+    return tuple(unit_of(one) if isinstance(one, Proposal) else "" for one in decision.trace.proposals)
 
 
 def _events(decision: Decision) -> Iterable[EventView]:

@@ -27,7 +27,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
 MOST_TOLD: Final = 500
 """Rows that are told again in one call: about 30 ms of work."""
@@ -56,7 +56,7 @@ class OperatorHorizontal:
         self._history.take({one.uid: one.records for one in self._autoscalers})
         for one in self._autoscalers:
             confirmed = one.memory.own.recommendations
-            if one.steady is not None and confirmed:
+            if one.unchanged is not None and confirmed:
                 # A decision that would only repeat itself leaves no record, just a younger recommendation.
                 self._history.of(one.uid).lasts(confirmed[-1].at)
 
@@ -117,7 +117,7 @@ class OperatorHorizontal:
                 notice=". ".join((told.summary, *told.operator)),
                 conditions=conditions_of(found.hpa.status.conditions),
             )
-        if record.decision.trail.extra:
+        if record.decision.trace.extra_pods:
             record = await self._with_owners(record)
         page = _with_record(page, record, can_look_up=self._owners is not None)
         if not self._looks():
@@ -140,7 +140,7 @@ class OperatorHorizontal:
             current=status.current_replicas,
             desired=status.desired_replicas,
             state=states.WAITING,
-            verdict=NOT_ALLOWED,
+            reason=NOT_ALLOWED,
             summary=explain_from_status(autoscaler.hpa, why).summary,
         )
 
@@ -206,17 +206,17 @@ def _row(autoscaler: HpaState) -> HorizontalRow:
     )
     if autoscaler.problem:
         return msgspec.structs.replace(
-            row, state=states.PROBLEM, verdict="InvalidSpec", summary=autoscaler.problem
+            row, state=states.PROBLEM, reason="InvalidSpec", summary=autoscaler.problem
         )
     if record is None:
         return row
-    decision, verdict = record.decision, reason_for(record.decision)
+    decision, reason = record.decision, reason_for(record.decision)
     return msgspec.structs.replace(
         row,
         current=decision.current,
         desired=decision.desired,
-        state=states.state_of(verdict),
-        verdict=str(verdict),
+        state=states.state_of(reason),
+        reason=str(reason),
         summary=summary_of(record.observation, decision),
         at=record.decision.now,
         is_dry_run=autoscaler.is_dry_run or record.is_dry_run,

@@ -89,7 +89,7 @@ function Metric({ metric, index, track, only, story }) {
   if (metric.problem)
     return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
       <p class="alarm">${metric.problem}</p>
-      ${metric.standIn && html`<p class="stand-in">While it is lost: <${Words} text=${metric.standIn} />.</p>`}
+      ${metric.fallback && html`<p class="fallback">While it is lost: <${Words} text=${metric.fallback} />.</p>`}
     <//>`;
   const edges = [metric.upText && `more above ${metric.upText}`, metric.downText && `fewer ${metric.downText}`].filter(Boolean);
   const words = `${metric.valueText}, target ${metric.targetText}${edges.length ? `; asks for ${edges.join(", ")}` : ""}`;

@@ -22,11 +22,8 @@ from trimtab.dashboard.sources import Controls, Sources
 from trimtab.dashboard.web.event_stream import Streams
 from trimtab.dashboard.web.http import (
     Header,
-    Message,
-    Receive,
     RefusedError,
     Reply,
-    Send,
     WebRequest,
     body_of,
     decoded,
@@ -37,6 +34,7 @@ from trimtab.dashboard.web.http import (
 )
 from trimtab.dashboard.web.overview import Board
 from trimtab.dashboard.web.static_files import Files
+from trimtab.serving.asgi import Message, Receive, Send
 
 log = logging.getLogger(__name__)
 

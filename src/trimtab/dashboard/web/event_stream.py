@@ -6,15 +6,9 @@ from contextlib import suppress
 from typing import Final
 
 from trimtab.dashboard.auth.access import Viewer
-from trimtab.dashboard.web.http import (
-    Header,
-    Receive,
-    RefusedError,
-    Send,
-    encoded,
-    raw,
-)
+from trimtab.dashboard.web.http import Header, RefusedError, encoded, raw
 from trimtab.dashboard.web.overview import Board
+from trimtab.serving.asgi import Receive, Send
 
 MOST_STREAMS: Final = 64
 """Open streams of all viewers together."""

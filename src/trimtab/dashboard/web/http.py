@@ -1,23 +1,29 @@
 """Requests and replies of the dashboard, between ASGI's messages and the handlers."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 
 from trimtab.model.json import wire
+from trimtab.serving.asgi import (
+    BodyTooLargeError,
+    ClientGoneError,
+    Message,
+    Receive,
+    Send,
+    read_body,
+    send_response,
+)
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 Header = tuple[str, str]
 T = TypeVar("T")
 
-MOST_BODY: Final = 64 * 1024
+MAX_BODY: Final = 64 * 1024
 """Bytes of a request's body; a whole `behavior` is under two thousand."""
 
 HTML: Final = "text/html; charset=utf-8"
@@ -89,20 +95,13 @@ def request_of(scope: Message) -> WebRequest:
 
 
 async def body_of(receive: Receive) -> bytes:
-    """Read the body; raise RefusedError if it is too long or does not end."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise RefusedError(400, "the request ended early")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MOST_BODY:
-            raise RefusedError(413, f"the body is longer than {MOST_BODY} bytes")
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
+    """Read the body. Raise RefusedError if it is too long or incomplete."""
+    try:
+        return await read_body(receive, MAX_BODY)
+    except ClientGoneError as error:
+        raise RefusedError(400, "the request ended early") from error
+    except BodyTooLargeError as error:
+        raise RefusedError(413, f"the body is longer than {MAX_BODY} bytes") from error
 
 
 def decoded(body: bytes, kind: type[T]) -> T:
@@ -145,12 +144,10 @@ async def send_reply(send: Send, reply: Reply, security: Iterable[Header], *, is
     """Send a whole answer with the security headers."""
     headers = [
         ("content-type", reply.kind),
-        ("content-length", str(len(reply.body))),
         *security,
         *reply.headers,
     ]
-    await send({"type": "http.response.start", "status": reply.status, "headers": raw(headers)})
-    await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
+    await send_response(send, reply.status, raw(headers), reply.body, is_head=is_head)
 
 
 def raw(headers: Iterable[Header]) -> list[tuple[bytes, bytes]]:

@@ -23,7 +23,7 @@ class HpaCompat(Wire):
     negative_sums: bool = True
     """A negative external sum is a negative number, not a sign of overflow."""
 
-    refuse_absurd_samples: bool = True
+    reject_implausible_samples: bool = True
     """Stale, future and negative samples are refused, and the rule that refused them is named."""
 
     ignore_foreign_samples: bool = True
@@ -71,16 +71,16 @@ class HpaCompat(Wire):
     limit_repeated_events: bool = True
     """An event that would repeat every sync is told once per interval."""
 
-    tell_external_changes: bool = True
+    report_external_changes: bool = True
     """A change of replicas that is not ours is told as an event."""
 
-    tell_extra_pods: bool = True
+    report_extra_pods: bool = True
     """A selector that matches more active pods than its target has is told as the condition `SelectorMatchesExtraPods`."""
 
     omit_failed_metrics: bool = True
     """A metric that cannot be read leaves no entry in the status of our own kind, instead of an empty one."""
 
-    tell_ignored_fields: bool = True
+    report_ignored_fields: bool = True
     """Fields without effect, because their feature gate is off, are named by the condition `FieldsIgnored`."""
 
     observe_generation: bool = True

@@ -73,7 +73,7 @@ def decide(observation: Observation, now: datetime) -> Decision:
     if scale is None:
         return _without_scale(builder, observation.scale_failure or _NOT_READ)
     _take_scale(builder, scale)
-    current, lowest, highest = builder.current, builder.trail.lowest, builder.trail.highest
+    current, lowest, highest = builder.current, builder.trace.min_replicas, builder.trace.max_replicas
     if current == 0 and _is_paused(builder):
         return _paused(builder)
     if current > highest:
@@ -90,7 +90,7 @@ def decide(observation: Observation, now: datetime) -> Decision:
 def _check_spec(builder: DecisionBuilder) -> None:
     observation, before = builder.observation, builder.memory.strategy
     strategy = effective_strategy(observation.hpa.spec.selection_strategy, observation.gates)
-    builder.trail = DecisionTrace(strategy=strategy, counted=None)
+    builder.trace = DecisionTrace(strategy=strategy, counted_pods=None)
     builder.apply(strategy_changes(observation, before, strategy))
     if before != strategy and observation.gates.hpa_selection_strategy:
         builder.memory = msgspec.structs.replace(builder.memory, strategy=strategy)
@@ -99,7 +99,7 @@ def _check_spec(builder: DecisionBuilder) -> None:
 
 def _without_scale(builder: DecisionBuilder, failure: ScaleFailure) -> Decision:
     builder.apply(scale_failure_changes(failure.message))
-    builder.note(stop="FailedGetScale")
+    builder.note(stopped_by="FailedGetScale")
     error = _FAILED_STEPS[failure.step].format(reference=builder.observation.reference, error=failure.message)
     return builder.failed(error, "spec" if failure.step == "parse" else "internal")
 
@@ -109,35 +109,37 @@ def _take_scale(builder: DecisionBuilder, scale: Scale) -> None:
     builder.current = current = scale.spec.replicas
     builder.apply(scale_read_changes(observation, builder.memory, current))
     memory = seeded(builder.memory, current, builder.now)
-    if observation.compat.tell_external_changes and memory.replicas != current:
+    if observation.compat.report_external_changes and memory.replicas != current:
         memory = msgspec.structs.replace(memory, replicas=current)
     builder.memory = memory
     if current and builder.was_true(SCALED_TO_ZERO) and observation.compat.clear_condition_above_zero:
         builder.apply((UNSET_SCALED_TO_ZERO,))
     spec = observation.hpa.spec
-    builder.note(lowest=floor_of(spec, observation.gates, observation.compat), highest=ceiling_of(spec))
+    builder.note(
+        min_replicas=floor_of(spec, observation.gates, observation.compat), max_replicas=ceiling_of(spec)
+    )
 
 
 def _is_paused(builder: DecisionBuilder) -> bool:
     observation = builder.observation
     is_ours = observation.gates.hpa_scale_to_zero and builder.was_true(SCALED_TO_ZERO)
-    return is_paused(observation.hpa.spec, builder.trail.lowest, is_ours=is_ours)
+    return is_paused(observation.hpa.spec, builder.trace.min_replicas, is_ours=is_ours)
 
 
 def _paused(builder: DecisionBuilder) -> Decision:
     builder.apply(pause_changes(builder.observation))
-    builder.note(stop="Paused")
+    builder.note(stopped_by="Paused")
     return builder.settled(0)
 
 
-def _outside_bounds(builder: DecisionBuilder, bound: int, stop: str, reason: str) -> Decision:
-    builder.note(stop=stop)
+def _outside_bounds(builder: DecisionBuilder, bound: int, stopped_by: str, reason: str) -> Decision:
+    builder.note(stopped_by=stopped_by)
     return _rescale(builder, bound, reason)
 
 
 def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
     """Select the pods, check the selector and let the metrics propose replicas."""
-    observation, strategy = builder.observation, builder.trail.strategy
+    observation, strategy = builder.observation, builder.trace.strategy
     selection = select_pods(observation, strategy)
     context = proposal_context(observation, scale, selection, strategy, builder.now)
     extra = _check_pods(builder, scale, selection)
@@ -149,27 +151,27 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
         _remember_metrics(builder, result)
     else:
         builder.apply(selector_changes(problem))
-        result = MetricsResult(error=problem.error, stop=problem.reason)
+        result = MetricsResult(error=problem.error, stopped_by=problem.reason)
     builder.metrics = result
     builder.note(
-        counted=len(selection.pods),
+        counted_pods=len(selection.pods),
         left_out=selection.left_out,
-        extra=extra,
-        surge=max(scale.status.replicas - scale.spec.replicas, 0),
-        fallback=selection.fallback,
+        extra_pods=extra,
+        surge_pods=max(scale.status.replicas - scale.spec.replicas, 0),
+        selection_fallback=selection.fallback,
         tolerance=context.tolerance,
         proposals=result.proposals,
         winner=result.winner,
-        stop=result.stop,
+        stopped_by=result.stopped_by,
     )
 
 
 def _check_pods(builder: DecisionBuilder, scale: Scale, selection: Selection) -> int:
     """Report extra pods and unreadable owners, and return the number of extra pods."""
     compat, before, extra = builder.observation.compat, builder.conditions_before, 0
-    if compat.tell_extra_pods:
+    if compat.report_extra_pods:
         expected = expected_pods(scale)
-        if builder.trail.strategy == SelectionStrategy.LABEL_SELECTOR:
+        if builder.trace.strategy == SelectionStrategy.LABEL_SELECTOR:
             extra = count_extra_pods(selection.pods, expected)
         builder.apply(extra_pods_changes(extra, expected, before))
     builder.apply(fallback_changes(compat, selection.fallback, before))
@@ -178,14 +180,16 @@ def _check_pods(builder: DecisionBuilder, scale: Scale, selection: Selection) ->
 
 def _remember_metrics(builder: DecisionBuilder, result: MetricsResult) -> None:
     memory = builder.memory
-    if result.last_good != memory.last_good or result.refused != memory.refused:
-        builder.memory = msgspec.structs.replace(memory, last_good=result.last_good, refused=result.refused)
+    if result.last_good != memory.last_good or result.rejected_since != memory.rejected_since:
+        builder.memory = msgspec.structs.replace(
+            memory, last_good=result.last_good, rejected_since=result.rejected_since
+        )
 
 
 def _without_replicas(builder: DecisionBuilder) -> Decision:
     """Hold the replicas, or wake a workload at zero whose minReplicas was raised meanwhile."""
-    observation, result, lowest = builder.observation, builder.metrics, builder.trail.lowest
-    is_limited = result.stop == AMBIGUOUS
+    observation, result, lowest = builder.observation, builder.metrics, builder.trace.min_replicas
+    is_limited = result.stopped_by == AMBIGUOUS
     if not builder.current and lowest and observation.compat.raise_to_min_without_metrics:
         builder.error = result.error
         builder.apply((EmitEvent("Warning", "FailedComputeMetricsReplicas", result.error),))
@@ -201,16 +205,16 @@ def _without_replicas(builder: DecisionBuilder) -> Decision:
 
 def _normalize(builder: DecisionBuilder, replicas: int) -> tuple[int, str]:
     """Return the replicas that windows, bounds and rates allow, and why they would change."""
-    observation, current, trail = builder.observation, builder.current, builder.trail
+    observation, current, trace = builder.observation, builder.current, builder.trace
     asked = max(replicas, 0)
-    if trail.fallback and observation.compat.fallback_never_shrinks:
+    if trace.selection_fallback and observation.compat.fallback_never_shrinks:
         # Idle pods of others in the average would shrink a busy workload while owners cannot be read.
         asked = max(asked, current)
     wanted = NormalizeInput(
         current=current,
         desired=asked,
-        lowest=trail.lowest,
-        highest=trail.highest,
+        lowest=trace.min_replicas,
+        highest=trace.max_replicas,
         behavior=observation.hpa.spec.behavior,
     )
     result = normalize(wanted, builder.memory, builder.now, observation.settings, observation.compat)
@@ -219,13 +223,13 @@ def _normalize(builder: DecisionBuilder, replicas: int) -> tuple[int, str]:
     )
     builder.error = builder.metrics.error
     builder.apply(limit_changes(result))
-    builder.note(asked=asked, normalized=result)
+    builder.note(recommended=asked, normalized=result)
     reason = _change_reason(builder, asked, result)
     if current:
         return result.replicas, reason
-    if not reason and (result.replicas < trail.lowest or observation.compat.clear_messages):
+    if not reason and (result.replicas < trace.min_replicas or observation.compat.clear_messages):
         reason = BELOW_MIN  # upstream forgets it when the bounds have already raised the number
-    return max(result.replicas, trail.lowest), reason
+    return max(result.replicas, trace.min_replicas), reason
 
 
 def _change_reason(builder: DecisionBuilder, asked: int, result: Normalized) -> str:
@@ -244,5 +248,5 @@ def _change_reason(builder: DecisionBuilder, asked: int, result: Normalized) -> 
 
 def _rescale(builder: DecisionBuilder, desired: int, reason: str) -> Decision:
     observation = builder.observation
-    to_zero = goes_to_zero(observation, builder.current, desired, builder.trail.lowest)
+    to_zero = goes_to_zero(observation, builder.current, desired, builder.trace.min_replicas)
     return builder.rescale(desired, reason, marks_zero=to_zero and observation.compat.intent_before_scale)

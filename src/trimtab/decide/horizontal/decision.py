@@ -23,25 +23,26 @@ class EventToRecord(Wire):
 class DecisionTrace(Wire):
     """How the decision came about; `explain` turns it into words."""
 
-    lowest: int = 0
-    highest: int = 0
+    min_replicas: int = 0
+    max_replicas: int = 0
     strategy: str = SelectionStrategy.LABEL_SELECTOR
-    counted: int | None = 0
-    """How many pods count; None when the decision ended before any was looked at."""
+    counted_pods: int | None = 0
+    """How many pods count; None when the decision ended before the pods were selected."""
     left_out: tuple[LeftOut, ...] = ()
-    extra: int = 0
+    extra_pods: int = 0
     """How many active pods count, by their labels, beyond those that the target has."""
-    surge: int = 0
+    surge_pods: int = 0
     """How many pods the target has beyond its replicas, as during a rollout, by its status."""
-    fallback: str = ""
+    selection_fallback: str = ""
+    """Why every pod counts although the strategy would choose; empty when it could choose."""
     tolerance: Tolerance = Tolerance()
     proposals: tuple[Result, ...] = ()
     winner: int | None = None
     """Index of the metric that asked for the most."""
-    asked: int | None = None
-    """Replicas that the metrics asked for."""
+    recommended: int | None = None
+    """Replicas that the metrics ask for, before stabilisation."""
     normalized: Normalized | None = None
-    stop: str = ""
+    stopped_by: str = ""
     """What ended the decision before any metric counted; empty when metrics did."""
 
 
@@ -72,4 +73,4 @@ class Decision(Wire, kw_only=True):
     """Value for the desired-replicas gauge; None leaves it as it is."""
     is_final: bool = True
     """Whether a failed write of the status is the reconcile's error; else it is only logged."""
-    trail: DecisionTrace = DecisionTrace()
+    trace: DecisionTrace = DecisionTrace()

@@ -63,10 +63,10 @@ class Memory(Wire):
     """The replicas we last left the target with."""
     last_good: tuple[LastGood, ...] = ()
     """At most one per metric of the spec."""
-    refused: dict[str, float] = msgspec.field(default_factory=dict)
-    """Since when samples of a metric are refused, by its key."""
-    told: dict[str, float] = msgspec.field(default_factory=dict)
-    """When an event that would repeat every sync was last told, by reason."""
+    rejected_since: dict[str, float] = msgspec.field(default_factory=dict)
+    """When samples of a metric were first rejected, by the metric's key, while they still are."""
+    last_event_times: dict[str, float] = msgspec.field(default_factory=dict)
+    """When an event that would repeat every sync was last emitted, by reason."""
 
 
 EMPTY = Memory()
@@ -167,8 +167,8 @@ def retimed(memory: Memory, new_time: Callable[[float], float]) -> Memory:
         last_good=tuple(
             LastGood(one.key, one.replicas, new_time(one.at), one.is_lost) for one in memory.last_good
         ),
-        refused={key: new_time(at) for key, at in memory.refused.items()},
-        told={reason: new_time(at) for reason, at in memory.told.items()},
+        rejected_since={key: new_time(at) for key, at in memory.rejected_since.items()},
+        last_event_times={reason: new_time(at) for reason, at in memory.last_event_times.items()},
     )
 
 
@@ -178,8 +178,19 @@ def dumps(memory: Memory) -> bytes:
 
 
 def loads(data: bytes | str) -> Memory:
-    """Read what `dumps` wrote."""
-    return msgspec.json.decode(data, type=Memory)
+    """Read what `dumps` wrote, also in format 1, which HPAs may still carry."""
+    memory = msgspec.json.decode(data, type=Memory)
+    old = msgspec.json.decode(data, type=_Format1)
+    if old.told or old.refused:
+        return msgspec.structs.replace(memory, last_event_times=old.told, rejected_since=old.refused)
+    return memory
+
+
+class _Format1(Wire):
+    """The fields of a memory that had other names in format 1."""
+
+    told: dict[str, float] = msgspec.field(default_factory=dict)
+    refused: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 def _moment(one: Recommendation) -> float:

@@ -148,7 +148,10 @@ def _recorded(action: Action, result: ActionResult) -> RecordedAction:
 
 
 def replay_update(record: UpdateRecord) -> UpdateRecord:
-    """Decide again with the recorded results of actions; actions beyond them succeed."""
+    """Decide again with the recorded results of actions.
+
+    Actions beyond the recorded ones succeed.
+    """
     loop = recorded_loop(
         record.observation, record.state_before, record.now, record.settings, record.gates, record.compat
     )

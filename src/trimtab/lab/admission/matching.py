@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from celpy.evaluation import CELEvalError
-
 from trimtab.lab.admission import AdmissionAttributes
-from trimtab.lab.crd.cel import compile_rule, to_cel
+from trimtab.lab.crd.cel import EVALUATION_ERRORS, compile_rule, to_cel
 from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import ObjectStore
@@ -133,5 +131,5 @@ def _holds(condition: JsonObject, attributes: AdmissionAttributes) -> bool:
     }
     try:
         return bool(compiled.program.evaluate(scope))
-    except (CELEvalError, TypeError, ValueError, KeyError):
+    except EVALUATION_ERRORS:
         return True

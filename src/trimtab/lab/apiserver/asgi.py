@@ -1,7 +1,7 @@
-"""The lab's server as an ASGI app: bytes in, `Server.request`, bytes out; and the limits of a socket.
+"""The lab's server as an ASGI app, with the limits of a socket.
 
-Only requests for a known Host are answered, so that a web page cannot reach a lab on loopback through a name of its own
-(DNS rebinding); browsers' cross-origin requests are refused for the same reason.
+It serves only requests for a known Host, so that a web page cannot reach a lab on loopback through its own name (DNS
+rebinding). It rejects cross-origin requests of browsers for the same reason.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 #: Bytes of all headers of a request together.
 MAX_HEADERS = 32 * 1024
-#: Requests answered at once for one client address, watches included.
+#: Concurrent requests of one client address, watches included.
 MAX_PER_ADDRESS = 2000
 
 
@@ -33,7 +33,7 @@ class ApiServerApp:
         self._open: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or take part in start-up and shutdown."""
+        """Serve a request, or the events of start-up and shutdown."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "http":
@@ -64,7 +64,7 @@ class ApiServerApp:
             await _send_whole(send, ApiResponse.failure(problem))
             return
         if body is None:
-            return  # the client left before the end of its body
+            return  # the client disconnected
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
         response = await self._server.request(
             scope["method"], path, scope["query_string"].decode("latin-1"), headers, body
@@ -75,7 +75,7 @@ class ApiServerApp:
             await _send_stream(receive, send, response)
 
     def _headers(self, scope: Scope) -> dict[str, str]:
-        """Return the headers, checked for size, Host and Origin."""
+        """Return the headers after checks of size, Host and Origin."""
         headers: dict[str, str] = {}
         size = 0
         for raw_name, raw_value in scope["headers"]:
@@ -83,9 +83,8 @@ class ApiServerApp:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]},{value}" if name in headers else value
         if size > MAX_HEADERS:
-            raise StatusError(
-                431, "RequestEntityTooLarge", f"the headers are larger than {MAX_HEADERS} bytes"
-            )
+            message = f"the headers are larger than {MAX_HEADERS} bytes"
+            raise StatusError(431, "RequestEntityTooLarge", message)
         if headers.get("host", "").lower() not in self._hosts:
             raise StatusError(421, "MisdirectedRequest", "this server does not answer for that Host")
         origin = headers.get("origin")
@@ -103,7 +102,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 
 async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes | None:
-    """Return the body, or None when the client went away."""
+    """Return the body, or None if the client disconnected."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
         raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
@@ -139,7 +138,7 @@ def _start(response: ApiResponse) -> Message:
 
 
 def _quoted(text: str) -> str:
-    """Escape a warning for a header; control characters would end it."""
+    # Control characters would end the header.
     printable = "".join(letter if letter.isprintable() else " " for letter in text)
     return printable.replace("\\", "\\\\").replace('"', '\\"')
 
@@ -150,10 +149,10 @@ async def _send_whole(send: Send, response: ApiResponse, *, has_body: bool = Tru
 
 
 async def _send_stream(receive: Receive, send: Send, response: ApiResponse) -> None:
-    """Send chunks until the stream or the client ends."""
+    """Send chunks until the stream ends or the client disconnects."""
     assert response.stream is not None
     await send(_start(response))
-    # Clients wait for the headers before they call a watch open, so they must not wait for the first event.
+    # A client regards a watch as open when it gets the headers, so they must not wait for the first event.
     await send({"type": "http.response.body", "body": b"", "more_body": True})
 
     async def pump() -> None:

@@ -1,4 +1,4 @@
-"""Certificates of a lab: made at start, for the addresses it listens on and for its calls to other servers."""
+"""The lab's certificates: made at start, for its addresses and for its calls to other servers."""
 
 import ssl
 import tempfile
@@ -9,7 +9,7 @@ from cryptography.x509 import ObjectIdentifier
 
 from trimtab.serving.certificates import CLIENT, SERVER, issue, make_authority
 
-#: A lab lives for hours; a certificate that outlives it by far is only a risk.
+#: A lab runs for hours; a certificate that is valid much longer is only a risk.
 VALID = timedelta(days=30)
 
 
@@ -22,7 +22,7 @@ class Certificate:
     key_pem: bytes
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Let a context show this certificate; it reads files only, so one exists for a moment (mode 0600)."""
+        """Load the certificate into a TLS context, through a temporary file of mode 0600."""
         with tempfile.NamedTemporaryFile() as file:
             file.write(self.certificate_pem + self.key_pem)
             file.flush()
@@ -40,7 +40,7 @@ def make_client_certificate(name: str, now: datetime) -> Certificate:
 
 
 def _make(common_name: str, use: ObjectIdentifier, names: list[str], now: datetime) -> Certificate:
-    """Make an authority and the one certificate that it signs; the authority's key is forgotten."""
+    # The key of the authority is not kept: it signs this certificate only.
     authority = make_authority(f"{common_name}-ca", now, VALID)
     leaf = issue(authority, common_name, names, now, VALID, use)
     return Certificate(authority.certificate_pem, leaf.certificate_pem, leaf.key_pem)

@@ -1,14 +1,10 @@
-"""OpenAPI documents, as far as kubectl reads them: types for `explain`, patch forms and options for `apply`."""
+"""OpenAPI documents, as far as kubectl reads them: types for `explain`, patch types and options for `apply`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from trimtab.lab.apiserver.discovery import VERSION_INFO
-from trimtab.lab.handlers.patch import (
-    APPLY_PATCH,
-    JSON_PATCH,
-    MERGE_PATCH,
-    STRATEGIC_PATCH,
-)
+from trimtab.lab.handlers.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.schemas.shapes import META, PREFIX, definitions, kinds
 from trimtab.lab.storage.codec import JsonObject, encode
@@ -16,46 +12,47 @@ from trimtab.lab.storage.codec import JsonObject, encode
 V3_PREFIX = "#/components/schemas/"
 INFO = {"title": "Kubernetes", "version": VERSION_INFO["gitVersion"]}
 WRITE_OPTIONS = ("dryRun", "fieldManager", "fieldValidation")
-#: HTTP method, verb in `x-kubernetes-action`, whether the path names an object.
-ACTIONS = (("get", "get", True), ("put", "put", True), ("patch", "patch", True), ("delete", "delete", True))
 
 
 class OpenApi:
-    """Documents for what a registry serves, made when first asked for after a change."""
+    """The documents of a registry, cached until it changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._made_at = -1
+        self._generation = -1
         self._documents: dict[str, bytes] = {}
 
     def index(self) -> JsonObject:
-        """Answer `/openapi/v3`."""
-        paths = [
-            "api/v1" if not group else f"apis/{group}/{version}" for group, version in self._group_versions()
-        ]
-        mark = self._registry.generation
-        return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={mark}"} for path in paths}}
+        """Return the document of `/openapi/v3`."""
+        generation = self._registry.generation
+        return {
+            "paths": {
+                path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={generation}"}
+                for path in self._group_versions()
+            }
+        }
 
-    def _group_versions(self) -> list[tuple[str, str]]:
-        return [
-            (group, version) for group, versions in self._registry.groups().items() for version in versions
-        ]
+    def _group_versions(self) -> dict[str, tuple[str, str]]:
+        """Return group and version by path."""
+        return {
+            f"apis/{group}/{version}" if group else f"api/{version}": (group, version)
+            for group, versions in self._registry.groups().items()
+            for version in versions
+        }
 
     def v3(self, path: str) -> bytes | None:
-        """Answer `/openapi/v3/apis/GROUP/VERSION`."""
-        for group, version in self._group_versions():
-            if path == ("api/v1" if not group else f"apis/{group}/{version}"):
-                return self._cached(path, lambda g=group, v=version: self._v3_document(g, v))
-        return None
+        """Return the document of `/openapi/v3/apis/GROUP/VERSION`."""
+        group_version = self._group_versions().get(path)
+        return self._cached(path, lambda: self._v3_document(*group_version)) if group_version else None
 
     def v2(self) -> bytes:
-        """Answer `/openapi/v2`."""
+        """Return the document of `/openapi/v2`."""
         return self._cached("v2", self._v2_document)
 
-    def _cached(self, key: str, make: Any) -> bytes:
-        if self._made_at != self._registry.generation:
+    def _cached(self, key: str, make: Callable[[], JsonObject]) -> bytes:
+        if self._generation != self._registry.generation:
             self._documents.clear()
-            self._made_at = self._registry.generation
+            self._generation = self._registry.generation
         if key not in self._documents:
             self._documents[key] = encode(make())
         return self._documents[key]
@@ -67,19 +64,14 @@ class OpenApi:
             name, schema = _type_of(resource, version)
             _add_types(name, schema, schemas)
             paths.update(_paths(resource, version, name, is_v3=True))
-        document: JsonObject = {
-            "openapi": "3.0.0",
-            "info": INFO,
-            "paths": paths,
-            "components": {"schemas": schemas},
-        }
-        made: JsonObject = _with_prefix(document)
-        return made
+        components = {"schemas": schemas}
+        document = {"openapi": "3.0.0", "info": INFO, "paths": paths, "components": components}
+        return dict(_with_prefix(document))
 
     def _v2_document(self) -> JsonObject:
         paths: JsonObject = {}
         types: JsonObject = {}
-        for group, version in self._group_versions():
+        for group, version in self._group_versions().values():
             for resource in self._registry.in_version(group, version):
                 name, schema = _type_of(resource, version)
                 _add_types(name, schema, types)
@@ -94,22 +86,22 @@ def _type_of(resource: ServedResource, version: str) -> tuple[str, JsonObject]:
         name = kinds().get((resource.group, version, resource.kind))
         if name is not None:
             return name, definitions()[name]
-        return f"lab.{resource.group}.{version}.{resource.kind}", {
-            "type": "object",
-            "x-kubernetes-group-version-kind": [gvk],
-        }
+        schema: JsonObject = {"type": "object", "x-kubernetes-group-version-kind": [gvk]}
+        return f"lab.{resource.group}.{version}.{resource.kind}", schema
     reversed_group = ".".join(reversed(resource.group.split(".")))
     schema = dict(resource.schemas.get(version) or {})
-    fields = dict(schema.get("properties") or {})
-    fields["apiVersion"] = {"type": "string"}
-    fields["kind"] = {"type": "string"}
-    fields["metadata"] = {"$ref": f"{PREFIX}{META}ObjectMeta"}
+    fields = {
+        **(schema.get("properties") or {}),
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"$ref": f"{PREFIX}{META}ObjectMeta"},
+    }
     schema.update({"type": "object", "properties": fields, "x-kubernetes-group-version-kind": [gvk]})
     return f"{reversed_group}.{version}.{resource.kind}", schema
 
 
 def _add_types(name: str, schema: JsonObject, into: JsonObject) -> None:
-    """Add a type and everything it refers to."""
+    """Add a type and all types that it refers to."""
     into[name] = schema
     waiting: list[Any] = [schema]
     while waiting:
@@ -128,11 +120,8 @@ def _add_types(name: str, schema: JsonObject, into: JsonObject) -> None:
 
 def _paths(resource: ServedResource, version: str, type_name: str, *, is_v3: bool) -> JsonObject:
     root = f"/apis/{resource.group}/{version}" if resource.group else f"/api/{version}"
-    collection = (
-        f"{root}/namespaces/{{namespace}}/{resource.plural}"
-        if resource.is_namespaced
-        else f"{root}/{resource.plural}"
-    )
+    root += "/namespaces/{namespace}" if resource.is_namespaced else ""
+    collection = f"{root}/{resource.plural}"
     gvk = {"group": resource.group, "version": version, "kind": resource.kind}
     paths: JsonObject = {collection: {}}
     if "list" in resource.verbs:
@@ -141,9 +130,9 @@ def _paths(resource: ServedResource, version: str, type_name: str, *, is_v3: boo
         paths[collection]["post"] = _operation("post", gvk, type_name, is_v3=is_v3)
     if "get" in resource.verbs:
         named = paths[collection + "/{name}"] = {}
-        for method, action, _ in ACTIONS:
+        for method in ("get", "put", "patch", "delete"):
             if {"put": "update"}.get(method, method) in resource.verbs:
-                named[method] = _operation(action, gvk, type_name, is_v3=is_v3, is_custom=resource.is_custom)
+                named[method] = _operation(method, gvk, type_name, is_v3=is_v3, is_custom=resource.is_custom)
     return paths
 
 
@@ -172,14 +161,12 @@ def _operation(
 
 
 def _with_prefix(document: Any) -> Any:
-    """Point references at where version 3 keeps its schemas."""
-    if isinstance(document, dict):
-        return {
-            key: value.replace(PREFIX, V3_PREFIX)
-            if key == "$ref" and isinstance(value, str)
-            else _with_prefix(value)
-            for key, value in document.items()
-        }
+    """Replace the prefix of references by that of version 3."""
     if isinstance(document, list):
         return [_with_prefix(value) for value in document]
-    return document
+    if not isinstance(document, dict):
+        return document
+    converted = {key: _with_prefix(value) for key, value in document.items()}
+    if isinstance(converted.get("$ref"), str):
+        converted["$ref"] = converted["$ref"].replace(PREFIX, V3_PREFIX)
+    return converted

@@ -1,8 +1,8 @@
-"""Calls the server makes itself: to webhooks and to aggregated API servers.
+"""Calls of the server to webhooks and to aggregated API servers.
 
-Where a call goes is decided by stored objects (a URL, or a Service that is an ExternalName or has Endpoints). A
-backend in this process can be registered for a service, so that nothing needs a socket under the virtual clock.
-Redirects are never followed (CVE-2022-3172).
+The address comes from stored objects: a URL, or a Service that is an ExternalName or has Endpoints. A backend in this
+process can be registered for a service, so that no socket is needed under the virtual clock. Redirects are never followed
+(CVE-2022-3172).
 """
 
 import asyncio
@@ -22,34 +22,34 @@ from trimtab.lab.apiserver.request import ApiResponse
 from trimtab.lab.storage.store import ObjectStore
 
 Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[ApiResponse]]
-#: Bytes of an answer that is not a stream; bigger ones are refused.
-MAX_ANSWER = 64 * 1024 * 1024
+#: Bytes of a response that is not a stream.
+MAX_RESPONSE = 64 * 1024 * 1024
 #: Endpoints whose TLS settings and connections are kept.
 MAX_ENDPOINTS = 100
-#: What may stand in the target of a request as it is; everything else is percent-encoded.
-_AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"
+#: Characters of a request target that are not percent-encoded.
+_SAFE = "!#$%&'()*+,/:;=?@[]~"
 
 
 class OutboundError(Exception):
-    """A call could not be made; the message says why."""
+    """A call that failed."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to call, and how to trust what answers."""
+    """The URL of a server and how its certificate is verified."""
 
     url: str
     server_name: str = ""
     ca_pem: str = ""
     skips_verification: bool = False
     service: tuple[str, str] = ("", "")
-    #: Whether the server shows its front-proxy certificate, which vouches for the user it names.
+    #: Whether the server sends its front-proxy certificate, which vouches for the user in the headers.
     shows_certificate: bool = False
 
 
 @dataclass(frozen=True)
 class Call:
-    """What to send."""
+    """A request to another server."""
 
     method: str
     path_and_query: str
@@ -60,21 +60,21 @@ class Call:
 
 
 class Outbound:
-    """Makes calls, in this process where a backend is registered, over HTTP otherwise."""
+    """Calls other servers: backends in this process, or over HTTP."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._backends: dict[tuple[str, str], Backend] = {}
-        self._reached: dict[Endpoint, _Reached] = {}
-        #: What the server shows to aggregated servers; set when it listens on a socket.
+        self._connections: dict[Endpoint, _Connections] = {}
+        #: The certificate for aggregated servers; set when the lab listens on a socket.
         self.client_certificate: Certificate | None = None
 
     def register(self, namespace: str, name: str, backend: Backend) -> None:
-        """Answer calls to a service in this process: `backend(method, path, headers, body)`."""
+        """Serve calls to a service in this process, by `backend(method, path, headers, body)`."""
         self._backends[(namespace, name)] = backend
 
     def endpoint_of_service(self, namespace: str, name: str, port: int, ca_pem: str) -> Endpoint:
-        """Return where a service answers."""
+        """Return the endpoint of a service."""
         server_name = f"{name}.{namespace}.svc"
         if (namespace, name) in self._backends:
             return Endpoint("", server_name, ca_pem, service=(namespace, name))
@@ -93,33 +93,33 @@ class Outbound:
         raise OutboundError(f'no endpoints available for service "{name}"')
 
     async def call(self, endpoint: Endpoint, call: Call, timeout_seconds: float | None) -> ApiResponse:
-        """Make a call and return its answer; a stream is handed on as one."""
+        """Return the response of a call. A watch is returned as a stream."""
         backend = self._backends.get(endpoint.service)
         if backend is not None:
             return await backend(call.method, call.path_and_query, call.headers, call.body)
-        reached = await self._reach(endpoint)
+        connections = await self._connect(endpoint)
         try:
-            return await reached.call(call, timeout_seconds)
+            return await connections.call(call, timeout_seconds)
         except (HttpProblem, OSError, ValueError) as problem:
             text = str(problem) or type(problem).__name__
             raise OutboundError(f"{call.method} {endpoint.url}{call.path_and_query}: {text}") from problem
 
     async def close(self) -> None:
-        """Close what is open."""
-        reached, self._reached = self._reached, {}
-        for one in reached.values():
-            await one.pool.close()
+        """Close all connections."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            await connection.pool.close()
 
-    async def _reach(self, endpoint: Endpoint) -> "_Reached":
-        known = self._reached.get(endpoint)
-        if known is None:
-            if len(self._reached) >= MAX_ENDPOINTS:
+    async def _connect(self, endpoint: Endpoint) -> "_Connections":
+        connections = self._connections.get(endpoint)
+        if connections is None:
+            if len(self._connections) >= MAX_ENDPOINTS:
                 await self.close()
-            known = self._reached[endpoint] = _Reached(endpoint, self.client_certificate)
-        return known
+            connections = self._connections[endpoint] = _Connections(endpoint, self.client_certificate)
+        return connections
 
 
-class _Reached:
+class _Connections:
     """The connections to one endpoint."""
 
     def __init__(self, endpoint: Endpoint, certificate: Certificate | None) -> None:
@@ -129,36 +129,36 @@ class _Reached:
         self._heads = HeadWriter(address.host_header, address.path, ())
 
     async def call(self, call: Call, timeout_seconds: float | None) -> ApiResponse:
-        headers = [*call.headers.items(), *(("X-Remote-Group", one) for one in call.groups)]
-        target = quote(call.path_and_query, safe=_AS_IT_IS)
+        headers = [*call.headers.items(), *(("X-Remote-Group", group) for group in call.groups)]
+        target = quote(call.path_and_query, safe=_SAFE)
         payload = self._heads.write_parts(call.method, target, headers, call.body)
         if "watch" in call.path_and_query.partition("?")[2]:
             return await self._watch(Message(payload, call.method, takes_encoded=True))
-        message = Message(payload, call.method, MAX_ANSWER, takes_encoded=True)
-        answer = await self.pool.fetch(message, self._context, _limits(timeout_seconds))
-        return _response(answer.status, answer.headers, answer.body)
+        message = Message(payload, call.method, MAX_RESPONSE, takes_encoded=True)
+        response = await self.pool.fetch(message, self._context, _limits(timeout_seconds))
+        return _response(response.status, response.headers, response.body)
 
     async def _watch(self, message: Message) -> ApiResponse:
-        answer = await self.pool.open(message, self._context, _limits(None))
-        headers = answer.headers
+        response = await self.pool.open(message, self._context, _limits(None))
+        headers = response.headers
         if headers.get("transfer-encoding", "") == "chunked":
             media = headers.get("content-type", "application/json")
-            return ApiResponse(answer.status, content_type=media, stream=self._chunks(answer))
-        body = b"".join([chunk async for chunk in self._chunks(answer)])
-        return _response(answer.status, headers, body)
+            return ApiResponse(response.status, content_type=media, stream=self._chunks(response))
+        body = b"".join([chunk async for chunk in self._chunks(response)])
+        return _response(response.status, headers, body)
 
-    async def _chunks(self, answer: HttpConnection) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: HttpConnection) -> AsyncIterator[bytes]:
         try:
-            async for chunk in answer.chunks():
+            async for chunk in response.chunks():
                 yield chunk
         finally:
-            self.pool.put_back(answer)
+            self.pool.put_back(response)
 
 
 def _context(endpoint: Endpoint, certificate: Certificate | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
     if endpoint.skips_verification:
-        # Only an APIService that says insecureSkipTLSVerify comes here, as on a real server.
+        # Only for an APIService with insecureSkipTLSVerify, as on a real server.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if endpoint.shows_certificate and certificate is not None:
@@ -168,7 +168,7 @@ def _context(endpoint: Endpoint, certificate: Certificate | None) -> ssl.SSLCont
 
 def _limits(seconds: float | None) -> ExchangeDeadline:
     if seconds is None:
-        # Whoever watches decides how long; only the connection has to come about soon.
+        # The client decides how long a watch lasts; only the connection has a deadline.
         return ExchangeDeadline(Deadlines(first_byte=float("inf")))
     return ExchangeDeadline(
         Deadlines(first_byte=seconds, total=seconds), asyncio.get_running_loop().time() + seconds

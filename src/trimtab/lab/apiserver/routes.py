@@ -6,18 +6,8 @@ from trimtab.lab.apiserver.access_reviews import GROUPS as REVIEW_GROUPS
 from trimtab.lab.apiserver.access_reviews import ReviewHandler
 from trimtab.lab.apiserver.aggregator import Aggregation
 from trimtab.lab.apiserver.authentication import Tokens, service_account_user
-from trimtab.lab.apiserver.discovery import (
-    SUBRESOURCES,
-    VERSION_INFO,
-    DiscoveryDocuments,
-    wants_aggregated,
-)
-from trimtab.lab.apiserver.errors import (
-    StatusError,
-    method_not_allowed,
-    no_such_resource,
-    not_acceptable,
-)
+from trimtab.lab.apiserver.discovery import SUBRESOURCES, VERSION_INFO, DiscoveryDocuments, wants_aggregated
+from trimtab.lab.apiserver.errors import StatusError, method_not_allowed, no_such_resource, not_acceptable
 from trimtab.lab.apiserver.openapi import OpenApi
 from trimtab.lab.apiserver.rbac import RbacAuthorizer
 from trimtab.lab.apiserver.request import (

@@ -1,7 +1,7 @@
-"""Rules of custom resources in CEL (`x-kubernetes-validations`), evaluated by cel-python.
+"""Validation rules of custom resources in CEL (`x-kubernetes-validations`), evaluated by cel-python.
 
-A rule that mentions `oldSelf` runs only on updates; any other one is skipped where nothing changed since the stored
-object, so that an old object that breaks a new rule can still be edited elsewhere (ratcheting).
+A rule that mentions `oldSelf` runs only on updates. Other rules are skipped for values that did not change, so that an old
+object that violates a new rule can still be edited elsewhere (ratcheting).
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,7 @@ from celpy import celtypes
 from celpy.celparser import CELParseError
 from celpy.evaluation import CELEvalError
 
-from trimtab.lab.apiserver.errors import (
-    duplicate_value,
-    forbidden_field,
-    invalid_value,
-    required,
-)
+from trimtab.lab.apiserver.errors import duplicate_value, forbidden_field, invalid_value, required
 from trimtab.lab.crd.cel_functions import FUNCTIONS
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import ErrorType, FieldError
@@ -27,47 +22,28 @@ from trimtab.model.times import parse_time
 
 RULES = "x-kubernetes-validations"
 MISSING = object()
-#: Names that CEL keeps for itself; a field of that name is written `__name__` in rules.
+#: Reserved words of CEL; a field of that name is written `__name__` in rules.
 RESERVED = frozenset(
-    (
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    )
+    {"true", "false", "null", "in"}
+    | {"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"}
+    | {"package", "namespace", "return", "var", "void", "while"}
 )
+EVALUATION_ERRORS = (CELEvalError, TypeError, ValueError, KeyError)
 ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
 
 class _WholeError(FieldError):
-    """A rule about a whole object or list: the message says enough, the value is not repeated."""
+    """A violated rule of an object or list, whose value the message does not repeat."""
 
     @property
     def body(self) -> str:
-        """Return what is wrong, without the value."""
+        """Return the message without the value."""
         return f"Invalid value: {self.detail}"
 
 
 @dataclass(frozen=True)
 class CelRule:
-    """One compiled rule."""
+    """A compiled rule."""
 
     text: str
     program: Any
@@ -77,7 +53,7 @@ class CelRule:
 
 @lru_cache(maxsize=2048)
 def compile_rule(text: str) -> CelRule:
-    """Compile a rule, or remember why it does not compile."""
+    """Compile a rule. The result is cached, also if it does not compile."""
     uses_old = "oldSelf" in text
     try:
         environment = celpy.Environment()
@@ -88,19 +64,14 @@ def compile_rule(text: str) -> CelRule:
 
 
 def has_rules(schema: JsonObject) -> bool:
-    """Tell whether a schema has rules anywhere."""
-    if RULES in schema:
-        return True
-    inner = [
-        *(schema.get("properties") or {}).values(),
-        schema.get("items"),
-        schema.get("additionalProperties"),
-    ]
-    return any(has_rules(child) for child in inner if isinstance(child, dict))
+    """Return whether a schema or a part of it has rules."""
+    properties = (schema.get("properties") or {}).values()
+    inner = [*properties, schema.get("items"), schema.get("additionalProperties")]
+    return RULES in schema or any(has_rules(child) for child in inner if isinstance(child, dict))
 
 
 def validate_rules(value: Any, schema: JsonObject, old: Any = MISSING, path: str = "") -> list[FieldError]:
-    """Return the rules that `value` breaks; `old` is the stored value of the same field."""
+    """Return the rules that `value` violates. `old` is the stored value of the same field."""
     return list(_walk(value, schema, old, path))
 
 
@@ -129,7 +100,7 @@ def _walk_fields(value: JsonObject, schema: JsonObject, old: JsonObject, path: s
 
 
 def _partners(schema: JsonObject, old: Any) -> Any:
-    """Return the function that finds the stored item of a keyed list; other lists have no partners."""
+    """Return the function that finds the stored item of an item. Only keyed lists have them."""
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
         return lambda _item: MISSING
@@ -139,9 +110,8 @@ def _partners(schema: JsonObject, old: Any) -> Any:
 
 def _check(value: Any, schema: JsonObject, old: Any, path: str, rule: JsonObject) -> Iterator[FieldError]:
     compiled = compile_rule(rule.get("rule", ""))
-    if compiled.uses_old and old is MISSING and not rule.get("optionalOldSelf"):
-        return
-    if not compiled.uses_old and old is not MISSING and old == value:
+    is_skipped = old is MISSING and not rule.get("optionalOldSelf") if compiled.uses_old else old == value
+    if is_skipped:
         return
     if compiled.program is None:
         yield _WholeError(ErrorType.INVALID, path, "", f"rule compile error: {compiled.problem}")
@@ -151,16 +121,13 @@ def _check(value: Any, schema: JsonObject, old: Any, path: str, rule: JsonObject
         scope["oldSelf"] = to_cel(old, schema)
     try:
         is_kept = bool(compiled.program.evaluate(scope))
-    except (CELEvalError, TypeError, ValueError, KeyError) as problem:
-        detail = f"{_first(problem)} evaluating rule: {rule.get('message') or rule.get('rule')}"
+    except EVALUATION_ERRORS as problem:
+        cause = problem.args[0] if problem.args else type(problem).__name__
+        detail = f"{cause} evaluating rule: {rule.get('message') or rule.get('rule')}"
         yield _WholeError(ErrorType.INVALID, path, "", detail)
         return
     if not is_kept:
-        yield _broken(value, schema, path, rule, _message(rule, scope))
-
-
-def _first(problem: Exception) -> str:
-    return str(problem.args[0]) if problem.args else type(problem).__name__
+        yield _violation(value, schema, path, rule, _message(rule, scope))
 
 
 def _message(rule: JsonObject, scope: JsonObject) -> str:
@@ -170,14 +137,14 @@ def _message(rule: JsonObject, scope: JsonObject) -> str:
         if compiled.program is not None:
             try:
                 text = str(compiled.program.evaluate(scope)).strip()
-            except (CELEvalError, TypeError, ValueError, KeyError):
-                text = ""  # a message that cannot be made falls back to the plain one, as upstream's does
+            except EVALUATION_ERRORS:
+                text = ""  # upstream falls back to the plain message too
             if text and "\n" not in text:
                 return text
     return str(rule.get("message") or f"failed rule: {rule.get('rule', '').strip()}")
 
 
-def _broken(value: Any, schema: JsonObject, path: str, rule: JsonObject, message: str) -> FieldError:
+def _violation(value: Any, schema: JsonObject, path: str, rule: JsonObject, message: str) -> FieldError:
     where = f"{path}{rule.get('fieldPath', '')}" if path else rule.get("fieldPath", "").removeprefix(".")
     reason = rule.get("reason", "FieldValueInvalid")
     if reason == "FieldValueForbidden":

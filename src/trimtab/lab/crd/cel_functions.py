@@ -1,4 +1,4 @@
-"""The functions that Kubernetes adds to CEL and rules in use call; `docs/lab.md` lists those that are missing."""
+"""The functions that Kubernetes adds to CEL. `docs/lab.md` lists the functions that are missing."""
 
 import re
 from collections.abc import Callable
@@ -19,8 +19,7 @@ class QuantityType(celtypes.StringType):
         return Quantity.parse(str(self))
 
 
-def is_quantity(text: Any) -> celtypes.BoolType:
-    """Tell whether a text is a quantity."""
+def _is_quantity(text: Any) -> celtypes.BoolType:
     try:
         Quantity.parse(str(text))
     except QuantityError:
@@ -28,8 +27,7 @@ def is_quantity(text: Any) -> celtypes.BoolType:
     return celtypes.BoolType(True)
 
 
-def quantity(text: Any) -> QuantityType:
-    """Read a quantity."""
+def _quantity(text: Any) -> QuantityType:
     try:
         Quantity.parse(str(text))
     except QuantityError as problem:
@@ -37,32 +35,27 @@ def quantity(text: Any) -> QuantityType:
     return QuantityType(text)
 
 
-def _compare(test: Callable[[Quantity, Quantity], bool]) -> Callable[[Any, Any], celtypes.BoolType]:
-    return lambda one, other: celtypes.BoolType(test(Quantity.parse(str(one)), Quantity.parse(str(other))))
+def _parse(value: Any) -> Quantity:
+    return Quantity.parse(str(value))
 
 
-def compare_to(one: Any, other: Any) -> celtypes.IntType:
-    """Return -1, 0 or 1."""
-    left, right = Quantity.parse(str(one)), Quantity.parse(str(other))
-    return celtypes.IntType((left > right) - (left < right))
+def _compare_to(left: Any, right: Any) -> int:
+    return (_parse(left) > _parse(right)) - (_parse(left) < _parse(right))
 
 
 def _text(function: Callable[..., Any]) -> Callable[..., celtypes.StringType]:
     return lambda *args: celtypes.StringType(function(*args))
 
 
-def substring(text: str, start: int, end: int | None = None) -> str:
-    """Return a part of a text."""
+def _substring(text: str, start: int, end: int | None = None) -> str:
     return str(text)[int(start) : None if end is None else int(end)]
 
 
-def join(parts: list[Any], separator: str = "") -> str:
-    """Join texts."""
+def _join(parts: list[Any], separator: str = "") -> str:
     return str(separator).join(str(part) for part in parts)
 
 
-def split(text: str, separator: str, most: int = -1) -> celtypes.ListType:
-    """Split a text."""
+def _split(text: str, separator: str, most: int = -1) -> celtypes.ListType:
     pieces = (
         list(str(text))
         if not separator
@@ -71,66 +64,57 @@ def split(text: str, separator: str, most: int = -1) -> celtypes.ListType:
     return celtypes.ListType([celtypes.StringType(piece) for piece in pieces])
 
 
-def replace(text: str, old: str, new: str, most: int = -1) -> str:
-    """Replace parts of a text."""
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
     return str(text).replace(str(old), str(new), int(most))
 
 
-def index_of(where: Any, what: Any) -> celtypes.IntType:
-    """Return where a text or item is first found, or -1."""
+def _index_of(where: Any, what: Any) -> celtypes.IntType:
     if isinstance(where, str):
         return celtypes.IntType(str(where).find(str(what)))
-    return celtypes.IntType(next((i for i, one in enumerate(where) if one == what), -1))
+    return celtypes.IntType(next((index for index, item in enumerate(where) if item == what), -1))
 
 
-def is_sorted(items: list[Any]) -> celtypes.BoolType:
-    """Tell whether a list is in order."""
-    return celtypes.BoolType(all(one <= other for one, other in pairwise(items)))
+def _is_sorted(items: list[Any]) -> celtypes.BoolType:
+    return celtypes.BoolType(all(item <= following for item, following in pairwise(items)))
 
 
-def total(items: list[Any]) -> Any:
-    """Add numbers."""
-    result = items[0] if items else celtypes.IntType(0)
-    for one in items[1:]:
-        result = result + one
-    return result
+def _total(items: list[Any]) -> Any:
+    return sum(items[1:], items[0]) if items else celtypes.IntType(0)
 
 
-def find(text: str, pattern: str) -> celtypes.StringType:
-    """Return the first match of a pattern, or an empty text."""
+def _find(text: str, pattern: str) -> celtypes.StringType:
     match = re.search(str(pattern), str(text))
     return celtypes.StringType(match[0] if match else "")
 
 
-def find_all(text: str, pattern: str) -> celtypes.ListType:
-    """Return all matches of a pattern."""
+def _find_all(text: str, pattern: str) -> celtypes.ListType:
     return celtypes.ListType(
         [celtypes.StringType(match[0]) for match in re.finditer(str(pattern), str(text))]
     )
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "isQuantity": is_quantity,
-    "quantity": quantity,
-    "isLessThan": _compare(lambda one, other: one < other),
-    "isGreaterThan": _compare(lambda one, other: one > other),
-    "compareTo": compare_to,
-    "sign": lambda one: celtypes.IntType(Quantity.parse(str(one)).sign),
-    "asInteger": lambda one: celtypes.IntType(Quantity.parse(str(one)).value()),
-    "isInteger": lambda one: celtypes.BoolType(Quantity.parse(str(one)).milli_value() % 1000 == 0),
+    "isQuantity": _is_quantity,
+    "quantity": _quantity,
+    "isLessThan": lambda left, right: celtypes.BoolType(_compare_to(left, right) < 0),
+    "isGreaterThan": lambda left, right: celtypes.BoolType(_compare_to(left, right) > 0),
+    "compareTo": lambda left, right: celtypes.IntType(_compare_to(left, right)),
+    "sign": lambda value: celtypes.IntType(_parse(value).sign),
+    "asInteger": lambda value: celtypes.IntType(_parse(value).value()),
+    "isInteger": lambda value: celtypes.BoolType(_parse(value).milli_value() % 1000 == 0),
     "lowerAscii": _text(lambda text: str(text).lower()),
     "upperAscii": _text(lambda text: str(text).upper()),
     "trim": _text(lambda text: str(text).strip()),
-    "substring": _text(substring),
-    "join": _text(join),
-    "replace": _text(replace),
+    "substring": _text(_substring),
+    "join": _text(_join),
+    "replace": _text(_replace),
     "charAt": _text(lambda text, index: str(text)[int(index)]),
-    "split": split,
-    "indexOf": index_of,
-    "isSorted": is_sorted,
-    "sum": total,
+    "split": _split,
+    "indexOf": _index_of,
+    "isSorted": _is_sorted,
+    "sum": _total,
     "min": min,
     "max": max,
-    "find": find,
-    "findAll": find_all,
+    "find": _find,
+    "findAll": _find_all,
 }

@@ -1,40 +1,29 @@
-"""Validation of custom objects against their structural schema, in the API server's words."""
+"""Structural schemas of custom objects: validation, in the API server's words, and defaults."""
 
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
-from trimtab.lab.apiserver.errors import (
-    duplicate_value,
-    invalid_value,
-    required,
-    unsupported_value,
-)
+from trimtab.lab.apiserver.errors import duplicate_value, invalid_value, required, unsupported_value
 from trimtab.lab.schemas.prune import is_time
 from trimtab.lab.storage.codec import JsonObject, copy_of, encode
 from trimtab.model.field_errors import ErrorType, FieldError
 
-#: Problems reported at most; one broken object must not answer with megabytes.
+#: Errors reported at most, so that a response stays small.
 MOST = 100
-
-
 _INT64 = 2**63
 
 
 def validate(value: Any, schema: JsonObject, path: str = "") -> list[FieldError]:
-    """Return what in `value` breaks the schema."""
-    found: list[FieldError] = []
-    for problem in _check(value, schema, path):
-        found.append(problem)
-        if len(found) >= MOST:
-            break
-    return found
+    """Return where `value` violates the schema."""
+    return list(islice(_check(value, schema, path), MOST))
 
 
 @lru_cache(maxsize=512)
 def compile_pattern(text: str) -> re.Pattern[str]:
-    """Compile a schema's pattern; Go's syntax is close enough to Python's for those in use."""
+    """Compile a schema's pattern. Go's syntax is close enough to Python's for the patterns in use."""
     return re.compile(text.replace(r"\z", r"\Z"))
 
 
@@ -56,36 +45,36 @@ def type_name(value: Any) -> str:
 def _check(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
     if value is None and schema.get("nullable"):
         return
-    wanted, seen = schema.get("type"), type_name(value)
-    if schema.get("x-kubernetes-int-or-string") and seen not in ("integer", "string"):
-        yield _wrong_type(path, "integer,string", seen)
+    wanted, actual = schema.get("type"), type_name(value)
+    if schema.get("x-kubernetes-int-or-string") and actual not in ("integer", "string"):
+        yield _wrong_type(path, "integer,string", actual)
         return
-    is_wrong = bool(wanted) and not _fits(str(wanted), value, seen)
+    is_wrong = bool(wanted) and not _fits(str(wanted), value, actual)
     if is_wrong:
-        yield _wrong_type(path, str(wanted), seen)
+        yield _wrong_type(path, str(wanted), actual)
     yield from _check_enum(value, schema, path)
     if not is_wrong:
-        yield from _CONTENTS[seen](value, schema, path)
+        yield from _CONTENTS[actual](value, schema, path)
         yield from _check_combined(value, schema, path)
 
 
-def _fits(wanted: str, value: Any, seen: str) -> bool:
+def _fits(wanted: str, value: Any, actual: str) -> bool:
     if wanted == "number":
-        return seen in ("number", "integer")
+        return actual in ("number", "integer")
     if wanted == "integer":
-        is_whole = seen == "integer" or (seen == "number" and float(value).is_integer())
+        is_whole = actual == "integer" or (actual == "number" and float(value).is_integer())
         return is_whole and -_INT64 <= value < _INT64
-    return wanted == seen
+    return wanted == actual
 
 
-def _wrong_type(path: str, wanted: str, seen: str) -> FieldError:
+def _wrong_type(path: str, wanted: str, actual: str) -> FieldError:
     where = f"{path} in body" if path else "in body"
-    return FieldError(ErrorType.TYPE_INVALID, path, seen, f'{where} must be of type {wanted}: "{seen}"')
+    return FieldError(ErrorType.TYPE_INVALID, path, actual, f'{where} must be of type {wanted}: "{actual}"')
 
 
 def _check_enum(value: Any, schema: JsonObject, path: str) -> Iterator[FieldError]:
     if "enum" in schema and value not in schema["enum"]:
-        allowed = [one if isinstance(one, str) else encode(one).decode() for one in schema["enum"]]
+        allowed = [item if isinstance(item, str) else encode(item).decode() for item in schema["enum"]]
         yield unsupported_value(path, value, allowed)
 
 
@@ -100,12 +89,7 @@ def _check_object(value: JsonObject, schema: JsonObject, path: str) -> Iterator[
             yield from _check(child, properties[name], _join(path, name))
         elif isinstance(additional, dict):
             yield from _check(child, additional, _join(path, name))
-    if len(value) < schema.get("minProperties", 0):
-        yield invalid_value(
-            path, len(value), f"{path} in body should have at least {schema['minProperties']} properties"
-        )
-    if "maxProperties" in schema and len(value) > schema["maxProperties"]:
-        yield _too_many(path, len(value), schema["maxProperties"])
+    yield from _check_count(len(value), schema, path, "Properties")
 
 
 def _join(path: str, name: str) -> str:
@@ -116,12 +100,7 @@ def _check_array(value: list[Any], schema: JsonObject, path: str) -> Iterator[Fi
     items = schema.get("items") or {}
     for index, child in enumerate(value):
         yield from _check(child, items, f"{path}[{index}]")
-    if len(value) < schema.get("minItems", 0):
-        yield invalid_value(
-            path, len(value), f"{path} in body should have at least {schema['minItems']} items"
-        )
-    if "maxItems" in schema and len(value) > schema["maxItems"]:
-        yield _too_many(path, len(value), schema["maxItems"])
+    yield from _check_count(len(value), schema, path, "Items")
     if schema.get("x-kubernetes-list-type") in ("set", "map"):
         yield from _check_unique(value, schema, path)
 
@@ -139,16 +118,19 @@ def _check_unique(value: list[Any], schema: JsonObject, path: str) -> Iterator[F
         seen.add(mark)
 
 
-def _too_many(path: str, actual: int, limit: int) -> FieldError:
-    unit = "item" if limit == 1 else "items"
-    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {limit} {unit}")
+def _check_count(count: int, schema: JsonObject, path: str, what: str) -> Iterator[FieldError]:
+    low, high = schema.get(f"min{what}", 0), schema.get(f"max{what}")
+    if count < low:
+        yield invalid_value(path, count, f"{path} in body should have at least {low} {what.lower()}")
+    if high is not None and count > high:
+        unit = "item" if high == 1 else "items"
+        yield FieldError(ErrorType.TOO_MANY, path, count, f"must have at most {high} {unit}")
 
 
 def _check_string(value: str, schema: JsonObject, path: str) -> Iterator[FieldError]:
-    if len(value) < schema.get("minLength", 0):
-        yield invalid_value(
-            path, value, f"{path} in body should be at least {schema['minLength']} chars long"
-        )
+    shortest = schema.get("minLength", 0)
+    if len(value) < shortest:
+        yield invalid_value(path, value, f"{path} in body should be at least {shortest} chars long")
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         unit = "byte" if schema["maxLength"] == 1 else "bytes"
         yield FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {schema['maxLength']} {unit}")
@@ -167,9 +149,8 @@ def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[Field
         yield invalid_value(path, value, f"{path} in body should be a multiple of {_plain(step)}")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
     if bits and not -(2**bits) <= value < 2**bits:
-        yield invalid_value(
-            path, value, f"{path} in body must be of type {schema['format']}: {_plain(value)}"
-        )
+        detail = f"{path} in body must be of type {schema['format']}: {_plain(value)}"
+        yield invalid_value(path, value, detail)
 
 
 def _check_bounds(value: float, schema: JsonObject, path: str) -> Iterator[FieldError]:
@@ -196,9 +177,8 @@ def _check_combined(value: Any, schema: JsonObject, path: str) -> Iterator[Field
         good = sum(_is_valid(value, child, path) for child in schema["oneOf"])
         if good != 1:
             count = "none valid" if good == 0 else f"{good} valid alternatives"
-            yield invalid_value(
-                path, value, f"{where} must validate one and only one schema (oneOf). Found {count}"
-            )
+            detail = f"{where} must validate one and only one schema (oneOf). Found {count}"
+            yield invalid_value(path, value, detail)
     if "not" in schema and _is_valid(value, schema["not"], path):
         yield invalid_value(path, value, f"{where} must not validate the schema (not)")
 
@@ -224,31 +204,24 @@ _CONTENTS: dict[str, Callable[[Any, JsonObject, str], Iterator[FieldError]]] = {
 
 
 def apply_defaults(value: Any, schema: JsonObject) -> None:
-    """Fill in defaults in place, from the outside in; a null that a field may not be is as good as no field."""
-    if isinstance(value, dict):
-        _fill(value, schema.get("properties") or {})
-        for name, child in _known(value, schema):
+    """Fill in defaults in place, from the outside in. A null in a field that is not nullable is dropped."""
+    if isinstance(value, list):
+        for item in value:
+            apply_defaults(item, schema.get("items") or {})
+    if not isinstance(value, dict):
+        return
+    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name, child in properties.items():
+        if "default" in child and (name not in value or _is_void(value[name], child)):
+            value[name] = copy_of(child["default"])
+    for name in list(value):
+        child = properties.get(name, others)
+        if isinstance(child, dict):
             if _is_void(value[name], child):
                 del value[name]
             else:
                 apply_defaults(value[name], child)
-    elif isinstance(value, list):
-        for inner in value:
-            apply_defaults(inner, schema.get("items") or {})
-
-
-def _fill(value: JsonObject, properties: JsonObject) -> None:
-    for name, child in properties.items():
-        if "default" in child and (name not in value or _is_void(value[name], child)):
-            value[name] = copy_of(child["default"])
 
 
 def _is_void(value: Any, schema: JsonObject) -> bool:
     return value is None and not schema.get("nullable")
-
-
-def _known(value: JsonObject, schema: JsonObject) -> list[tuple[str, JsonObject]]:
-    """Return the fields that are there and that the schema says something about, with what it says."""
-    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
-    found = [(name, properties.get(name, others)) for name in value]
-    return [(name, child) for name, child in found if isinstance(child, dict)]

@@ -1,23 +1,22 @@
 """The rules of custom objects: defaults, schema and CEL of their definition."""
 
 from datetime import datetime
+from typing import Any
 
-from trimtab.lab.crd.cel import has_rules, validate_rules
+from trimtab.lab.crd.cel import MISSING, has_rules, validate_rules
 from trimtab.lab.crd.schema import apply_defaults
 from trimtab.lab.crd.schema import validate as validate_schema
 from trimtab.lab.resources.strategy import Strategy
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import ErrorType, FieldError
 
-#: Problems of size and shape; a rule could fail on them, or take for ever.
-BLOCKING = frozenset(
-    {
-        ErrorType.REQUIRED,
-        ErrorType.TOO_LONG,
-        ErrorType.TOO_MANY,
-        ErrorType.TYPE_INVALID,
-        ErrorType.NOT_SUPPORTED,
-    }
+#: Errors of size and shape, after which rules are not evaluated: they could fail or take very long.
+BLOCKING = (
+    ErrorType.REQUIRED,
+    ErrorType.TOO_LONG,
+    ErrorType.TOO_MANY,
+    ErrorType.TYPE_INVALID,
+    ErrorType.NOT_SUPPORTED,
 )
 SKIPPED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
@@ -26,7 +25,7 @@ SKIPPED = (
 
 
 class CustomStrategy(Strategy):
-    """Custom objects in any of their versions; all versions have one form (conversion None)."""
+    """Custom objects. All versions have one form (conversion None)."""
 
     status_writes_metadata = False
     needs_version_on_update = True
@@ -42,43 +41,40 @@ class CustomStrategy(Strategy):
         apply_defaults(obj, self._schema(obj))
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
-        """Default again what admission may have changed."""
+        """Fill in defaults again after admission."""
         self.default(obj)
 
     def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
-        """Default again what admission may have changed."""
+        """Fill in defaults again after admission."""
         self.default(obj)
 
     def validate_create(self, obj: JsonObject) -> list[FieldError]:
         """Check schema and rules."""
         schema = self._schema(obj)
-        found = validate_schema(_plain(obj), schema)
-        return found + (_unchecked(schema) if _blocks(found) else validate_rules(obj, schema))
+        errors = validate_schema(_without_metadata(obj), schema)
+        return errors + _validate_rules(errors, obj, schema)
 
     def validate_update(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
-        """Check what changed; a problem that the stored object already has does not block other changes."""
+        """Check schema and rules. Errors that the stored object has too are ignored."""
         schema = self._schema(obj)
-        found = validate_schema(_plain(obj), schema)
-        if found:
-            known = {str(problem) for problem in validate_schema(_plain(old), schema)}
-            found = [problem for problem in found if str(problem) not in known]
-        return found + (_unchecked(schema) if _blocks(found) else validate_rules(obj, schema, old))
+        errors = validate_schema(_without_metadata(obj), schema)
+        if errors:
+            known = {str(error) for error in validate_schema(_without_metadata(old), schema)}
+            errors = [error for error in errors if str(error) not in known]
+        return errors + _validate_rules(errors, obj, schema, old)
 
     def validate_status(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
-        """Check a status like the rest."""
+        """Check schema and rules."""
         return self.validate_update(obj, old)
 
 
-def _blocks(found: list[FieldError]) -> bool:
-    """Tell whether the object is too wrong for its rules to be evaluated."""
-    return any(problem.type in BLOCKING for problem in found)
-
-
-def _unchecked(schema: JsonObject) -> list[FieldError]:
-    """Say that rules were skipped, if there are any."""
+def _validate_rules(
+    errors: list[FieldError], obj: JsonObject, schema: JsonObject, old: Any = MISSING
+) -> list[FieldError]:
+    if not any(error.type in BLOCKING for error in errors):
+        return validate_rules(obj, schema, old)
     return [FieldError(ErrorType.INVALID, "<nil>", None, SKIPPED)] if has_rules(schema) else []
 
 
-def _plain(obj: JsonObject) -> JsonObject:
-    """Leave out metadata, which has rules of its own."""
+def _without_metadata(obj: JsonObject) -> JsonObject:
     return {name: value for name, value in obj.items() if name != "metadata"}

@@ -71,7 +71,6 @@ class WriteHandler:
         if resource.has_status and not strategy.keeps_status_on_create:
             obj.pop("status", None)
         strategy.prepare_for_create(obj, now)
-        request.warnings.extend(strategy.warnings(obj))
         _reject(resource, obj, metadata.validate(obj, resource) + strategy.validate_create(obj))
         await self._admission.validate(attributes.with_object(obj))
         self._check_namespace(request)

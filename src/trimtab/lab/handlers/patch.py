@@ -13,7 +13,7 @@ from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, ResourceReque
 from trimtab.lab.handlers.bodies import accept_object, check_name, check_type, prune_object
 from trimtab.lab.handlers.context import HandlerContext
 from trimtab.lab.handlers.create_update import WriteHandler
-from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
+from trimtab.lab.patches import json_patch, managed_fields, merge
 from trimtab.lab.patches.managed_fields import Manager
 from trimtab.lab.schemas.shapes import Shape
 from trimtab.lab.storage.codec import JSON, YAML, JsonObject, decode_body, decode_json
@@ -46,7 +46,7 @@ def read_edit(request: ApiRequest, shape: Shape, *, is_custom: bool) -> Edit:
         return lambda obj: dict(merge.merge(obj, patch))
     if media == STRATEGIC_PATCH and not is_custom:
         patch = _read_patch(request)
-        return lambda obj: strategic.merge(obj, patch, shape)
+        return lambda obj: merge.merge_strategically(obj, patch, shape)
     if media == STRATEGIC_PATCH:
         raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
     raise unsupported_patch_type()

@@ -1,4 +1,4 @@
-"""Sets of fields as server-side apply counts them: paths through an object, and their wire form (`fieldsV1`).
+"""Sets of fields for server-side apply: paths through an object, and their wire form (`fieldsV1`).
 
 A path is a tuple of elements: `f:name` for a field, `k:{"name":"x"}` for an item of a keyed list, `v:"x"` for an item
 of a set.
@@ -10,27 +10,18 @@ from trimtab.lab.schemas.shapes import Shape
 from trimtab.lab.storage.codec import JsonObject, decode, encode
 
 Path = tuple[str, ...]
-#: Stands for "this keyed item or empty container exists"; its content is listed below it.
+#: The value of a keyed item or an empty container. The content of an item has paths below it.
 PRESENT = object()
-#: Fields that every object has and nobody owns.
+#: Metadata without owners: the server sets it.
 UNOWNED = frozenset(
-    {
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-    }
-    | {"deletionTimestamp", "deletionGracePeriodSeconds"}
+    {"name", "namespace", "uid", "generation", "resourceVersion", "managedFields", "selfLink"}
+    | {"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
 )
 
 
 def leaves(obj: JsonObject, shape: Shape) -> dict[Path, Any]:
     """Return the value at every ownable path of an object."""
-    found: dict[Path, Any] = {}
+    paths: dict[Path, Any] = {}
     for name, value in obj.items():
         if name in ("apiVersion", "kind"):
             continue
@@ -38,33 +29,33 @@ def leaves(obj: JsonObject, shape: Shape) -> dict[Path, Any]:
             value = {key: child for key, child in value.items() if key not in UNOWNED}
             if not value:
                 continue
-        _collect(value, shape.child(name), (f"f:{name}",), found)
-    return found
+        _collect(value, shape.child(name), (f"f:{name}",), paths)
+    return paths
 
 
-def _collect(value: Any, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
-    """Take in what lies at and below a path; a container that is owned as one is a leaf."""
+def _collect(value: Any, shape: Shape, path: Path, paths: dict[Path, Any]) -> None:
+    """Add the paths at and below a path. An atomic container is one path."""
     is_keyed = shape.list_type == "map" and bool(shape.map_keys)
     if isinstance(value, dict) and not shape.is_atomic_map:
-        _collect_fields(value, shape, path, found)
+        _collect_fields(value, shape, path, paths)
     elif isinstance(value, list) and is_keyed:
         for item in value:
             at = (*path, key_element(item, shape))
-            found[at] = PRESENT
+            paths[at] = PRESENT
             if isinstance(item, dict):
-                _collect_fields(item, shape.item(), at, found)
+                _collect_fields(item, shape.item(), at, paths)
     elif isinstance(value, list) and shape.list_type == "set":
-        found.update({(*path, "v:" + encode(item).decode()): item for item in value})
+        paths.update({(*path, _value_element(item)): item for item in value})
     else:
-        found[path] = value
+        paths[path] = value
         return
     if not value:
-        found[path] = PRESENT
+        paths[path] = PRESENT
 
 
-def _collect_fields(fields: JsonObject, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
+def _collect_fields(fields: JsonObject, shape: Shape, path: Path, paths: dict[Path, Any]) -> None:
     for name, child in fields.items():
-        _collect(child, shape.child(name), (*path, f"f:{name}"), found)
+        _collect(child, shape.child(name), (*path, f"f:{name}"), paths)
 
 
 def key_element(item: Any, shape: Shape) -> str:
@@ -72,6 +63,10 @@ def key_element(item: Any, shape: Shape) -> str:
     fields = item if isinstance(item, dict) else {}
     key = {name: fields.get(name, shape.key_defaults.get(name)) for name in sorted(shape.map_keys)}
     return "k:" + encode({name: value for name, value in key.items() if value is not None}).decode()
+
+
+def _value_element(item: Any) -> str:
+    return "v:" + encode(item).decode()
 
 
 def to_wire(paths: set[Path]) -> JsonObject:
@@ -88,24 +83,24 @@ def to_wire(paths: set[Path]) -> JsonObject:
 
 
 def from_wire(tree: JsonObject) -> set[Path]:
-    """Read `fieldsV1`."""
-    found: set[Path] = set()
+    """Return the paths of `fieldsV1`."""
+    paths: set[Path] = set()
 
     def walk(node: JsonObject, path: Path) -> None:
         if not node and path:
-            found.add(path)
+            paths.add(path)
         for element, child in node.items():
             if element == ".":
-                found.add(path)
+                paths.add(path)
             elif isinstance(child, dict):
                 walk(child, (*path, element))
 
     walk(tree, ())
-    return found
+    return paths
 
 
 def show(path: Path) -> str:
-    """Write a path as conflict messages do: `.spec.template.spec.containers[name="app"].image`."""
+    """Return a path as in conflict messages: `.spec.template.spec.containers[name="app"].image`."""
     text = ""
     for element in path:
         kind, _, rest = element.partition(":")
@@ -120,7 +115,7 @@ def show(path: Path) -> str:
 
 
 def remove(obj: Any, path: Path, shape: Shape) -> None:
-    """Remove what a path names, and containers that are empty without it."""
+    """Remove the value at a path, and containers that become empty."""
     element, rest = path[0], path[1:]
     kind, _, name = element.partition(":")
     if kind == "f" and isinstance(obj, dict) and name in obj:
@@ -132,12 +127,7 @@ def remove(obj: Any, path: Path, shape: Shape) -> None:
             del obj[name]
     elif isinstance(obj, list):
         for index, item in enumerate(obj):
-            same = (
-                key_element(item, shape) == element
-                if kind == "k"
-                else "v:" + encode(item).decode() == element
-            )
-            if same:
+            if element == (key_element(item, shape) if kind == "k" else _value_element(item)):
                 if rest:
                     remove(item, rest, shape.item())
                 else:

@@ -1,48 +1,45 @@
-"""JSON patch (RFC 6902), with the API server's limits and answers."""
+"""JSON patch (RFC 6902), with the API server's limits and messages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from trimtab.lab.apiserver.errors import StatusError, bad_request, too_large_body
-from trimtab.lab.storage.codec import copy_of, decode_json, encode
+from trimtab.lab.storage.codec import JsonObject, copy_of, decode_json, encode
 from trimtab.model.json.shape import describe
 
 #: Operations in one patch (CVE-2019-1002100).
 MAX_OPERATIONS = 10_000
-#: Bytes that the `copy` operations of one patch may add; without it a small patch doubles itself into a big one.
+#: Bytes that the `copy` operations of one patch may add; without a limit a small patch doubles itself into a big one.
 MAX_COPIED = 3 * 1024 * 1024
+
+Path = list[str]
 
 
 class _PatchError(Exception):
     """An operation does not fit the document."""
 
 
-def parse(body: bytes) -> list[dict[str, Any]]:
+def parse(body: bytes) -> list[JsonObject]:
     """Decode and check a patch document."""
     operations = decode_json(body)
-    wrong = operations if not isinstance(operations, list) else next(_no_objects(operations), None)
-    if wrong is not None:
-        is_list = isinstance(operations, list)
-        wanted = (
-            "each operation of a JSON patch is an object"
-            if is_list
-            else "a JSON patch is a list of operations"
-        )
-        raise bad_request(f"error decoding patch: {wanted}, not {describe(wrong)}")
+    if not isinstance(operations, list):
+        raise _invalid("a JSON patch is a list of operations", operations)
+    for operation in operations:
+        if not isinstance(operation, dict):
+            raise _invalid("each operation of a JSON patch is an object", operation)
     if len(operations) > MAX_OPERATIONS:
         raise too_large_body(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
-    found: list[dict[str, Any]] = operations
-    return found
+    return operations
 
 
-def _no_objects(operations: list[Any]) -> Iterator[Any]:
-    return (one for one in operations if not isinstance(one, dict))
+def _invalid(wanted: str, value: Any) -> StatusError:
+    return bad_request(f"error decoding patch: {wanted}, not {describe(value)}")
 
 
-def apply(document: Any, operations: list[dict[str, Any]]) -> Any:
-    """Return the document after all operations, or refuse them all."""
+def apply(document: Any, operations: list[JsonObject]) -> Any:
+    """Return the document after all operations, or raise an error if one does not fit."""
     document = copy_of(document)
     copied = 0
     try:
@@ -64,7 +61,7 @@ def _count_copied(so_far: int, value: Any) -> int:
     return total
 
 
-def _pointer(operation: dict[str, Any], name: str) -> list[str]:
+def _pointer(operation: JsonObject, name: str) -> Path:
     text = operation.get(name)
     if not isinstance(text, str):
         raise _PatchError(f"operation {operation.get('op')!r} has no {name!r}: it must be a JSON pointer")
@@ -75,18 +72,17 @@ def _pointer(operation: dict[str, Any], name: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
-def _apply_one(document: Any, operation: dict[str, Any]) -> Any:
-    name = operation.get("op")
-    path = _pointer(operation, "path")
+def _apply_one(document: Any, operation: JsonObject) -> Any:
+    name, path = operation.get("op"), _pointer(operation, "path")
     if name in ("add", "replace", "test") and "value" not in operation:
         raise _PatchError(f"operation {name!r} on {operation['path']!r} has no value")
     if name == "add":
-        return _add(document, path, copy_of(operation["value"]))
+        return _change(document, path, _add, copy_of(operation["value"]))
     if name == "remove":
         return _remove(document, path)
     if name == "replace":
         _get(document, path)
-        return _put(document, path, copy_of(operation["value"]))
+        return _change(document, path, _replace, copy_of(operation["value"]))
     if name == "test":
         _test(document, path, operation["value"])
         return document
@@ -95,25 +91,25 @@ def _apply_one(document: Any, operation: dict[str, Any]) -> Any:
         value = copy_of(_get(document, source))
         if name == "move":
             document = _remove(document, source)
-        return _add(document, path, value)
+        return _change(document, path, _add, value)
     raise _PatchError(
         f"{name!r} is no operation of a JSON patch: use add, remove, replace, move, copy or test"
     )
 
 
-def _test(document: Any, path: list[str], wanted: Any) -> None:
+def _test(document: Any, path: Path, wanted: Any) -> None:
     try:
-        found = _get(document, path)
+        value = _get(document, path)
     except _PatchError:
         # A test for null passes on a missing member, as the API server's library has it.
         if wanted is None:
             return
         raise
-    if found != wanted or isinstance(found, bool) is not isinstance(wanted, bool):
+    if value != wanted or isinstance(value, bool) is not isinstance(wanted, bool):
         raise _PatchError(f"the test of {_text(path)} failed: its value is another than the one given")
 
 
-def _get(document: Any, path: list[str]) -> Any:
+def _get(document: Any, path: Path) -> Any:
     for part in path:
         if isinstance(document, dict) and part in document:
             document = document[part]
@@ -124,11 +120,11 @@ def _get(document: Any, path: list[str]) -> Any:
     return document
 
 
-def _text(path: list[str]) -> str:
+def _text(path: Path) -> str:
     return f"/{'/'.join(path)}"
 
 
-def _index(part: str, last: int, path: list[str]) -> int:
+def _index(part: str, last: int, path: Path) -> int:
     if not part.isascii() or not part.lstrip("-").isdigit() or len(part) > 9:
         raise _PatchError(f"{part!r} on the path {_text(path)} is not an index of a list")
     index = int(part)
@@ -139,34 +135,30 @@ def _index(part: str, last: int, path: list[str]) -> int:
     return index
 
 
-def _add(document: Any, path: list[str], value: Any) -> Any:
+def _change(document: Any, path: Path, change: Callable[[Any, Path, Any], None], value: Any) -> Any:
+    """Return the document after `change(parent, path, value)`. Without a path, the value replaces it."""
     if not path:
         return value
-    parent = _get(document, path[:-1])
-    if isinstance(parent, list):
-        if path[-1] == "-":
-            parent.append(value)
-        else:
-            parent.insert(_index(path[-1], len(parent), path), value)
-    elif isinstance(parent, dict):
+    change(_get(document, path[:-1]), path, value)
+    return document
+
+
+def _add(parent: Any, path: Path, value: Any) -> None:
+    if isinstance(parent, dict):
         parent[path[-1]] = value
-    else:
+    elif not isinstance(parent, list):
         raise _PatchError(f"{_text(path[:-1])} has no members, so there can be no {path[-1]!r}")
-    return document
-
-
-def _put(document: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    parent = _get(document, path[:-1])
-    if isinstance(parent, list):
-        parent[_index(path[-1], len(parent) - 1, path)] = value
+    elif path[-1] == "-":
+        parent.append(value)
     else:
-        parent[path[-1]] = value
-    return document
+        parent.insert(_index(path[-1], len(parent), path), value)
 
 
-def _remove(document: Any, path: list[str]) -> Any:
+def _replace(parent: Any, path: Path, value: Any) -> None:
+    parent[_index(path[-1], len(parent) - 1, path) if isinstance(parent, list) else path[-1]] = value
+
+
+def _remove(document: Any, path: Path) -> Any:
     if not path:
         raise _PatchError("the whole document cannot be removed")
     parent = _get(document, path[:-1])

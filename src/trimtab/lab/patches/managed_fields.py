@@ -1,7 +1,7 @@
-"""Who owns which field: `metadata.managedFields`, kept up to date on every write, and server-side apply.
+"""The owners of fields: `metadata.managedFields`, updated on every write, and server-side apply.
 
-Applying means: set what the manager lists, take away what it listed last time and nobody else owns, and refuse to change
-what another manager owns unless forced.
+Apply sets the fields that the manager lists. It removes fields that the manager listed last time and no other manager owns.
+It rejects changes of fields that another manager owns, unless forced.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from trimtab.model.times import format_time
 
 @dataclass(frozen=True)
 class Manager:
-    """One owner of fields: a name, how it writes, in which version and through which subresource."""
+    """An owner of fields: name, operation, version and subresource."""
 
     name: str
     operation: str
@@ -46,24 +46,25 @@ class Owned:
     paths: set[Path] = field(default_factory=set)
     time: str = ""
 
+    def set_paths(self, paths: set[Path], now: datetime) -> None:
+        """Set the fields, and the time if they changed."""
+        if paths != self.paths or not self.time:
+            self.paths, self.time = paths, format_time(now)
+
 
 Managers = dict[Manager, Owned]
 
 
 def read(meta: JsonObject) -> Managers:
-    """Read the owners from an object's metadata."""
-    found: Managers = {}
+    """Return the owners in an object's metadata."""
+    managers: Managers = {}
     for entry in meta.get("managedFields") or ():
         if not isinstance(entry, dict) or not entry.get("operation"):
             continue
-        manager = Manager(
-            entry.get("manager", ""),
-            entry["operation"],
-            entry.get("apiVersion", ""),
-            entry.get("subresource", ""),
-        )
-        found[manager] = Owned(from_wire(entry.get("fieldsV1") or {}), entry.get("time", ""))
-    return found
+        name, version = entry.get("manager", ""), entry.get("apiVersion", "")
+        manager = Manager(name, entry["operation"], version, entry.get("subresource", ""))
+        managers[manager] = Owned(from_wire(entry.get("fieldsV1") or {}), entry.get("time", ""))
+    return managers
 
 
 def write(meta: JsonObject, managers: Managers) -> None:
@@ -94,23 +95,21 @@ def write(meta: JsonObject, managers: Managers) -> None:
 def track_update(
     obj: JsonObject, old: JsonObject | None, shape: Shape, manager: Manager, now: datetime
 ) -> None:
-    """Give `manager` the fields that an update set, and take from the others what it changed or removed."""
+    """Make `manager` the owner of the fields that an update changed."""
     changed, removed = _difference(obj, old, shape)
-    managers = _known(obj["metadata"], old)
+    managers = _previous_owners(obj["metadata"], old)
     if changed or removed:
         lost = changed | removed
         for other, owned in managers.items():
             if other != manager:
                 owned.paths -= lost
         own = managers.setdefault(manager, Owned())
-        paths = (own.paths | changed) - removed
-        if paths != own.paths or not own.time:
-            own.paths, own.time = paths, format_time(now)
+        own.set_paths((own.paths | changed) - removed, now)
     write(obj["metadata"], managers)
 
 
 def _difference(obj: JsonObject, old: JsonObject | None, shape: Shape) -> tuple[set[Path], set[Path]]:
-    """Return the fields that an update set, and those that it took away."""
+    """Return the fields that an update set, and the fields that it removed."""
     if old is None:
         return set(leaves(obj, shape)), set()
     # Most writes touch one part (a status, say), and only parts that differ can change owners.
@@ -121,16 +120,11 @@ def _difference(obj: JsonObject, old: JsonObject | None, shape: Shape) -> tuple[
     return changed, before.keys() - after.keys()
 
 
-def _known(meta: JsonObject, old: JsonObject | None) -> Managers:
-    """Return the owners that an update starts from: those it brings along, or those of the object before it."""
-    if _is_reset(meta):
-        return {}
+def _previous_owners(meta: JsonObject, old: JsonObject | None) -> Managers:
+    """Return the owners in the update, else the owners in the old object."""
+    if meta.get("managedFields") == [{}]:
+        return {}  # a list of one empty entry resets all owners
     return read(meta) or (read(old["metadata"]) if old is not None else {})
-
-
-def _is_reset(meta: JsonObject) -> bool:
-    """Tell whether the client asks to forget all owners, by a list of one empty entry."""
-    return meta.get("managedFields") == [{}]
 
 
 def apply(
@@ -154,17 +148,15 @@ def apply(
     previous = managers.get(manager, Owned()).paths
     others: set[Path] = set().union(*(owned.paths for other, owned in managers.items() if other != manager))
     for path in sorted(previous - wanted.keys(), key=len, reverse=True):
-        if not any(one[: len(path)] == path for one in others):
+        if not any(other[: len(path)] == path for other in others):
             remove(merged, path, shape)
-    own = managers.setdefault(manager, Owned())
-    if own.paths != wanted.keys() or not own.time:
-        own.paths, own.time = set(wanted), format_time(now)
+    managers.setdefault(manager, Owned()).set_paths(set(wanted), now)
     write(merged["metadata"], managers)
     return merged
 
 
 def _resolve(managers: Managers, manager: Manager, changed: set[Path], *, force: bool) -> None:
-    """Take the changed fields from their owners when forced, refuse otherwise."""
+    """Remove the changed fields from their owners if forced, else raise a conflict."""
     conflicts = [
         (other, path)
         for other, owned in managers.items()
@@ -183,12 +175,12 @@ def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> StatusError:
     by_manager: dict[str, list[str]] = {}
     for manager, path in conflicts:
         by_manager.setdefault(str(manager), []).append(show(path))
-    parts = []
-    for name, paths in by_manager.items():
-        if len(paths) == 1:
-            parts.append(f"conflict with {name}: {paths[0]}")
-        else:
-            parts.append(f"conflicts with {name}:\n" + "\n".join(f"- {path}" for path in paths))
+    parts = [
+        f"conflict with {name}: {paths[0]}"
+        if len(paths) == 1
+        else f"conflicts with {name}:\n" + "\n".join(f"- {path}" for path in paths)
+        for name, paths in by_manager.items()
+    ]
     plural = "s" if len(conflicts) > 1 else ""
     message = f"Apply failed with {len(conflicts)} conflict{plural}: " + "\n".join(parts)
     causes = [
@@ -199,7 +191,7 @@ def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> StatusError:
 
 
 def _overlay(target: Any, config: Any, shape: Shape) -> Any:
-    """Merge a configuration over an object, list by list as the shape says; return the result."""
+    """Return an object with a configuration merged over it, as the shape merges lists."""
     if isinstance(target, dict) and isinstance(config, dict) and not shape.is_atomic_map:
         for name, value in config.items():
             child = shape.child(name)

@@ -1,297 +1,116 @@
-"""The built-in resources, as data."""
+"""The table of built-in resources."""
+
+from dataclasses import replace
+from typing import Any
 
 from trimtab.lab.crd.definitions import DefinitionStrategy
 from trimtab.lab.resources import (
     configuration,
     events,
     hpa,
+    jobs,
     namespaces_nodes,
     pods,
     services,
     workloads,
 )
 from trimtab.lab.resources.registry import ALL_VERBS, ServedResource
+from trimtab.lab.resources.strategy import ReturnedStrategy, Strategy
 from trimtab.model.feature_gates import FeatureGates
 
-CREATE_ONLY = ("create",)
-READ_ONLY = ("get", "list")
-ALL = ("all",)
+APPS, BATCH, POLICY = "apps", "batch", "policy"
 RBAC = "rbac.authorization.k8s.io"
 AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
-WEBHOOKS = "admissionregistration.k8s.io"
-API_EXTENSIONS = ("api-extensions",)
+WEBHOOKS, METRICS = "admissionregistration.k8s.io", "metrics.k8s.io"
+SCALE, GENERATION, EXTENSION = "status scale", "all generation", "cluster generation api-extensions"
+
+Row = tuple[str, str, str, str, str, type[Strategy]]
+#: Group, kind, short names, subresources, traits, strategy. The plural is the kind in lower case with an s.
+#:
+#: Traits: `cluster` is without namespace, `generation` counts changes of the spec, `all` and `api-extensions` are categories
+#: of `kubectl get`, `review` is created and never stored.
+ROWS: tuple[Row, ...] = (
+    ("", "Namespace", "ns", "status finalize", "cluster", namespaces_nodes.NamespaceStrategy),
+    ("", "Pod", "po", pods.SUBRESOURCES, GENERATION, pods.PodStrategy),
+    ("", "Node", "no", "status", "cluster", namespaces_nodes.NodeStrategy),
+    ("", "Service", "svc", "status", "all", services.ServiceStrategy),
+    ("", "Endpoints", "ep", "", "", Strategy),
+    ("", "ConfigMap", "cm", "", "", configuration.DataStrategy),
+    ("", "Secret", "", "", "", configuration.SecretStrategy),
+    ("", "ServiceAccount", "sa", "token", "", ReturnedStrategy),
+    ("", "Event", "ev", "", "", events.EventStrategy),
+    ("", "LimitRange", "limits", "", "", configuration.LimitRangeStrategy),
+    ("", "ResourceQuota", "quota", "status", "", ReturnedStrategy),
+    ("", "ReplicationController", "rc", SCALE, GENERATION, workloads.ReplicationControllerStrategy),
+    ("", "PersistentVolumeClaim", "pvc", "status", "", ReturnedStrategy),
+    (APPS, "Deployment", "deploy", SCALE, GENERATION, workloads.DeploymentStrategy),
+    (APPS, "ReplicaSet", "rs", SCALE, GENERATION, workloads.ReplicaSetStrategy),
+    (APPS, "StatefulSet", "sts", SCALE, GENERATION, workloads.StatefulSetStrategy),
+    (APPS, "DaemonSet", "ds", "status", GENERATION, workloads.DaemonSetStrategy),
+    (APPS, "ControllerRevision", "", "", "", Strategy),
+    (BATCH, "Job", "", "status", GENERATION, jobs.JobStrategy),
+    (BATCH, "CronJob", "cj", "status", GENERATION, jobs.CronJobStrategy),
+    ("autoscaling", "HorizontalPodAutoscaler", "hpa", "status", "all", Strategy),
+    (POLICY, "PodDisruptionBudget", "pdb", "status", "generation", workloads.BudgetStrategy),
+    ("coordination.k8s.io", "Lease", "", "", "", configuration.LeaseStrategy),
+    ("events.k8s.io", "Event", "ev", "", "", events.EventStrategy),
+    (RBAC, "Role", "", "", "", configuration.RbacStrategy),
+    (RBAC, "RoleBinding", "", "", "", configuration.RbacStrategy),
+    (RBAC, "ClusterRole", "", "", "cluster", configuration.RbacStrategy),
+    (RBAC, "ClusterRoleBinding", "", "", "cluster", configuration.RbacStrategy),
+    (AUTHENTICATION, "TokenReview", "", "", "cluster review", Strategy),
+    (AUTHENTICATION, "SelfSubjectReview", "", "", "cluster review", Strategy),
+    (AUTHORIZATION, "SubjectAccessReview", "", "", "cluster review", Strategy),
+    (AUTHORIZATION, "SelfSubjectAccessReview", "", "", "cluster review", Strategy),
+    (AUTHORIZATION, "SelfSubjectRulesReview", "", "", "cluster review", Strategy),
+    (AUTHORIZATION, "LocalSubjectAccessReview", "", "", "review", Strategy),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "crd crds", "status", EXTENSION, DefinitionStrategy),
+    (WEBHOOKS, "MutatingWebhookConfiguration", "", "", EXTENSION, configuration.WebhookStrategy),
+    (WEBHOOKS, "ValidatingWebhookConfiguration", "", "", EXTENSION, configuration.WebhookStrategy),
+    (
+        "apiregistration.k8s.io",
+        "APIService",
+        "",
+        "status",
+        "cluster api-extensions",
+        configuration.ApiServiceStrategy,
+    ),
+    (METRICS, "PodMetrics", "", "", "", Strategy),
+    (METRICS, "NodeMetrics", "", "", "cluster", Strategy),
+)
+_METRICS: dict[str, Any] = {"versions": ("v1beta1",), "verbs": ("get", "list")}
+#: What does not fit into a row.
+DETAILS: dict[tuple[str, str], dict[str, Any]] = {
+    ("", "Namespace"): {"verbs": tuple(verb for verb in ALL_VERBS if verb != "deletecollection")},
+    ("", "Endpoints"): {"plural": "endpoints"},
+    ("events.k8s.io", "Event"): {"storage_name": "events", "storage_group_name": ""},
+    (METRICS, "PodMetrics"): {**_METRICS, "plural": "pods", "storage_name": "podmetrics"},
+    (METRICS, "NodeMetrics"): {**_METRICS, "plural": "nodes", "storage_name": "nodemetrics"},
+}
 
 
-def core() -> tuple[ServedResource, ...]:
-    """Return the resources of core/v1."""
-    return (
-        ServedResource(
-            "",
-            "namespaces",
-            "Namespace",
-            is_namespaced=False,
-            short_names=("ns",),
-            subresources=("status", "finalize"),
-            verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
-            strategy=namespaces_nodes.NamespaceStrategy(),
-        ),
-        ServedResource(
-            "",
-            "pods",
-            "Pod",
-            short_names=("po",),
-            categories=ALL,
-            subresources=("status", "eviction", "binding", "resize", "log", "ephemeralcontainers"),
-            has_generation=True,
-            strategy=pods.PodStrategy(),
-        ),
-        ServedResource(
-            "",
-            "nodes",
-            "Node",
-            is_namespaced=False,
-            short_names=("no",),
-            subresources=("status",),
-            strategy=namespaces_nodes.NodeStrategy(),
-        ),
-        ServedResource(
-            "",
-            "services",
-            "Service",
-            short_names=("svc",),
-            categories=ALL,
-            subresources=("status",),
-            strategy=services.ServiceStrategy(),
-        ),
-        ServedResource("", "endpoints", "Endpoints", short_names=("ep",)),
-        ServedResource(
-            "", "configmaps", "ConfigMap", short_names=("cm",), strategy=configuration.DataStrategy()
-        ),
-        ServedResource("", "secrets", "Secret", strategy=configuration.SecretStrategy()),
-        ServedResource(
-            "",
-            "serviceaccounts",
-            "ServiceAccount",
-            short_names=("sa",),
-            subresources=("token",),
-            strategy=configuration.ReturnedStrategy(),
-        ),
-        ServedResource("", "events", "Event", short_names=("ev",), strategy=events.EventStrategy()),
-        ServedResource(
-            "",
-            "limitranges",
-            "LimitRange",
-            short_names=("limits",),
-            strategy=configuration.LimitRangeStrategy(),
-        ),
-        ServedResource(
-            "",
-            "resourcequotas",
-            "ResourceQuota",
-            short_names=("quota",),
-            subresources=("status",),
-            strategy=configuration.ReturnedStrategy(),
-        ),
-        ServedResource(
-            "",
-            "replicationcontrollers",
-            "ReplicationController",
-            short_names=("rc",),
-            categories=ALL,
-            subresources=("status", "scale"),
-            has_generation=True,
-            strategy=workloads.ReplicationControllerStrategy(),
-        ),
-        ServedResource(
-            "",
-            "persistentvolumeclaims",
-            "PersistentVolumeClaim",
-            short_names=("pvc",),
-            subresources=("status",),
-            strategy=configuration.ReturnedStrategy(),
-        ),
+def _build(row: Row) -> ServedResource:
+    group, kind, short_names, subresources, traits, strategy = row
+    resource = ServedResource(
+        group,
+        f"{kind.lower()}s",
+        kind,
+        is_namespaced="cluster" not in traits,
+        short_names=tuple(short_names.split()),
+        categories=tuple(trait for trait in traits.split() if trait in ("all", "api-extensions")),
+        subresources=tuple(subresources.split()),
+        verbs=("create",) if "review" in traits else ALL_VERBS,
+        has_generation="generation" in traits,
+        strategy=strategy(),
     )
-
-
-def workload_resources() -> tuple[ServedResource, ...]:
-    """Return the resources of apps/v1 and batch/v1."""
-    scaled = ("status", "scale")
-    return (
-        ServedResource(
-            "apps",
-            "deployments",
-            "Deployment",
-            short_names=("deploy",),
-            categories=ALL,
-            subresources=scaled,
-            has_generation=True,
-            strategy=workloads.DeploymentStrategy(),
-        ),
-        ServedResource(
-            "apps",
-            "replicasets",
-            "ReplicaSet",
-            short_names=("rs",),
-            categories=ALL,
-            subresources=scaled,
-            has_generation=True,
-            strategy=workloads.ReplicaSetStrategy(),
-        ),
-        ServedResource(
-            "apps",
-            "statefulsets",
-            "StatefulSet",
-            short_names=("sts",),
-            categories=ALL,
-            subresources=scaled,
-            has_generation=True,
-            strategy=workloads.StatefulSetStrategy(),
-        ),
-        ServedResource(
-            "apps",
-            "daemonsets",
-            "DaemonSet",
-            short_names=("ds",),
-            categories=ALL,
-            subresources=("status",),
-            has_generation=True,
-            strategy=workloads.DaemonSetStrategy(),
-        ),
-        ServedResource("apps", "controllerrevisions", "ControllerRevision"),
-        ServedResource(
-            "batch",
-            "jobs",
-            "Job",
-            categories=ALL,
-            subresources=("status",),
-            has_generation=True,
-            strategy=workloads.JobStrategy(),
-        ),
-        ServedResource(
-            "batch",
-            "cronjobs",
-            "CronJob",
-            short_names=("cj",),
-            categories=ALL,
-            subresources=("status",),
-            has_generation=True,
-            strategy=workloads.CronJobStrategy(),
-        ),
-    )
-
-
-def policy_resources(gates: FeatureGates) -> tuple[ServedResource, ...]:
-    """Return autoscalers, budgets, leases, events of the new group, and access rules."""
-    rules = [
-        ServedResource(RBAC, plural, kind, is_namespaced=is_namespaced, strategy=configuration.RbacStrategy())
-        for plural, kind, is_namespaced in (
-            ("roles", "Role", True),
-            ("rolebindings", "RoleBinding", True),
-            ("clusterroles", "ClusterRole", False),
-            ("clusterrolebindings", "ClusterRoleBinding", False),
-        )
-    ]
-    return (
-        ServedResource(
-            "autoscaling",
-            "horizontalpodautoscalers",
-            "HorizontalPodAutoscaler",
-            versions=("v2", "v1"),
-            short_names=("hpa",),
-            categories=ALL,
-            subresources=("status",),
-            strategy=hpa.HpaStrategy(gates),
-        ),
-        ServedResource(
-            "policy",
-            "poddisruptionbudgets",
-            "PodDisruptionBudget",
-            short_names=("pdb",),
-            subresources=("status",),
-            has_generation=True,
-            strategy=workloads.BudgetStrategy(),
-        ),
-        ServedResource("coordination.k8s.io", "leases", "Lease", strategy=configuration.LeaseStrategy()),
-        ServedResource(
-            "events.k8s.io",
-            "events",
-            "Event",
-            short_names=("ev",),
-            storage_name="events",
-            storage_group_name="",
-            strategy=events.EventStrategy(),
-        ),
-        *rules,
-    )
-
-
-def machinery() -> tuple[ServedResource, ...]:
-    """Return reviews and the resources that extend the API itself."""
-    reviews = [
-        ServedResource(group, plural, kind, is_namespaced=is_namespaced, verbs=CREATE_ONLY)
-        for group, plural, kind, is_namespaced in (
-            (AUTHENTICATION, "tokenreviews", "TokenReview", False),
-            (AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview", False),
-            (AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview", False),
-            (AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview", False),
-            (AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview", False),
-            (AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
-        )
-    ]
-    return (
-        *reviews,
-        ServedResource(
-            "apiextensions.k8s.io",
-            "customresourcedefinitions",
-            "CustomResourceDefinition",
-            is_namespaced=False,
-            short_names=("crd", "crds"),
-            categories=API_EXTENSIONS,
-            subresources=("status",),
-            has_generation=True,
-            strategy=DefinitionStrategy(),
-        ),
-        *(
-            ServedResource(
-                WEBHOOKS,
-                f"{name.lower()}webhookconfigurations",
-                f"{name}WebhookConfiguration",
-                is_namespaced=False,
-                categories=API_EXTENSIONS,
-                has_generation=True,
-                strategy=configuration.WebhookStrategy(),
-            )
-            for name in ("Mutating", "Validating")
-        ),
-        ServedResource(
-            "apiregistration.k8s.io",
-            "apiservices",
-            "APIService",
-            is_namespaced=False,
-            categories=API_EXTENSIONS,
-            subresources=("status",),
-            strategy=configuration.ApiServiceStrategy(),
-        ),
-        ServedResource(
-            "metrics.k8s.io",
-            "pods",
-            "PodMetrics",
-            versions=("v1beta1",),
-            verbs=READ_ONLY,
-            storage_name="podmetrics",
-        ),
-        ServedResource(
-            "metrics.k8s.io",
-            "nodes",
-            "NodeMetrics",
-            versions=("v1beta1",),
-            verbs=READ_ONLY,
-            is_namespaced=False,
-            storage_name="nodemetrics",
-        ),
-    )
+    return replace(resource, **DETAILS.get((group, kind), {}))
 
 
 def builtin_resources(gates: FeatureGates) -> tuple[ServedResource, ...]:
-    """Return everything that is served before any definition is created."""
-    return (*core(), *workload_resources(), *policy_resources(gates), *machinery())
+    """Return the resources that are served before any definition is created."""
+    return tuple(
+        replace(resource, versions=("v2", "v1"), strategy=hpa.HpaStrategy(gates))
+        if resource.kind == "HorizontalPodAutoscaler"
+        else resource
+        for resource in map(_build, ROWS)
+    )

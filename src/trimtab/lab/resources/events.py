@@ -1,4 +1,4 @@
-"""Events: one storage for two groups that name the same things differently."""
+"""Events of both groups, which name their fields differently and share one storage."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ class EventStrategy(Strategy):
     """Events, stored in the form of the core group."""
 
     def default(self, obj: JsonObject) -> None:
-        """Write what is always there."""
+        """Fill in what the typed API always writes."""
         if not obj.get("apiVersion", "").startswith(NEW_GROUP):
             for name, value in CORE_ALWAYS.items():
                 obj.setdefault(name, value)
@@ -51,11 +51,10 @@ class EventStrategy(Strategy):
                 obj = {name: value for name, value in obj.items() if value or name not in NEW_OMITS}
             else:
                 self.default(obj)
-        obj["apiVersion"] = f"{group}/{version}" if group else version
-        return obj
+        return super().convert(obj, group, version)
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return what field selectors may use; a selector speaks of the core form."""
+        """Return the values that field selectors compare, in the core form."""
         about = {
             f"{prefix}.{name}": text_at(obj, "involvedObject", name)
             for prefix in ("involvedObject", "regarding")

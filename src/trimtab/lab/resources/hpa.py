@@ -1,9 +1,9 @@
-"""HorizontalPodAutoscalers: the model knows the rules, this only hands objects over."""
+"""The rules of HorizontalPodAutoscalers, which are the model's."""
 
 from datetime import datetime
 
 from trimtab.lab.apiserver.errors import invalid
-from trimtab.lab.resources.strategy import Strategy
+from trimtab.lab.resources.strategy import StatusStrategy
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model import hpa
 from trimtab.model.feature_gates import FeatureGates
@@ -12,17 +12,18 @@ from trimtab.model.hpa import create_update as strategy
 from trimtab.model.hpa import defaults
 
 KIND, GROUP = "HorizontalPodAutoscaler", "autoscaling"
-ZEROS = {"currentMetrics": None, "desiredReplicas": 0}
 
 
-class HpaStrategy(Strategy):
-    """Autoscalers of every served version, under the server's feature gates."""
+class HpaStrategy(StatusStrategy):
+    """HPAs of every served version, under the server's feature gates."""
+
+    status_zeros = {"currentMetrics": None, "desiredReplicas": 0}
 
     def __init__(self, gates: FeatureGates) -> None:
         self._gates = gates
 
     def default(self, obj: JsonObject) -> None:
-        """Fill in what the object's own version defaults."""
+        """Fill in the defaults of the object's own version."""
         if isinstance(obj.get("spec", {}), dict):
             fill = defaults.default_v1 if obj["apiVersion"].endswith("/v1") else defaults.default
             obj.update(fill(obj))
@@ -35,29 +36,25 @@ class HpaStrategy(Strategy):
             raise invalid(KIND, GROUP, obj["metadata"].get("name", ""), problem.errors) from problem
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
-        """Drop what the gates switch off; start with nothing observed."""
+        """Drop fields of disabled gates and start with an empty status."""
         _become(obj, strategy.create(obj, self._gates).stored)
-        obj["status"] = dict(ZEROS)
+        super().prepare_for_create(obj, now)
 
     def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
-        """Drop what the gates switch off and the stored object does not use."""
+        """Drop fields of disabled gates that the stored object does not use."""
         _become(obj, strategy.update(obj, old, self._gates).stored)
-        obj["status"] = {**ZEROS, **(obj.get("status") or {})}
-
-    def prepare_for_status(self, obj: JsonObject, old: JsonObject) -> None:
-        """Write the fields that are always there."""
-        obj["status"] = {**ZEROS, **(obj.get("status") or {})}
+        self.prepare_for_status(obj, old)
 
     def validate_create(self, obj: JsonObject) -> list[FieldError]:
-        """Ask the model about a new object."""
+        """Return why a new object is invalid."""
         return _of_spec(strategy.create(obj, self._gates))
 
     def validate_update(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
-        """Ask the model about a change; what the stored object already uses stays allowed."""
+        """Return why a change is invalid. Fields that the stored object uses stay allowed."""
         return _of_spec(strategy.update(obj, old, self._gates))
 
     def validate_status(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
-        """Ask the model about a new status."""
+        """Return why a status is invalid."""
         return _of_spec(strategy.update_status(obj, old))
 
 
@@ -69,5 +66,5 @@ def _become(obj: JsonObject, stored: JsonObject) -> None:
 
 
 def _of_spec(admission: strategy.RequestResult) -> list[FieldError]:
-    """Leave out metadata, which the server checks for every kind alike."""
+    # Metadata is validated for every kind alike.
     return [error for error in admission.errors if not error.field.startswith("metadata")]

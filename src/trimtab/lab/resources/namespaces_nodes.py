@@ -10,7 +10,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class NamespaceStrategy(Strategy):
-    """Namespaces: held by their own finalizers until their content is gone."""
+    """Namespaces, which stay until their content is deleted."""
 
     returns_deleted = True
 
@@ -21,39 +21,39 @@ class NamespaceStrategy(Strategy):
             obj["metadata"].setdefault("labels", {})[NAME_LABEL] = name
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
-        """Start as Active, held until emptied."""
+        """Start as Active, with the finalizer of namespaces."""
         self.default(obj)
         obj["spec"] = {"finalizers": ["kubernetes"]}
         obj["status"] = {"phase": "Active"}
 
     def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
-        """Leave finalizers to the finalize subresource."""
+        """Keep finalizers, which the finalize subresource changes."""
         keep_from(obj, old, "spec")
         keep_from(obj, old, "status")
 
     def is_held(self, obj: JsonObject) -> bool:
-        """Tell whether the namespace still waits for its content to go."""
+        """Return whether the namespace has content to delete."""
         return bool((obj.get("spec") or {}).get("finalizers"))
 
     def mark_deleted(self, obj: JsonObject) -> None:
-        """Show that the namespace is going."""
+        """Set the phase to Terminating."""
         obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return what field selectors may use."""
+        """Return the values that field selectors compare."""
         return {"status.phase": text_at(obj, "status", "phase"), "name": text_at(obj, "metadata", "name")}
 
 
 class NodeStrategy(Strategy):
-    """Nodes, whose status may be given on create: an agent registers itself whole."""
+    """Nodes, which an agent creates with their status."""
 
     keeps_status_on_create = True
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
-        """Have a spec and a status."""
+        """Add an empty spec and status."""
         obj.setdefault("spec", {})
         obj.setdefault("status", {})
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return what field selectors may use."""
+        """Return the values that field selectors compare."""
         return {"spec.unschedulable": text_at(obj, "spec", "unschedulable") or "false"}

@@ -1,9 +1,10 @@
-"""The rules of services: addresses and ports are given out in order, so that a run repeats itself."""
+"""The rules of services. Addresses and ports are assigned in order, so that runs repeat."""
 
 from datetime import datetime
 
 from trimtab.lab.apiserver.errors import invalid_value, required
-from trimtab.lab.resources.strategy import Strategy
+from trimtab.lab.resources.pod_spec import PORT_RANGE
+from trimtab.lab.resources.strategy import Strategy, set_defaults
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.field_errors import FieldError
 
@@ -16,14 +17,13 @@ class ServiceStrategy(Strategy):
     returns_deleted = True
 
     def __init__(self) -> None:
-        self._given = 0
+        self._addresses = 0
         self._ports = 0
 
     def default(self, obj: JsonObject) -> None:
         """Fill in type, ports and affinity."""
         spec = obj.setdefault("spec", {})
-        spec.setdefault("type", "ClusterIP")
-        spec.setdefault("sessionAffinity", "None")
+        set_defaults(spec, type="ClusterIP", sessionAffinity="None")
         for port in spec.get("ports") or ():
             port.setdefault("protocol", "TCP")
             if "port" in port:
@@ -32,16 +32,14 @@ class ServiceStrategy(Strategy):
             spec.setdefault("internalTrafficPolicy", "Cluster")
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
-        """Give the service an address."""
+        """Assign an address and node ports."""
         spec = obj["spec"]
         obj["status"] = {"loadBalancer": {}}
         if spec["type"] == "ExternalName":
             return
         if not spec.get("clusterIP"):
             spec["clusterIP"] = self._next_address()
-        spec["clusterIPs"] = [spec["clusterIP"]]
-        spec["ipFamilies"] = ["IPv4"]
-        spec["ipFamilyPolicy"] = "SingleStack"
+        spec.update(clusterIPs=[spec["clusterIP"]], ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
         if spec["type"] in ("NodePort", "LoadBalancer"):
             for port in spec.get("ports") or ():
                 if not port.get("nodePort"):
@@ -55,31 +53,27 @@ class ServiceStrategy(Strategy):
                 obj["spec"].setdefault(name, old["spec"][name])
 
     def _next_address(self) -> str:
-        self._given += 1
-        return f"10.96.{self._given // 250}.{self._given % 250 + 1}"
+        self._addresses += 1
+        return f"10.96.{self._addresses // 250}.{self._addresses % 250 + 1}"
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
         """Check ports and names."""
         spec = obj["spec"]
-        found: list[FieldError] = []
+        errors: list[FieldError] = []
         if spec["type"] == "ExternalName":
             return [] if spec.get("externalName") else [required("spec.externalName")]
         if not spec.get("ports") and spec.get("clusterIP") != "None":
-            found.append(required("spec.ports"))
+            errors.append(required("spec.ports"))
         for index, port in enumerate(spec.get("ports") or ()):
             if not 0 < port.get("port", 0) < 65536:
-                path = f"spec.ports[{index}].port"
-                found.append(
-                    invalid_value(path, port.get("port", 0), "must be between 1 and 65535, inclusive")
-                )
+                errors.append(invalid_value(f"spec.ports[{index}].port", port.get("port", 0), PORT_RANGE))
             if len(spec["ports"]) > 1 and not port.get("name"):
-                found.append(required(f"spec.ports[{index}].name"))
-        return found
+                errors.append(required(f"spec.ports[{index}].name"))
+        return errors
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
-        """Keep the address."""
+        """Reject a change of the address."""
         before, after = old["spec"].get("clusterIP"), obj["spec"].get("clusterIP")
         if before and after and before != after:
-            path = "spec.clusterIPs[0]"
-            return [invalid_value(path, [after], "may not change once set")]
+            return [invalid_value("spec.clusterIPs[0]", [after], "may not change once set")]
         return []

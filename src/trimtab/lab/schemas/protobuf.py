@@ -1,6 +1,6 @@
-"""Protobuf bodies: Go clients send built-in kinds in it; the lab reads it and answers in JSON.
+"""Decodes protobuf bodies, in which Go clients send built-in kinds. Responses are JSON.
 
-The wire format is generic; which number is which field is in `protobuf.json` (renewed by `tools/lab_protobuf.py`).
+The field numbers are in `protobuf.json` (renewed by `tools/lab_protobuf.py`).
 """
 
 import base64
@@ -27,10 +27,8 @@ def decode_protobuf(body: bytes) -> JsonObject:
         raise bad_request("the body is not a Kubernetes protobuf object: its magic number is missing")
     try:
         envelope = dict(_pairs(body[len(MAGIC) :]))
-        type_meta = {
-            number: value.decode() for number, value in _pairs(envelope[1]) if isinstance(value, bytes)
-        }
-        api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
+        texts = {number: value.decode() for number, value in _pairs(envelope[1]) if isinstance(value, bytes)}
+        api_version, kind = texts.get(1, ""), texts.get(2, "")
         obj = _message(envelope.get(2, b""), _message_name(api_version, kind), MAX_DEPTH)
     except (IndexError, KeyError, ValueError, struct.error, TypeError) as problem:
         raise bad_request(f"the protobuf body cannot be decoded: {problem!r}") from problem

@@ -1,8 +1,7 @@
-"""Fit decoded JSON to a shape: drop what the type does not have, check the rest, report what was dropped.
+"""Prunes decoded JSON to a shape: drops unknown fields, checks the types of the others.
 
-Like a typed server, the lab keeps only known fields of built-in kinds, and leaves out nulls and what the type omits
-when empty. `fieldValidation` decides what the client hears about unknown fields: nothing (Ignore), a warning (Warn) or
-a refusal (Strict).
+Like a typed server, the lab keeps only known fields of built-in kinds. It omits nulls, and empty values where the type
+omits them.
 """
 
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from trimtab.model.times import parse_time
 
 
 def is_time(text: str) -> bool:
-    """Tell whether a text is an RFC 3339 time."""
+    """Return whether a text is an RFC 3339 time."""
     try:
         parse_time(text)
     except ValueError:
@@ -25,29 +24,25 @@ def is_time(text: str) -> bool:
 
 GO_NAMES = {"time": "Time", "integer": "int32", "number": "float64", "boolean": "bool", "string": "string"}
 EMPTY: dict[str, Any] = {"object": {}, "map": {}, "list": [], "string": ""}
+#: The shapes do not distinguish integers of 32 bits.
 INT32_FIELDS = frozenset(
-    {
-        "replicas",
-        "minReplicas",
-        "maxReplicas",
-        "parallelism",
-        "completions",
-        "backoffLimit",
-        "minReadySeconds",
-    }
+    {"replicas", "minReplicas", "maxReplicas", "minReadySeconds"}
+    | {"parallelism", "completions", "backoffLimit"}
 )
 JSON_FORMS = {
     "string": ("string",),
     "boolean": ("bool",),
     "number": ("number",),
     "quantity": ("number", "string"),
+    "integer": (),
+    "int-or-string": ("string",),
 }
 
 
 def prune(obj: JsonObject, shape: Shape, kind: str, version: str, *, is_custom: bool = False) -> list[str]:
-    """Prune `obj` in place to `shape`; return the paths of unknown fields; refuse wrong types.
+    """Prune `obj` in place and return the paths of unknown fields. Wrong types raise an error.
 
-    The types of a custom object's own fields are left to its schema, which reports them all at once.
+    The types of a custom object's own fields are checked by its schema, which reports them all at once.
     """
     what = f'{kind} in version "{version}" cannot be handled as a {kind}'
     return _Pruning(what, is_custom=is_custom).run(obj, shape, kind)
@@ -60,16 +55,15 @@ class _Pruning:
         self._what = what
         self._is_strict = not is_custom
         self._dropped: list[str] = []
-        #: The Go type that holds the field being looked at, for messages.
+        #: The Go type that holds the current field, for messages.
         self._owner = ""
 
     def run(self, obj: JsonObject, shape: Shape, kind: str) -> list[str]:
-        """Fit the object; metadata is typed in every kind."""
-        is_strict = self._is_strict
-        if not is_strict and isinstance(obj.get("metadata"), dict):
+        """Prune an object. Metadata is typed in every kind."""
+        if not self._is_strict and isinstance(obj.get("metadata"), dict):
             self._is_strict = True
             self._object(obj["metadata"], shape.child("metadata"), "metadata.", "ObjectMeta")
-            self._is_strict = is_strict
+            self._is_strict = False
         self._object(obj, shape, "", kind)
         return self._dropped
 
@@ -95,7 +89,7 @@ class _Pruning:
             return
         if form in ("object", "map"):
             if not isinstance(value, dict):
-                self._refuse(value, path, _short(shape) or "map[string]string")
+                self._reject(value, path, _short(shape) or "map[string]string")
             elif form == "object":
                 self._object(value, shape, path + ".", _short(shape))
             else:
@@ -104,7 +98,7 @@ class _Pruning:
                     self._inner(child, shape.values, path)
         elif form == "list":
             if not isinstance(value, list):
-                self._refuse(value, path, f"[]{_short(shape.item()) or shape.item().form}")
+                self._reject(value, path, f"[]{_short(shape.item()) or shape.item().form}")
                 return
             self._fill_nulls(value, range(len(value)), shape.items)
             owner = self._owner
@@ -112,12 +106,12 @@ class _Pruning:
                 self._owner = owner
                 self._inner(child, shape.items, f"{path}[{index}]")
         elif not _is_scalar(value, form):
-            self._refuse(value, path, GO_NAMES.get(form, form))
-        elif form == "integer" and not _is_held(value, path):
-            self._refuse(value, path, GO_NAMES[form], f"number {int(value)}")
+            self._reject(value, path, GO_NAMES.get(form, form))
+        elif form == "integer" and not _fits_in_go(value, path):
+            self._reject(value, path, GO_NAMES[form], f"number {int(value)}")
 
     def _fill_nulls(self, container: Any, keys: Iterable[Any], shape: Shape | None) -> None:
-        """Read a null inside a list or map as the empty value of its type, as a typed decoder does."""
+        """Replace nulls inside a list or map by the empty value of the type, as a typed decoder does."""
         if not self._is_strict or shape is None or shape.form not in EMPTY:
             return
         for key in keys:
@@ -128,13 +122,11 @@ class _Pruning:
         if value is not None and shape is not None:
             self._value(value, shape, path)
 
-    def _refuse(self, value: Any, path: str, wanted: str, shown: str = "") -> None:
+    def _reject(self, value: Any, path: str, wanted: str, shown: str = "") -> None:
         if self._is_strict:
             where = ".".join(part.partition("[")[0] for part in path.split("."))
-            seen = shown or _json_type(value)
-            message = (
-                f"json: cannot unmarshal {seen} into Go struct field {self._owner}.{where} of type {wanted}"
-            )
+            field = f"{self._owner}.{where} of type {wanted}"
+            message = f"json: cannot unmarshal {shown or _json_type(value)} into Go struct field {field}"
             raise bad_request(f"{self._what}: {message}")
 
 
@@ -143,18 +135,15 @@ def _short(shape: Shape) -> str:
 
 
 def _is_scalar(value: Any, form: str) -> bool:
-    seen = _json_type(value)
-    if form == "integer":
-        return seen == "number" and float(value).is_integer()
-    if form == "int-or-string":
-        return seen == "string" or (seen == "number" and float(value).is_integer())
+    actual = _json_type(value)
+    if actual == "number" and form in ("integer", "int-or-string"):
+        return float(value).is_integer()
     if form == "time":
-        return seen == "string" and is_time(value)
-    return seen in JSON_FORMS[form]
+        return actual == "string" and is_time(value)
+    return actual in JSON_FORMS[form]
 
 
-def _is_held(value: float, path: str) -> bool:
-    """Tell whether Go's type of the field has room for a number; the shapes do not say which are of 32 bits."""
+def _fits_in_go(value: float, path: str) -> bool:
     bits = 31 if path.rpartition(".")[2] in INT32_FIELDS else 63
     return bool(-(2**bits) <= value < 2**bits)
 

@@ -1,34 +1,23 @@
 """The shapes of objects: which fields exist, their types, and how lists and maps merge.
 
 Built-in kinds come from `builtin.json` (names and types only, renewed by `tools/lab_schemas.py`); custom ones from the
-schema of their definition. Pruning, strict field checks, strategic merge, server-side apply and OpenAPI all read
-these shapes, so there is one place that knows what a field is.
+schema of their definition. Pruning, field validation, strategic merge, server-side apply and OpenAPI all use them.
 """
 
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 from trimtab.lab.storage.codec import JsonObject, decode
 from trimtab.model.hpa.selection_strategy import FIELD, PROPOSED
 
-Form = Literal[
-    "object",
-    "map",
-    "list",
-    "string",
-    "integer",
-    "number",
-    "boolean",
-    "int-or-string",
-    "quantity",
-    "time",
-    "any",
-]
+Scalar = Literal["string", "integer", "number", "boolean", "int-or-string", "quantity", "time"]
+Form = Literal["object", "map", "list", "any"] | Scalar
 PREFIX = "#/definitions/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-#: Types whose JSON is not what their Go struct says; the API lets any value of the named form through.
+EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+#: Types whose JSON differs from their Go struct. The API accepts any value of the named form.
 SPECIAL: dict[str, Form] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
@@ -36,12 +25,12 @@ SPECIAL: dict[str, Form] = {
     META + "MicroTime": "time",
     META + "FieldsV1": "any",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "any",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray": "any",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool": "any",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray": "any",
+    EXTENSIONS + "JSON": "any",
+    EXTENSIONS + "JSONSchemaPropsOrArray": "any",
+    EXTENSIONS + "JSONSchemaPropsOrBool": "any",
+    EXTENSIONS + "JSONSchemaPropsOrStringArray": "any",
 }
-#: Fields that the seeds add to autoscaling/v2; the lab serves them as a future API server would.
+#: Proposed fields of autoscaling/v2, which the lab serves as a future API server would.
 SEED_FIELDS: dict[str, dict[str, JsonObject]] = {
     f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscalerSpec": {
         FIELD: {"type": "string"},
@@ -53,14 +42,13 @@ SEED_FIELDS: dict[str, dict[str, JsonObject]] = {
 
 @dataclass(slots=True)
 class Shape:
-    """One type: its form, its children, and how two values of it merge."""
+    """A type: its form, its fields or items, and how two values merge."""
 
     form: Form
     type_name: str = ""
     fields: dict[str, "Shape"] = field(default_factory=dict)
     values: "Shape | None" = None
     items: "Shape | None" = None
-    required: tuple[str, ...] = ()
     list_type: str = "atomic"
     map_keys: tuple[str, ...] = ()
     key_defaults: JsonObject = field(default_factory=dict)
@@ -70,7 +58,6 @@ class Shape:
     keeps_unknown: bool = False
     #: Fields that a typed server leaves out when they are empty.
     omitted: frozenset[str] = frozenset()
-    is_embedded: bool = False
 
     def child(self, name: str) -> "Shape":
         """Return the shape of a field or of a map's values."""
@@ -89,9 +76,8 @@ ANY = Shape("any", keeps_unknown=True)
 
 @cache
 def definitions() -> dict[str, JsonObject]:
-    """Return the built-in type table, with the seeds' fields."""
-    text = resources.files(__package__).joinpath("builtin.json").read_bytes()
-    table: dict[str, JsonObject] = decode(text)
+    """Return the schemas of built-in types, with the proposed fields."""
+    table: dict[str, JsonObject] = _load("builtin.json")
     for name, extra in SEED_FIELDS.items():
         table[name]["properties"].update(extra)
     return table
@@ -109,7 +95,7 @@ def kinds() -> dict[tuple[str, str, str], str]:
 
 @cache
 def shape_of_kind(group: str, version: str, kind: str) -> Shape:
-    """Return the shape of a built-in kind, or one that accepts anything."""
+    """Return the shape of a built-in kind, or `ANY` if it is unknown."""
     name = kinds().get((group, version, kind))
     return shape_of_type(name) if name else ANY
 
@@ -118,25 +104,29 @@ _shapes: dict[str, Shape] = {}
 
 
 def shape_of_type(name: str) -> Shape:
-    """Return the shape of a named built-in type; types may refer to themselves."""
-    found = _shapes.get(name)
-    if found is None:
-        if name in SPECIAL:
-            form = SPECIAL[name]
-            found = _shapes[name] = Shape(form, name, keeps_unknown=form == "any")
-        else:
-            found = _shapes[name] = Shape("any", name)
-            _fill(found, definitions().get(name, {}))
-            found.omitted = _omitted_fields(name)
-    return found
+    """Return the shape of a built-in type. A type may refer to itself."""
+    shape = _shapes.get(name)
+    if shape is None:
+        form = SPECIAL.get(name)
+        shape = _shapes[name] = Shape(form or "any", name, keeps_unknown=form == "any")
+        if form is None:
+            _fill(shape, definitions().get(name, {}))
+            shape.omitted = _omitted_fields(name)
+    return shape
 
 
 @cache
 def messages() -> dict[str, dict[str, list[str]]]:
-    """Return the fields of each Go type by protobuf number: JSON name, kind, and `k` when an empty value is kept."""
-    text = resources.files(__package__).joinpath("protobuf.json").read_bytes()
-    table: dict[str, dict[str, list[str]]] = decode(text)
+    """Return the fields of each Go type by protobuf number.
+
+    A field is its JSON name, its kind, and `k` if an empty value is kept.
+    """
+    table: dict[str, dict[str, list[str]]] = _load("protobuf.json")
     return table
+
+
+def _load(name: str) -> Any:
+    return decode(resources.files(__package__).joinpath(name).read_bytes())
 
 
 def _omitted_fields(type_name: str) -> frozenset[str]:
@@ -146,11 +136,10 @@ def _omitted_fields(type_name: str) -> frozenset[str]:
 
 
 def _fill(shape: Shape, schema: JsonObject) -> None:
-    """Complete a shape in place, so that a type that contains itself finds the unfinished one."""
+    """Complete a shape in place, so that a type that contains itself finds its shape."""
     kind = schema.get("type")
     if "properties" in schema:
         shape.form = "object"
-        shape.required = tuple(schema.get("required", ()))
         shape.fields = {name: _field_shape(child) for name, child in schema["properties"].items()}
     elif isinstance(schema.get("additionalProperties"), dict):
         shape.form = "map"
@@ -167,19 +156,19 @@ def _fill(shape: Shape, schema: JsonObject) -> None:
 
 
 def _field_shape(schema: JsonObject) -> Shape:
-    """Build the shape of one use of a type, with the merge rules that the use adds."""
+    """Return the shape of a field: the shape of its type, with the merge rules of the field."""
     reference = schema.get("$ref")
-    if reference and len(schema) == 1:
-        return shape_of_type(reference.removeprefix(PREFIX))
     if reference:
-        base = shape_of_type(reference.removeprefix(PREFIX))
-        shape = replace(base)
+        shape = shape_of_type(reference.removeprefix(PREFIX))
+        if len(schema) == 1:
+            return shape
+        shape = replace(shape)
     else:
         shape = Shape("any")
         _fill(shape, schema)
     shape.list_type = schema.get("x-kubernetes-list-type", "atomic")
     shape.map_keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
-    if set(shape.map_keys) == {"containerPort", "protocol"} or set(shape.map_keys) == {"port", "protocol"}:
+    if set(shape.map_keys) in ({"containerPort", "protocol"}, {"port", "protocol"}):
         shape.key_defaults = {"protocol": "TCP"}
     shape.merge_key = schema.get("x-kubernetes-patch-merge-key", "")
     strategy = schema.get("x-kubernetes-patch-strategy", "")
@@ -189,16 +178,15 @@ def _field_shape(schema: JsonObject) -> Shape:
 
 
 def shape_of_structural(schema: JsonObject) -> Shape:
-    """Build the shape of a custom resource's structural schema."""
-    shape = Shape("any", required=tuple(schema.get("required", ())))
+    """Return the shape of a structural schema."""
+    shape = Shape("any")
     kind = schema.get("type")
     additional = schema.get("additionalProperties")
     if schema.get("x-kubernetes-int-or-string"):
         shape.form = "int-or-string"
-    elif kind == "object" and isinstance(additional, dict):
-        shape.form, shape.values = "map", shape_of_structural(additional)
-    elif kind == "object" and additional is True:
-        shape.form, shape.values = "map", ANY
+    elif kind == "object" and (isinstance(additional, dict) or additional is True):
+        shape.form = "map"
+        shape.values = ANY if additional is True else shape_of_structural(additional)
     elif kind == "object":
         shape.form = "object"
         shape.fields = {
@@ -217,15 +205,14 @@ def shape_of_structural(schema: JsonObject) -> Shape:
     elif kind in ("string", "integer", "number", "boolean"):
         shape.form = kind
     shape.is_atomic_map = schema.get("x-kubernetes-map-type") == "atomic"
-    shape.is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     shape.keeps_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or shape.form == "any"
-    if shape.is_embedded:
+    if schema.get("x-kubernetes-embedded-resource"):
         shape.fields = {**object_fields(), **shape.fields}
     return shape
 
 
 def custom_shape(schema: JsonObject) -> Shape:
-    """Build the shape of a whole custom resource: its schema plus the type and metadata every object has."""
+    """Return the shape of a custom resource: its schema with type and metadata."""
     shape = shape_of_structural(schema)
     shape.form = "object"
     shape.fields = {**shape.fields, **object_fields()}

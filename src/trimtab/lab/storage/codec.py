@@ -1,4 +1,4 @@
-"""JSON and YAML at the lab's border: decode what clients send, within limits, and encode what we answer."""
+"""JSON and YAML: decodes request bodies within limits, and encodes objects."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 MAX_DEPTH = 100
 #: YAML aliases in one document; more is a bomb, not a manifest (CVE-2019-11253).
 MAX_ALIASES = 100
-#: Values of one YAML document with its aliases written out: few aliases of each other are enough for a bomb.
+#: Values of one YAML document with its aliases expanded. A few aliases of aliases are enough for a bomb.
 MAX_VALUES = 200_000
 
 
@@ -74,7 +74,7 @@ def _is_deeper(value: Any, budget: int) -> bool:
 
 
 class _JsonLoader(yaml.SafeLoader):
-    """YAML restricted to what JSON can say, with few aliases."""
+    """YAML with the values of JSON and few aliases."""
 
     aliases = 0
 
@@ -98,7 +98,7 @@ def decode_yaml(body: bytes) -> Any:
     """Decode one YAML document."""
     try:
         value = yaml.load(body, Loader=_JsonLoader)  # noqa: S506 - a subclass of SafeLoader
-        has_bomb = b"*" in body and _written_out(value, {}) > MAX_VALUES
+        has_bomb = b"*" in body and _count_expanded(value, {}) > MAX_VALUES
     except StatusError:
         raise
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError, ValueError) as problem:
@@ -113,19 +113,19 @@ def decode_yaml(body: bytes) -> Any:
         raise bad_request(f"error converting YAML to JSON: {problem}") from problem
 
 
-def _written_out(value: Any, known: dict[int, int]) -> int:
-    """Return how many values there are once each alias stands for itself; one that holds itself has too many."""
+def _count_expanded(value: Any, known: dict[int, int]) -> int:
+    """Return the number of values with all aliases expanded. A value that contains itself is too many."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
         known[id(value)] = MAX_VALUES + 1
         children = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_written_out(child, known) for child in children)
+        known[id(value)] = 1 + sum(_count_expanded(child, known) for child in children)
     return known[id(value)]
 
 
 def duplicate_fields(body: bytes) -> list[str]:
-    """Return the paths of fields given twice, which lenient decoders drop in silence."""
+    """Return the paths of fields that are given twice."""
     found: list[str] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,15 +1,17 @@
-"""What the row functions of built-in kinds share."""
+"""Ages, selectors and labels as text, for the rows of built-in kinds."""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from trimtab.lab.resources.registry import TableColumn
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.json.wire import convert
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.times import parse_time
 
+Cells = Callable[[JsonObject, datetime], list[Any]]
+UNSET = "<none>"
+UNKNOWN = "<unknown>"
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 #: Below so many seconds: the unit to show, its letter, and the smaller unit shown beside it, if any.
 STEPS = (
@@ -24,13 +26,8 @@ STEPS = (
 
 
 def age(since: datetime, now: datetime) -> str:
-    """Return the time since a moment the way `kubectl get` shows it."""
-    return short_duration((now - since).total_seconds())
-
-
-def short_duration(total_seconds: float) -> str:
-    """Return a duration with fewer digits the longer it is."""
-    seconds = int(total_seconds)
+    """Return the time since a moment as `kubectl get` shows it."""
+    seconds = int((now - since).total_seconds())
     if seconds < -1:
         return "<invalid>"
     if seconds < 120:
@@ -42,39 +39,16 @@ def short_duration(total_seconds: float) -> str:
     return f"{seconds // YEAR}y"
 
 
-Cells = Callable[[JsonObject, datetime], list[Any]]
-UNSET = "<none>"
-
-
-def columns(*names: str) -> tuple[TableColumn, ...]:
-    """Build columns from names; `*` marks wide-only ones, `#` whole numbers, `?` booleans."""
-    built = []
-    for text in names:
-        name = text.strip("*#?")
-        kind = "integer" if "#" in text else "boolean" if "?" in text else "string"
-        built.append(
-            TableColumn(
-                name,
-                "",
-                kind,
-                "name" if name == "Name" else "",
-                1 if text.endswith("*") else 0,
-                f"{name} of the object.",
-            )
-        )
-    return tuple(built)
-
-
 def age_of(obj: JsonObject, now: datetime, *path: str) -> str:
-    """Return the age of an object, or the time since another of its moments."""
+    """Return the age of an object, or the time since another time in it."""
     value: Any = obj
     for name in path or ("metadata", "creationTimestamp"):
         value = value.get(name) if isinstance(value, dict) else None
-    return age(parse_time(value), now) if value else "<unknown>"
+    return age(parse_time(value), now) if value else UNKNOWN
 
 
 def selector_text(selector: JsonObject | None) -> str:
-    """Return a label selector in one line."""
+    """Return a label selector as text."""
     if selector is None:
         return UNSET
     try:
@@ -84,8 +58,14 @@ def selector_text(selector: JsonObject | None) -> str:
 
 
 def labels_text(labels: JsonObject | None) -> str:
-    """Return a label map in one line."""
+    """Return labels as text."""
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or UNSET
+
+
+def find_condition(obj: JsonObject, kind: str) -> JsonObject | None:
+    """Return the condition of this type, or None."""
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
 def name_of(obj: JsonObject) -> str:

@@ -4,16 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.tables.cells import UNSET, Cells, age, age_of, labels_text, name_of
+from trimtab.lab.tables.cells import UNKNOWN, UNSET, Cells, age, age_of, find_condition, labels_text, name_of
 from trimtab.model.times import parse_time
 
 
 def node_cells(obj: JsonObject, now: datetime) -> list[Any]:
     """Return the cells of a Node."""
     status = obj.get("status", {})
-    ready = next(
-        (c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), "Unknown"
-    )
+    ready = (find_condition(obj, "Ready") or {}).get("status", "")
     state = {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
     if obj.get("spec", {}).get("unschedulable"):
         state += ",SchedulingDisabled"
@@ -22,7 +20,6 @@ def node_cells(obj: JsonObject, now: datetime) -> list[Any]:
     roles = ",".join(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix))) or UNSET
     addresses = {a.get("type"): a.get("address") for a in status.get("addresses") or ()}
     info = status.get("nodeInfo", {})
-    unknown = "<unknown>"
     return [
         name_of(obj),
         state,
@@ -31,9 +28,9 @@ def node_cells(obj: JsonObject, now: datetime) -> list[Any]:
         info.get("kubeletVersion", ""),
         addresses.get("InternalIP", UNSET),
         addresses.get("ExternalIP", UNSET),
-        info.get("osImage") or unknown,
-        info.get("kernelVersion") or unknown,
-        info.get("containerRuntimeVersion") or unknown,
+        info.get("osImage") or UNKNOWN,
+        info.get("kernelVersion") or UNKNOWN,
+        info.get("containerRuntimeVersion") or UNKNOWN,
     ]
 
 
@@ -45,12 +42,10 @@ def service_cells(obj: JsonObject, now: datetime) -> list[Any]:
         for p in spec.get("ports") or ()
     )
     external = spec.get("externalName") or ",".join(spec.get("externalIPs") or ()) or UNSET
-    cluster = spec.get("clusterIP") or UNSET
-    kind = spec.get("type", "ClusterIP")
     return [
         name_of(obj),
-        kind,
-        cluster,
+        spec.get("type", "ClusterIP"),
+        spec.get("clusterIP") or UNSET,
         external,
         ports or UNSET,
         age_of(obj, now),
@@ -59,7 +54,7 @@ def service_cells(obj: JsonObject, now: datetime) -> list[Any]:
 
 
 def event_cells(obj: JsonObject, now: datetime) -> list[Any]:
-    """Return the cells of an Event of either group; both name the same things."""
+    """Return the cells of an Event of either group."""
     about = _first(obj, "involvedObject", "regarding") or {}
     series = obj.get("series") or {}
     first = _first(obj, "firstTimestamp", "deprecatedFirstTimestamp", "eventTime")
@@ -82,12 +77,11 @@ def event_cells(obj: JsonObject, now: datetime) -> list[Any]:
 
 
 def _first(obj: JsonObject, *names: str) -> Any:
-    """Return the first of some fields that is set."""
     return next((obj[name] for name in names if obj.get(name)), None)
 
 
 def _since(moment: str | None, now: datetime) -> str:
-    return age(parse_time(moment), now) if moment else "<unknown>"
+    return age(parse_time(moment), now) if moment else UNKNOWN
 
 
 def budget_cells(obj: JsonObject, now: datetime) -> list[Any]:
@@ -102,9 +96,7 @@ def api_service_cells(obj: JsonObject, now: datetime) -> list[Any]:
     """Return the cells of an APIService."""
     service = obj.get("spec", {}).get("service")
     shown = f"{service.get('namespace')}/{service.get('name')}" if service else "Local"
-    condition = next(
-        iter(c for c in obj.get("status", {}).get("conditions") or () if c["type"] == "Available"), None
-    )
+    condition = find_condition(obj, "Available")
     state = "Unknown" if condition is None else condition["status"]
     if condition is not None and state != "True":
         state += f" ({condition.get('reason')})"
@@ -121,12 +113,12 @@ def binding_cells(obj: JsonObject, now: datetime) -> list[Any]:
             name = f"{subject.get('namespace', '')}/{name}"
         by_kind.setdefault(subject.get("kind", ""), []).append(name)
     role = f"{ref.get('kind')}/{ref.get('name')}"
-    who = [", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount")]
-    return [name_of(obj), role, age_of(obj, now), *who]
+    subjects = [", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount")]
+    return [name_of(obj), role, age_of(obj, now), *subjects]
 
 
 def named_cells(*paths: str) -> Cells:
-    """Build the row function of a kind that shows its name, plain values, and its age."""
+    """Return the function that makes a row of the name, plain values and the age."""
 
     def cells(obj: JsonObject, now: datetime) -> list[Any]:
         row: list[Any] = [name_of(obj)]

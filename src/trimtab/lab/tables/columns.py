@@ -1,159 +1,81 @@
-"""The columns of built-in kinds, as kubectl users know them.
-
-Headers, order and priorities are API contract; each row function returns one cell per column.
-"""
+"""The columns of built-in kinds. Headers, order and priorities are API contract."""
 
 from trimtab.lab.resources.registry import TableColumn
-from trimtab.lab.tables.cells import Cells, columns
-from trimtab.lab.tables.cluster import (
-    api_service_cells,
-    binding_cells,
-    budget_cells,
-    data_cells,
-    endpoints_cells,
-    event_cells,
-    named_cells,
-    node_cells,
-    quota_cells,
-    revision_cells,
-    service_cells,
-)
+from trimtab.lab.tables import cluster, workloads
+from trimtab.lab.tables.cells import Cells
 from trimtab.lab.tables.hpa import hpa_cells
 from trimtab.lab.tables.pods import pod_cells
-from trimtab.lab.tables.workloads import (
-    cron_job_cells,
-    daemon_set_cells,
-    deployment_cells,
-    job_cells,
-    replica_set_cells,
-    stateful_set_cells,
-)
 
-_WORKLOAD = ("Containers*", "Images*")
-_EVENTS = columns(
-    "Last Seen",
-    "Type",
-    "Reason",
-    "Object",
-    "Subobject*",
-    "Source*",
-    "Message",
-    "First Seen*",
-    "Count*",
-    "Name*",
-)
-_REPLICAS = columns("Name", "Desired#", "Current#", "Ready#", "Age", *_WORKLOAD, "Selector*")
+RBAC, WEBHOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+EVENTS = "Last Seen, Type, Reason, Object, Subobject*, Source*, Message, First Seen*, Count*, Name*"
+TEMPLATE = "Containers*, Images*, Selector*"
+REPLICAS = f"Name, Desired#, Current#, Ready#, Age, {TEMPLATE}"
+NODE_DETAILS = "Internal-IP*, External-IP*, OS-Image*, Kernel-Version*, Container-Runtime*"
+BINDINGS = "Name, Role, Age, Users*, Groups*, ServiceAccounts*"
 
-BUILTIN: dict[tuple[str, str], tuple[tuple[TableColumn, ...], Cells]] = {
+#: Group and plural -> headers and the function that makes a row. `*` marks columns of `-o wide`, `#` integers, `?` booleans.
+ROWS: dict[tuple[str, str], tuple[str, Cells]] = {
     ("", "pods"): (
-        columns(
-            "Name",
-            "Ready",
-            "Status",
-            "Restarts",
-            "Age",
-            "IP*",
-            "Node*",
-            "Nominated Node*",
-            "Readiness Gates*",
-        ),
+        "Name, Ready, Status, Restarts, Age, IP*, Node*, Nominated Node*, Readiness Gates*",
         pod_cells,
     ),
-    ("", "nodes"): (
-        columns(
-            "Name",
-            "Status",
-            "Roles",
-            "Age",
-            "Version",
-            "Internal-IP*",
-            "External-IP*",
-            "OS-Image*",
-            "Kernel-Version*",
-            "Container-Runtime*",
-        ),
-        node_cells,
-    ),
-    ("", "namespaces"): (columns("Name", "Status", "Age"), named_cells("status.phase")),
-    ("", "services"): (
-        columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
-        service_cells,
-    ),
-    ("", "configmaps"): (columns("Name", "Data", "Age"), data_cells),
-    ("", "secrets"): (columns("Name", "Type", "Data", "Age"), data_cells),
-    ("", "serviceaccounts"): (columns("Name", "Age"), named_cells()),
-    ("", "endpoints"): (columns("Name", "Endpoints", "Age"), endpoints_cells),
-    ("", "resourcequotas"): (columns("Name", "Request", "Limit", "Age"), quota_cells),
-    ("apps", "controllerrevisions"): (columns("Name", "Controller", "Revision", "Age"), revision_cells),
-    ("", "replicationcontrollers"): (_REPLICAS, replica_set_cells),
-    ("", "events"): (_EVENTS, event_cells),
-    ("events.k8s.io", "events"): (_EVENTS, event_cells),
+    ("", "nodes"): (f"Name, Status, Roles, Age, Version, {NODE_DETAILS}", cluster.node_cells),
+    ("", "namespaces"): ("Name, Status, Age", cluster.named_cells("status.phase")),
+    ("", "services"): ("Name, Type, Cluster-IP, External-IP, Port(s), Age, Selector*", cluster.service_cells),
+    ("", "configmaps"): ("Name, Data, Age", cluster.data_cells),
+    ("", "secrets"): ("Name, Type, Data, Age", cluster.data_cells),
+    ("", "serviceaccounts"): ("Name, Age", cluster.named_cells()),
+    ("", "endpoints"): ("Name, Endpoints, Age", cluster.endpoints_cells),
+    ("", "resourcequotas"): ("Name, Request, Limit, Age", cluster.quota_cells),
+    ("", "replicationcontrollers"): (REPLICAS, workloads.replica_set_cells),
+    ("", "events"): (EVENTS, cluster.event_cells),
+    ("events.k8s.io", "events"): (EVENTS, cluster.event_cells),
+    ("apps", "controllerrevisions"): ("Name, Controller, Revision, Age", cluster.revision_cells),
     ("apps", "deployments"): (
-        columns("Name", "Ready", "Up-to-date", "Available", "Age", *_WORKLOAD, "Selector*"),
-        deployment_cells,
+        f"Name, Ready, Up-to-date, Available, Age, {TEMPLATE}",
+        workloads.deployment_cells,
     ),
-    ("apps", "replicasets"): (_REPLICAS, replica_set_cells),
-    ("apps", "statefulsets"): (columns("Name", "Ready", "Age", *_WORKLOAD), stateful_set_cells),
+    ("apps", "replicasets"): (REPLICAS, workloads.replica_set_cells),
+    ("apps", "statefulsets"): ("Name, Ready, Age, Containers*, Images*", workloads.stateful_set_cells),
     ("apps", "daemonsets"): (
-        columns(
-            "Name",
-            "Desired#",
-            "Current#",
-            "Ready#",
-            "Up-to-date#",
-            "Available#",
-            "Node Selector",
-            "Age",
-            *_WORKLOAD,
-            "Selector*",
-        ),
-        daemon_set_cells,
+        f"Name, Desired#, Current#, Ready#, Up-to-date#, Available#, Node Selector, Age, {TEMPLATE}",
+        workloads.daemon_set_cells,
     ),
-    ("batch", "jobs"): (
-        columns("Name", "Status", "Completions", "Duration", "Age", *_WORKLOAD, "Selector*"),
-        job_cells,
-    ),
+    ("batch", "jobs"): (f"Name, Status, Completions, Duration, Age, {TEMPLATE}", workloads.job_cells),
     ("batch", "cronjobs"): (
-        columns(
-            "Name",
-            "Schedule",
-            "Timezone",
-            "Suspend?",
-            "Active#",
-            "Last Schedule",
-            "Age",
-            *_WORKLOAD,
-            "Selector*",
-        ),
-        cron_job_cells,
+        f"Name, Schedule, Timezone, Suspend?, Active#, Last Schedule, Age, {TEMPLATE}",
+        workloads.cron_job_cells,
     ),
     ("autoscaling", "horizontalpodautoscalers"): (
-        columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+        "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age",
         hpa_cells,
     ),
     ("policy", "poddisruptionbudgets"): (
-        columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions#", "Age"),
-        budget_cells,
+        "Name, Min Available, Max Unavailable, Allowed Disruptions#, Age",
+        cluster.budget_cells,
     ),
-    ("coordination.k8s.io", "leases"): (columns("Name", "Holder", "Age"), named_cells("spec.holderIdentity")),
-    ("rbac.authorization.k8s.io", "rolebindings"): (
-        columns("Name", "Role", "Age", "Users*", "Groups*", "ServiceAccounts*"),
-        binding_cells,
-    ),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): (
-        columns("Name", "Role", "Age", "Users*", "Groups*", "ServiceAccounts*"),
-        binding_cells,
-    ),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): (
-        columns("Name", "Webhooks#", "Age"),
-        named_cells("webhooks"),
-    ),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): (
-        columns("Name", "Webhooks#", "Age"),
-        named_cells("webhooks"),
-    ),
-    ("apiregistration.k8s.io", "apiservices"): (
-        columns("Name", "Service", "Available", "Age"),
-        api_service_cells,
-    ),
+    ("coordination.k8s.io", "leases"): ("Name, Holder, Age", cluster.named_cells("spec.holderIdentity")),
+    (RBAC, "rolebindings"): (BINDINGS, cluster.binding_cells),
+    (RBAC, "clusterrolebindings"): (BINDINGS, cluster.binding_cells),
+    (WEBHOOKS, "mutatingwebhookconfigurations"): ("Name, Webhooks#, Age", cluster.named_cells("webhooks")),
+    (WEBHOOKS, "validatingwebhookconfigurations"): ("Name, Webhooks#, Age", cluster.named_cells("webhooks")),
+    ("apiregistration.k8s.io", "apiservices"): ("Name, Service, Available, Age", cluster.api_service_cells),
+}
+
+
+def _column(header: str) -> TableColumn:
+    name = header.strip("*#?")
+    kind = "integer" if "#" in header else "boolean" if "?" in header else "string"
+    return TableColumn(
+        name,
+        "",
+        kind,
+        format="name" if name == "Name" else "",
+        priority=1 if header.endswith("*") else 0,
+        description=f"{name} of the object.",
+    )
+
+
+BUILTIN = {
+    resource: (tuple(map(_column, headers.split(", "))), cells) for resource, (headers, cells) in ROWS.items()
 }

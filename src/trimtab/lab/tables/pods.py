@@ -1,28 +1,26 @@
-"""The row of a pod: ready containers, the one word for its state, restarts."""
+"""The row of a pod: ready containers, a word for its state, restarts."""
 
 from datetime import datetime
 from typing import Any
 
+from trimtab.lab.resources.strategy import is_condition_true
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.tables.cells import age
+from trimtab.lab.tables.cells import UNSET, age, age_of, name_of
 from trimtab.model.times import parse_time
-
-UNSET = "<none>"
 
 
 def pod_cells(obj: JsonObject, now: datetime) -> list[Any]:
     """Return the cells of a pod."""
-    meta, spec, status = obj["metadata"], obj.get("spec", {}), obj.get("status", {})
+    spec, status = obj.get("spec", {}), obj.get("status", {})
     statuses = status.get("containerStatuses") or []
-    ready = sum(1 for one in statuses if one.get("ready"))
-    ips = [one.get("ip") for one in status.get("podIPs") or ()] or [status.get("podIP")]
-    created = meta.get("creationTimestamp")
+    ready = sum(1 for container in statuses if container.get("ready"))
+    ips = [address.get("ip") for address in status.get("podIPs") or ()] or [status.get("podIP")]
     return [
-        meta.get("name", ""),
+        name_of(obj),
         f"{ready}/{len(spec.get('containers') or ())}",
-        _state(meta, spec, status),
+        _state(obj),
         _restarts(statuses, now),
-        age(parse_time(created), now) if created else "<unknown>",
+        age_of(obj, now),
         ips[0] or UNSET,
         spec.get("nodeName") or UNSET,
         status.get("nominatedNodeName") or UNSET,
@@ -30,36 +28,30 @@ def pod_cells(obj: JsonObject, now: datetime) -> list[Any]:
     ]
 
 
-def _state(meta: JsonObject, spec: JsonObject, status: JsonObject) -> str:
-    """Return the word that describes the pod best: a container's trouble before the phase."""
-    reason = _init_state(spec, status) or _running_state(status)
-    if "deletionTimestamp" not in meta:
+def _state(obj: JsonObject) -> str:
+    """Return the state of a pod: the problem of a container, else the phase."""
+    status = obj.get("status", {})
+    reason = _init_state(obj.get("spec", {}), status) or _running_state(obj, status)
+    if "deletionTimestamp" not in obj["metadata"]:
         return reason
     if status.get("reason") == "NodeLost":
         return "Unknown"
     return reason if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
 
 
-def _running_state(status: JsonObject) -> str:
-    conditions = status.get("conditions") or ()
-    if any(one.get("reason") == "SchedulingGated" for one in conditions):
+def _running_state(obj: JsonObject, status: JsonObject) -> str:
+    if any(condition.get("reason") == "SchedulingGated" for condition in status.get("conditions") or ()):
         return "SchedulingGated"
-    states = [one.get("state") or {} for one in status.get("containerStatuses") or ()]
-    # The first container's trouble wins.
-    trouble = next(filter(None, map(_container_reason, states)), "")
-    reason = trouble or str(status.get("reason") or status.get("phase", "Unknown"))
-    if reason == "Completed" and _still_runs(status):
-        is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-        return "Running" if is_ready else "NotReady"
-    return reason
-
-
-def _still_runs(status: JsonObject) -> bool:
-    """Return whether a container is at work beside one that has completed."""
-    return any(
-        one.get("ready") and "running" in (one.get("state") or {})
-        for one in status.get("containerStatuses") or ()
+    containers = status.get("containerStatuses") or ()
+    # The first container's problem wins.
+    reasons = (_container_reason(container.get("state") or {}) for container in containers)
+    reason = next(filter(None, reasons), "") or str(status.get("reason") or status.get("phase", "Unknown"))
+    runs = (
+        container.get("ready") and "running" in (container.get("state") or {}) for container in containers
     )
+    if reason == "Completed" and any(runs):
+        return "Running" if is_condition_true(obj, "Ready") else "NotReady"
+    return reason
 
 
 def _container_reason(state: JsonObject) -> str:
@@ -75,14 +67,12 @@ def _container_reason(state: JsonObject) -> str:
 
 def _init_state(spec: JsonObject, status: JsonObject) -> str:
     total = len(spec.get("initContainers") or ())
-    for index, one in enumerate(status.get("initContainerStatuses") or ()):
-        state = one.get("state") or {}
-        if state.get("terminated", {}).get("exitCode") == 0 and "terminated" in state:
+    for index, container in enumerate(status.get("initContainerStatuses") or ()):
+        state = container.get("state") or {}
+        if state.get("terminated", {}).get("exitCode") == 0:
             continue
-        if (
-            one.get("started")
-            and (spec.get("initContainers") or [{}])[index].get("restartPolicy") == "Always"
-        ):
+        policy = (spec.get("initContainers") or [{}])[index].get("restartPolicy")
+        if container.get("started") and policy == "Always":
             continue
         reason = _container_reason(state)
         return f"Init:{reason}" if reason and reason != "PodInitializing" else f"Init:{index}/{total}"
@@ -90,12 +80,11 @@ def _init_state(spec: JsonObject, status: JsonObject) -> str:
 
 
 def _restarts(statuses: list[JsonObject], now: datetime) -> str:
-    total = sum(one.get("restartCount", 0) for one in statuses)
-    ends = [
-        parse_time(one["lastState"]["terminated"]["finishedAt"])
-        for one in statuses
-        if (one.get("lastState") or {}).get("terminated", {}).get("finishedAt")
+    total = sum(container.get("restartCount", 0) for container in statuses)
+    times = [
+        (container.get("lastState") or {}).get("terminated", {}).get("finishedAt") for container in statuses
     ]
+    ends = [parse_time(time) for time in times if time]
     return f"{total} ({age(max(ends), now)} ago)" if total and ends else str(total)
 
 
@@ -104,4 +93,4 @@ def _gates(spec: JsonObject, status: JsonObject) -> str:
     if not gates:
         return UNSET
     passed = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
-    return f"{sum(1 for gate in gates if gate.get('conditionType') in passed)}/{len(gates)}"
+    return f"{sum(gate.get('conditionType') in passed for gate in gates)}/{len(gates)}"

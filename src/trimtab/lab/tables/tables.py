@@ -1,18 +1,20 @@
-"""Tables: what `kubectl get` prints is decided here, by columns as data."""
+"""Objects as a table."""
 
 import re
 from datetime import datetime
 from typing import Any
 
 from trimtab.lab.resources.registry import ServedResource, TableColumn
+from trimtab.lab.schemas.prune import is_time
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.tables.cells import age
 from trimtab.lab.tables.columns import BUILTIN
 from trimtab.model.times import parse_time
 
-CREATED = "When the object was created."
+CREATION = ".metadata.creationTimestamp"
 NAME = TableColumn("Name", "", format="name", description="The name of the object, unique in its namespace.")
-AGE = TableColumn("Age", ".metadata.creationTimestamp", type="date", description="The time since creation.")
+AGE = TableColumn("Age", CREATION, type="date", description="The time since creation.")
+CREATED_AT = TableColumn("Created At", CREATION, type="date", description="When the object was created.")
 
 
 def table_columns(resource: ServedResource, version: str) -> tuple[TableColumn, ...]:
@@ -22,7 +24,7 @@ def table_columns(resource: ServedResource, version: str) -> tuple[TableColumn, 
     builtin = BUILTIN.get((resource.group, resource.plural))
     if builtin is not None:
         return builtin[0]
-    return (NAME, TableColumn("Created At", ".metadata.creationTimestamp", type="date", description=CREATED))
+    return (NAME, CREATED_AT)
 
 
 def table(
@@ -30,12 +32,7 @@ def table(
 ) -> JsonObject:
     """Return objects as a table."""
     columns = table_columns(resource, version)
-    rows = [
-        {"cells": _cells(resource, columns, obj, now), "object": _row_object(obj, include)}
-        if include != "None"
-        else {"cells": _cells(resource, columns, obj, now)}
-        for obj in objects
-    ]
+    rows = [{"cells": _cells(resource, columns, obj, now), **_row_object(obj, include)} for obj in objects]
     has_printer = resource.is_custom or (resource.group, resource.plural) in BUILTIN
     return {
         "kind": "Table",
@@ -48,19 +45,16 @@ def table(
 
 
 def _definition(column: TableColumn) -> JsonObject:
-    return {
-        "name": column.name,
-        "type": column.type,
-        "format": column.format,
-        "description": column.description,
-        "priority": column.priority,
-    }
+    return {name: getattr(column, name) for name in ("name", "type", "format", "description", "priority")}
 
 
 def _row_object(obj: JsonObject, include: str) -> JsonObject:
+    if include == "None":
+        return {}
     if include == "Object":
-        return obj
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        return {"object": obj}
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    return {"object": partial}
 
 
 def _cells(
@@ -74,22 +68,17 @@ def _cells(
 
 
 def _custom_cell(obj: JsonObject, column: TableColumn, now: datetime) -> Any:
-    found = [value for value in find_path(obj, column.path) if value is not None]
-    if not found:
+    values = [value for value in find_path(obj, column.path) if value is not None]
+    if not values:
         return None
-    value = found[0]
+    value = values[0]
     if column.type == "date":
-        if not isinstance(value, str):
-            return "<invalid>"
-        try:
-            return age(parse_time(value), now)
-        except ValueError:
-            return "<invalid>"
+        return age(parse_time(value), now) if isinstance(value, str) and is_time(value) else "<invalid>"
     if column.type in ("integer", "number", "boolean"):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(str(one) for one in found) if not isinstance(value, dict | list) else str(value)
+    return ",".join(map(str, values)) if not isinstance(value, dict | list) else str(value)
 
 
 _STEP = re.compile(
@@ -106,7 +95,7 @@ _BETWEEN_KEYS = re.compile(r"""['"]\s*,\s*['"]""")
 
 
 def find_path(obj: Any, path: str) -> list[Any]:
-    """Return the values at a JSON path of the form that printer columns use."""
+    """Return the values at a JSON path, in the subset that printer columns use."""
     values = [obj]
     at = 0
     while at < len(path):
@@ -125,7 +114,7 @@ def _step(value: Any, step: re.Match[str]) -> list[Any]:
     if not isinstance(value, list):
         return []
     if step["field"]:
-        return [one for one in value if find_path(one, "." + step["field"]) == [step["value"]]]
+        return [item for item in value if find_path(item, "." + step["field"]) == [step["value"]]]
     if step["index"] == "*":
         return list(value)
     index = int(step["index"])

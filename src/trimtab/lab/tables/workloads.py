@@ -4,14 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.lab.storage.codec import JsonObject
-from trimtab.lab.tables.cells import UNSET, age_of, labels_text, name_of, selector_text, short_duration
+from trimtab.lab.tables.cells import UNSET, age, age_of, labels_text, name_of, selector_text
 from trimtab.model.times import parse_time
 
 
 def _template_containers(obj: JsonObject) -> tuple[str, str]:
     """Return the names and images of a template's containers."""
-    found = obj.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
-    return ",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)
+    containers = obj.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
+    return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
 
 
 def deployment_cells(obj: JsonObject, now: datetime) -> list[Any]:
@@ -64,23 +64,16 @@ def daemon_set_cells(obj: JsonObject, now: datetime) -> list[Any]:
 def job_cells(obj: JsonObject, now: datetime) -> list[Any]:
     """Return the cells of a Job."""
     spec, status = obj.get("spec", {}), obj.get("status", {})
-    done, wanted = status.get("succeeded", 0), spec.get("completions")
-    parallel = spec.get("parallelism", 0)
-    if wanted is not None:
-        shown = f"{done}/{wanted}"
-    else:
-        shown = f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
-    state = _job_state(status)
+    completions, parallel = spec.get("completions"), spec.get("parallelism", 0)
+    if completions is None:
+        completions = f"1 of {parallel}" if parallel > 1 else "1"
     start, end = status.get("startTime"), status.get("completionTime")
-    if start is None:
-        took = ""
-    else:
-        took = short_duration(((parse_time(end) if end else now) - parse_time(start)).total_seconds())
+    duration = age(parse_time(start), parse_time(end) if end else now) if start is not None else ""
     return [
         name_of(obj),
-        state,
-        shown,
-        took,
+        _job_state(status),
+        f"{status.get('succeeded', 0)}/{completions}",
+        duration,
         age_of(obj, now),
         *_template_containers(obj),
         selector_text(spec.get("selector")),
@@ -90,25 +83,20 @@ def job_cells(obj: JsonObject, now: datetime) -> list[Any]:
 def cron_job_cells(obj: JsonObject, now: datetime) -> list[Any]:
     """Return the cells of a CronJob."""
     spec, status = obj.get("spec", {}), obj.get("status", {})
-    last = age_of(obj, now, "status", "lastScheduleTime") if status.get("lastScheduleTime") else UNSET
-    inner = _template_containers({"spec": spec.get("jobTemplate", {}).get("spec", {})})
-    active = len(status.get("active") or ())
-    suspend = "True" if spec.get("suspend") else "False"
-    zone = spec.get("timeZone", UNSET)
-    selector = selector_text(spec.get("jobTemplate", {}).get("spec", {}).get("selector"))
+    job = {"spec": spec.get("jobTemplate", {}).get("spec", {})}
     return [
         name_of(obj),
         spec.get("schedule", ""),
-        zone,
-        suspend,
-        active,
-        last,
+        spec.get("timeZone", UNSET),
+        "True" if spec.get("suspend") else "False",
+        len(status.get("active") or ()),
+        age_of(obj, now, "status", "lastScheduleTime") if status.get("lastScheduleTime") else UNSET,
         age_of(obj, now),
-        *inner,
-        selector,
+        *_template_containers(job),
+        selector_text(job["spec"].get("selector")),
     ]
 
 
 def _job_state(status: JsonObject) -> str:
-    true = {one["type"] for one in status.get("conditions") or () if one.get("status") == "True"}
+    true = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
     return next((name for name in ("Complete", "Failed", "Suspended") if name in true), "Running")

@@ -3,16 +3,10 @@
 from typing import Any
 
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
-from trimtab.model.field_errors import (
-    FieldError,
-    FieldPath,
-    forbidden,
-    invalid,
-    required,
-    too_long,
-)
+from trimtab.model.field_errors import FieldError, FieldPath, forbidden, invalid, too_long
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels import names
+from trimtab.model.labels.names import check_name
 
 ANNOTATIONS_LIMIT_BYTES = 256 * 1024
 MANAGER_LIMIT_BYTES = 128
@@ -47,15 +41,10 @@ def validate_metadata(meta: WholeMeta, path: FieldPath = _METADATA) -> list[Fiel
     """Check the metadata of a new namespaced object whose name is a DNS subdomain."""
     errors = []
     if meta.generate_name:
-        errors += _check_name(path.child("generateName"), meta.generate_name, names.generate_name_problems)
-    if meta.name:
-        errors += _check_name(path.child("name"), meta.name, names.dns1123_subdomain_problems)
-    else:
-        errors.append(required(path.child("name"), "name or generateName is required"))
-    if meta.namespace:
-        errors += _check_name(path.child("namespace"), meta.namespace, names.dns1123_label_problems)
-    else:
-        errors.append(required(path.child("namespace")))
+        errors += check_name(meta.generate_name, path.child("generateName"), names.generate_name_problems)
+    missing = "name or generateName is required"
+    errors += check_name(meta.name, path.child("name"), names.dns1123_subdomain_problems, missing)
+    errors += check_name(meta.namespace, path.child("namespace"), names.dns1123_label_problems, "")
     if meta.generation < 0:
         errors.append(invalid(path.child("generation"), meta.generation, NEGATIVE))
     errors += _validate_finalizers(meta, path.child("finalizers"))
@@ -91,8 +80,8 @@ def _validate_always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
     """Check what has the same rules on create and update."""
     errors = []
     for key, value in meta.labels.items():
-        errors += _check_name(path.child("labels"), key, names.label_key_problems)
-        errors += _check_name(path.child("labels"), value, names.label_value_problems)
+        errors += check_name(key, path.child("labels"), names.label_key_problems)
+        errors += check_name(value, path.child("labels"), names.label_value_problems)
     errors += _validate_annotations(meta.annotations, path.child("annotations"))
     errors += _validate_owners(meta.owner_references, path.child("ownerReferences"))
     for position, entry in enumerate(meta.managed_fields):
@@ -105,9 +94,7 @@ def _validate_always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
 
 
 def _validate_finalizers(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
-    errors = [
-        error for name in meta.finalizers for error in _check_name(path, name, names.label_key_problems)
-    ]
+    errors = [error for name in meta.finalizers for error in check_name(name, path, names.label_key_problems)]
     if {_ORPHAN, _FOREGROUND} <= set(meta.finalizers):
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
         errors.append(invalid(path, list(meta.finalizers), detail))
@@ -158,7 +145,3 @@ def _validate_managed_fields(entry: ManagedFieldsEntry, path: FieldPath) -> list
     if names.byte_length(entry.subresource) > SUBRESOURCE_LIMIT_BYTES:
         errors.append(too_long(path.child("subresource"), SUBRESOURCE_LIMIT_BYTES))
     return errors
-
-
-def _check_name(path: FieldPath, text: str, rule: names.Rule) -> list[FieldError]:
-    return [invalid(path, text, problem) for problem in rule(text)]

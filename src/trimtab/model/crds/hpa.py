@@ -22,35 +22,12 @@ from trimtab.model.crds.schema import (
     rule,
     rules,
 )
+from trimtab.model.hpa import types
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.metric_fields import (
     DEFAULT_LAST_GOOD_SECONDS,
     MAX_LAST_GOOD_SECONDS,
     MAX_SAMPLE_AGE_SECONDS,
-)
-from trimtab.model.hpa.types import (
-    SOURCE_FIELDS,
-    ContainerResourceMetricSource,
-    ExternalMetricSource,
-    HorizontalPodAutoscaler,
-    HorizontalPodAutoscalerBehavior,
-    HorizontalPodAutoscalerSpec,
-    HorizontalPodAutoscalerStatus,
-    HPAScalingPolicy,
-    HPAScalingRules,
-    LossPolicy,
-    MetricIdentifier,
-    MetricLoss,
-    MetricSourceType,
-    MetricSpec,
-    MetricTarget,
-    MetricTargetType,
-    ObjectMetricSource,
-    PodsMetricSource,
-    ResourceMetricSource,
-    ScalingPolicySelect,
-    ScalingPolicyType,
-    SelectionStrategy,
 )
 from trimtab.model.hpa.validation.limits import MAX_METRICS
 from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
@@ -60,7 +37,7 @@ GROUP = "autoscaling.trimtab.dev"
 MAX_POLICIES = 20
 
 _MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
-_STRATEGIES: Schema = {"type": "string", **enum_of(SelectionStrategy)}
+_STRATEGIES: Schema = {"type": "string", **enum_of(types.SelectionStrategy)}
 _ONE_RESOURCE_TARGET: Schema = {
     "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
 }
@@ -101,7 +78,7 @@ _BEHAVIOR: dict[str, Schema] = {
     ),
     "selectPolicy": described(
         "Which policy counts: Max (the default), Min, or Disabled for no scaling in this direction.",
-        enum_of(ScalingPolicySelect),
+        enum_of(types.ScalingPolicySelect),
     ),
     "policies": described(
         "How much may change within a period.", {"maxItems": MAX_POLICIES, "x-kubernetes-list-type": "atomic"}
@@ -114,8 +91,8 @@ _BEHAVIOR: dict[str, Schema] = {
 
 _NOTES = Notes(
     types={
-        HorizontalPodAutoscaler: {"required": ["spec"]},
-        HorizontalPodAutoscalerSpec: {
+        types.HorizontalPodAutoscaler: {"required": ["spec"]},
+        types.HorizontalPodAutoscalerSpec: {
             "required": ["scaleTargetRef", "maxReplicas"],
             **rules(
                 rule(
@@ -139,7 +116,7 @@ _NOTES = Notes(
             ),
         },
         CrossVersionObjectReference: {"required": ["kind", "name"], "x-kubernetes-map-type": "atomic"},
-        MetricSpec: {
+        types.MetricSpec: {
             "required": ["type"],
             **rules(
                 *(
@@ -148,11 +125,11 @@ _NOTES = Notes(
                         f"must be set if, and only if, type is {kind}",
                         at=f".{name}",
                     )
-                    for kind, name in SOURCE_FIELDS.items()
+                    for kind, name in types.SOURCE_FIELDS.items()
                 )
             ),
         },
-        MetricLoss: {
+        types.MetricLoss: {
             "required": ["policy"],
             **rules(
                 rule(
@@ -168,75 +145,79 @@ _NOTES = Notes(
                 ),
             ),
         },
-        MetricTarget: {"required": ["type"]},
-        MetricIdentifier: {"required": ["name"]},
-        ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
-        PodsMetricSource: {"required": ["target", "metric"]},
-        ResourceMetricSource: {"required": ["name", "target"]},
-        ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
-        ExternalMetricSource: {"required": ["target", "metric"]},
-        HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
+        types.MetricTarget: {"required": ["type"]},
+        types.MetricIdentifier: {"required": ["name"]},
+        types.ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
+        types.PodsMetricSource: {"required": ["target", "metric"]},
+        types.ResourceMetricSource: {"required": ["name", "target"]},
+        types.ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
+        types.ExternalMetricSource: {"required": ["target", "metric"]},
+        types.HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
         **SELECTOR_TYPES,
     },
     fields={
-        **{(HorizontalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
-        **{(HPAScalingRules, name): note for name, note in _BEHAVIOR.items()},
-        (HorizontalPodAutoscalerBehavior, "scaleUp"): described(
+        **{(types.HorizontalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
+        **{(types.HPAScalingRules, name): note for name, note in _BEHAVIOR.items()},
+        (types.HorizontalPodAutoscalerBehavior, "scaleUp"): described(
             "Rules for growing; absent: the larger of 4 pods and 100 % per 15 s."
         ),
-        (HorizontalPodAutoscalerBehavior, "scaleDown"): described(
+        (types.HorizontalPodAutoscalerBehavior, "scaleDown"): described(
             "Rules for shrinking; absent: 100 % per 15 s after a window of 300 s."
         ),
         (CrossVersionObjectReference, "kind"): PATH_SEGMENT,
         (CrossVersionObjectReference, "name"): PATH_SEGMENT,
         (CrossVersionObjectReference, "apiVersion"): {"maxLength": NAME_LENGTH},
-        (MetricSpec, "type"): enum_of(MetricSourceType),
-        (MetricSpec, "onLoss"): described(
+        (types.MetricSpec, "type"): enum_of(types.MetricSourceType),
+        (types.MetricSpec, "onLoss"): described(
             "What the metric counts as while it cannot be read; absent: Hold, nothing is lowered."
         ),
-        (MetricSpec, "maxAgeSeconds"): described(
+        (types.MetricSpec, "maxAgeSeconds"): described(
             "How old a sample may be; an older one is refused. Absent: the operator's --metrics-max-age.",
             {"minimum": 1, "maximum": MAX_SAMPLE_AGE_SECONDS},
         ),
-        (MetricLoss, "policy"): described(
+        (types.MetricLoss, "policy"): described(
             "Hold: nothing is lowered. Ignore: the other metrics decide. LastGood: it keeps asking for what it last "
             "asked for, up to maxAgeSeconds. Replicas: it asks for that many.",
-            enum_of(LossPolicy),
+            enum_of(types.LossPolicy),
         ),
-        (MetricLoss, "maxAgeSeconds"): described(
+        (types.MetricLoss, "maxAgeSeconds"): described(
             f"LastGood: for how long; absent: {DEFAULT_LAST_GOOD_SECONDS}. Afterwards the metric holds.",
             {"minimum": 1, "maximum": MAX_LAST_GOOD_SECONDS},
         ),
-        (MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
-        (MetricTarget, "type"): enum_of(MetricTargetType),
-        (MetricTarget, "value"): described("The metric's total.", POSITIVE),
-        (MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),
-        (MetricTarget, "averageUtilization"): described("Percent of what the pods request.", {"minimum": 1}),
-        (MetricIdentifier, "name"): PATH_SEGMENT,
-        (MetricIdentifier, "selector"): described("Which series of the metric are meant; absent: all."),
-        (ResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
-        (ResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
-        (ContainerResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
-        (ContainerResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
-        (ContainerResourceMetricSource, "container"): {
+        (types.MetricLoss, "replicas"): described("Replicas: how many.", {"minimum": 1}),
+        (types.MetricTarget, "type"): enum_of(types.MetricTargetType),
+        (types.MetricTarget, "value"): described("The metric's total.", POSITIVE),
+        (types.MetricTarget, "averageValue"): described("The metric's share of each pod.", POSITIVE),
+        (types.MetricTarget, "averageUtilization"): described(
+            "Percent of what the pods request.", {"minimum": 1}
+        ),
+        (types.MetricIdentifier, "name"): PATH_SEGMENT,
+        (types.MetricIdentifier, "selector"): described("Which series of the metric are meant; absent: all."),
+        (types.ResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
+        (types.ResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
+        (types.ContainerResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
+        (types.ContainerResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
+        (types.ContainerResourceMetricSource, "container"): {
             "pattern": LABEL,
             "minLength": 1,
             "maxLength": LABEL_LENGTH,
         },
         # Which of the numbers must be there cannot be a CEL rule: CEL does not see fields without a type.
-        (PodsMetricSource, "target"): {"required": ["averageValue"]},
-        (ObjectMetricSource, "target"): {"anyOf": [{"required": ["value"]}, {"required": ["averageValue"]}]},
-        (ExternalMetricSource, "target"): {
+        (types.PodsMetricSource, "target"): {"required": ["averageValue"]},
+        (types.ObjectMetricSource, "target"): {
+            "anyOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
+        },
+        (types.ExternalMetricSource, "target"): {
             "oneOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
         },
-        (HPAScalingPolicy, "type"): enum_of(ScalingPolicyType),
-        (HPAScalingPolicy, "value"): {"minimum": 1},
-        (HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
+        (types.HPAScalingPolicy, "type"): enum_of(types.ScalingPolicyType),
+        (types.HPAScalingPolicy, "value"): {"minimum": 1},
+        (types.HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},
         **SELECTOR_FIELDS,
     },
     status=Notes(
         fields={
-            (HorizontalPodAutoscalerStatus, "conditions"): {
+            (types.HorizontalPodAutoscalerStatus, "conditions"): {
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
                 "items": {"required": ["type", "status"]},
@@ -248,7 +229,7 @@ _NOTES = Notes(
 HORIZONTAL_POD_AUTOSCALERS = Crd(
     group=GROUP,
     version="v2",
-    kind=HorizontalPodAutoscaler,
+    kind=types.HorizontalPodAutoscaler,
     plural="horizontalpodautoscalers",
     notes=_NOTES,
     short_names=("thpa",),

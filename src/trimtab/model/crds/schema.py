@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from trimtab.model.json.shape import INT64_FIELDS
-from trimtab.model.json.wire import Json, Wire, present_type
+from trimtab.model.json.shape import INT64_FIELDS, present_type
+from trimtab.model.json.wire import Json, Wire
 from trimtab.model.labels.selector import LabelSelector, LabelSelectorRequirement
 
 Schema = Json
@@ -40,6 +40,12 @@ MAX_LABELS = 32
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+
+_SCALARS: dict[type[inspect.Type], str] = {
+    inspect.StrType: "string",
+    inspect.BoolType: "boolean",
+    inspect.FloatType: "number",
+}
 
 _SOME = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
 _ANY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
@@ -99,13 +105,6 @@ def _schema(info: inspect.Type, notes: Notes, name: str) -> Schema:
     if isinstance(info, inspect.CustomType):
         return dict(QUANTITY)
     return {"type": _SCALARS[type(info)]}
-
-
-_SCALARS: dict[type[inspect.Type], str] = {
-    inspect.StrType: "string",
-    inspect.BoolType: "boolean",
-    inspect.FloatType: "number",
-}
 
 
 def _struct(info: inspect.Type, notes: Notes) -> Schema:

@@ -16,28 +16,8 @@ from trimtab.model.crds.schema import (
     rule,
     rules,
 )
+from trimtab.model.vpa import types
 from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
-from trimtab.model.vpa.types import (
-    ContainerControlledValues,
-    ContainerResourcePolicy,
-    ContainerScalingMode,
-    EvictionChangeRequirement,
-    EvictionRequirement,
-    GenericStartupBoost,
-    HistogramCheckpoint,
-    PodResourcePolicy,
-    PodUpdatePolicy,
-    RecommendedContainerResources,
-    RecommenderSelector,
-    UpdateMode,
-    VerticalPodAutoscaler,
-    VerticalPodAutoscalerCheckpoint,
-    VerticalPodAutoscalerSpec,
-    VerticalPodAutoscalerStatus,
-    VPAScope,
-    VPAScopeReference,
-    VPAScopeSpec,
-)
 from trimtab.model.vpa.validation import MAX_NAME_LENGTH, MAX_RECOMMENDERS
 
 GROUP = "autoscaling.k8s.io"
@@ -65,7 +45,7 @@ _POLICY: dict[str, Schema] = {
     "containerName": described(
         "The container, or * for all that are not named.", {"minLength": 1, "maxLength": NAME_LENGTH}
     ),
-    "mode": described("Whether this container is scaled at all.", enum_of(ContainerScalingMode)),
+    "mode": described("Whether this container is scaled at all.", enum_of(types.ContainerScalingMode)),
     "minAllowed": described("Never recommend less.", _AMOUNTS),
     "maxAllowed": described("Never recommend more.", _AMOUNTS),
     "controlledResources": described(
@@ -73,7 +53,7 @@ _POLICY: dict[str, Schema] = {
     ),
     "controlledValues": described(
         "What is set: requests, with limits in proportion (the default), or requests alone.",
-        enum_of(ContainerControlledValues),
+        enum_of(types.ContainerControlledValues),
     ),
     "oomBumpUpRatio": described(
         "By how much memory grows after an out-of-memory kill.",
@@ -115,13 +95,13 @@ _SPEC: dict[str, Schema] = {
 
 _NOTES = Notes(
     types={
-        VerticalPodAutoscaler: {"required": ["spec"]},
-        VerticalPodAutoscalerSpec: {"required": ["targetRef"]},
-        VPAScopeReference: {"required": ["name"]},
-        RecommenderSelector: {"required": ["name"]},
-        PodUpdatePolicy: {"required": ["updateMode"]},
-        EvictionRequirement: {"required": ["resources", "changeRequirement"]},
-        GenericStartupBoost: {
+        types.VerticalPodAutoscaler: {"required": ["spec"]},
+        types.VerticalPodAutoscalerSpec: {"required": ["targetRef"]},
+        types.VPAScopeReference: {"required": ["name"]},
+        types.RecommenderSelector: {"required": ["name"]},
+        types.PodUpdatePolicy: {"required": ["updateMode"]},
+        types.EvictionRequirement: {"required": ["resources", "changeRequirement"]},
+        types.GenericStartupBoost: {
             "required": ["type"],
             **rules(
                 rule(
@@ -136,7 +116,7 @@ _NOTES = Notes(
                 ),
             ),
         },
-        ContainerResourcePolicy: {
+        types.ContainerResourcePolicy: {
             "required": ["containerName"],
             **rules(
                 rule(
@@ -158,37 +138,37 @@ _NOTES = Notes(
         },
     },
     fields={
-        **{(VerticalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
-        **{(ContainerResourcePolicy, name): note for name, note in _POLICY.items()},
-        (VPAScopeReference, "name"): {"minLength": 1, "maxLength": NAME_LENGTH},
+        **{(types.VerticalPodAutoscalerSpec, name): note for name, note in _SPEC.items()},
+        **{(types.ContainerResourcePolicy, name): note for name, note in _POLICY.items()},
+        (types.VPAScopeReference, "name"): {"minLength": 1, "maxLength": NAME_LENGTH},
         (CrossVersionObjectReference, "kind"): {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
         (CrossVersionObjectReference, "name"): {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
-        (PodResourcePolicy, "containerPolicies"): {"maxItems": MAX_CONTAINERS},
-        (PodUpdatePolicy, "updateMode"): described(
+        (types.PodResourcePolicy, "containerPolicies"): {"maxItems": MAX_CONTAINERS},
+        (types.PodUpdatePolicy, "updateMode"): described(
             "Off recommends only; Initial sizes new pods; Recreate evicts; InPlace resizes; InPlaceOrRecreate resizes and "
             "evicts where that fails. Auto is deprecated.",
-            enum_of(UpdateMode),
+            enum_of(types.UpdateMode),
         ),
-        (PodUpdatePolicy, "minReplicas"): described(
+        (types.PodUpdatePolicy, "minReplicas"): described(
             "Live pods below which nothing is evicted.", _AT_LEAST_ONE
         ),
-        (PodUpdatePolicy, "evictAfterOOMSeconds"): described(
+        (types.PodUpdatePolicy, "evictAfterOOMSeconds"): described(
             "A container killed for memory within this time of its start is resized at once.", _AT_LEAST_ONE
         ),
-        (EvictionRequirement, "changeRequirement"): enum_of(EvictionChangeRequirement),
-        (GenericStartupBoost, "type"): {"enum": list(STARTUP_BOOST_TYPES)},
+        (types.EvictionRequirement, "changeRequirement"): enum_of(types.EvictionChangeRequirement),
+        (types.GenericStartupBoost, "type"): {"enum": list(STARTUP_BOOST_TYPES)},
     },
     status=Notes(
         types={
-            RecommendedContainerResources: {"required": ["target"]},
+            types.RecommendedContainerResources: {"required": ["target"]},
             Condition: {
                 "required": ["type", "status"],
                 "properties": {"observedGeneration": {"type": "integer", "format": "int64", "minimum": 0}},
             },
         },
         fields={
-            (VerticalPodAutoscalerStatus, "observedGeneration"): {"minimum": 0},
-            (VerticalPodAutoscalerStatus, "observedSelectorHash"): described(
+            (types.VerticalPodAutoscalerStatus, "observedGeneration"): {"minimum": 0},
+            (types.VerticalPodAutoscalerStatus, "observedSelectorHash"): described(
                 "Hash of the target, its selector and the scope that the recommendation was learnt under."
             ),
         },
@@ -198,7 +178,7 @@ _NOTES = Notes(
 VERTICAL_POD_AUTOSCALERS = Crd(
     group=GROUP,
     version="v1",
-    kind=VerticalPodAutoscaler,
+    kind=types.VerticalPodAutoscaler,
     plural="verticalpodautoscalers",
     notes=_NOTES,
     short_names=("vpa",),
@@ -218,13 +198,13 @@ VERTICAL_POD_AUTOSCALERS = Crd(
 CHECKPOINTS = Crd(
     group=GROUP,
     version="v1",
-    kind=VerticalPodAutoscalerCheckpoint,
+    kind=types.VerticalPodAutoscalerCheckpoint,
     plural="verticalpodautoscalercheckpoints",
     # Weights are unsigned 32-bit numbers, more than int32 holds.
     notes=Notes(
         status=Notes(
             fields={
-                (HistogramCheckpoint, "bucketWeights"): {
+                (types.HistogramCheckpoint, "bucketWeights"): {
                     "additionalProperties": {
                         "type": "integer",
                         "format": "int64",
@@ -251,14 +231,14 @@ CHECKPOINTS = Crd(
 
 _SCOPE_NOTES = Notes(
     types={
-        VPAScope: {"required": ["spec"]},
+        types.VPAScope: {"required": ["spec"]},
         **SELECTOR_TYPES,
     },
     fields={
-        (VPAScopeSpec, "podSelector"): described(
+        (types.VPAScopeSpec, "podSelector"): described(
             "Labels of the pods that are meant; absent: no restriction."
         ),
-        (VPAScopeSpec, "nodeSelector"): described(
+        (types.VPAScopeSpec, "nodeSelector"): described(
             "Labels of the nodes whose pods are meant; absent: no restriction. Both selectors must match."
         ),
         **SELECTOR_FIELDS,
@@ -268,7 +248,7 @@ _SCOPE_NOTES = Notes(
 VPA_SCOPES = Crd(
     group=GROUP,
     version="v1",
-    kind=VPAScope,
+    kind=types.VPAScope,
     plural="vpascopes",
     notes=_SCOPE_NOTES,
     has_status_subresource=False,

@@ -13,18 +13,10 @@ from typing import Any
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError
 from trimtab.model.hpa import create_update
-from trimtab.model.hpa.manifest import (
-    InvalidObjectError,
-    decode_errors,
-    read,
-    to_defaulted_v2,
-    to_v1,
-    to_v2,
-)
+from trimtab.model.hpa.manifest import InvalidObjectError, decode_errors, read, to_defaulted_v2, to_v1, to_v2
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.versions.canonical import canonical
 from trimtab.model.hpa.warnings import (
-    HPAWarning,
     ignored_annotations,
     metric_fields_of_native,
     strategy_of_native,
@@ -34,7 +26,6 @@ from trimtab.model.hpa.warnings import (
 from trimtab.model.json import wire
 
 __all__ = [
-    "HPAWarning",
     "InvalidObjectError",
     "canonical",
     "decode_errors",

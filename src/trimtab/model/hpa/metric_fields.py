@@ -7,14 +7,7 @@ operator's flag has one limit for all sources, but some sources, such as those o
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model.field_errors import (
-    FieldError,
-    FieldPath,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from trimtab.model.field_errors import FieldError, FieldPath, forbidden, invalid, not_supported, required
 from trimtab.model.hpa.types import LossPolicy, MetricLoss
 from trimtab.model.json.wire import Json
 

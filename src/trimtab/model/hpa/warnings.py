@@ -4,17 +4,14 @@
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from trimtab.model.core.meta import annotations_of, group_of
+from trimtab.model.field_errors import FieldWarning
 from trimtab.model.hpa import selection_strategy
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
-from trimtab.model.hpa.metric_annotations import (
-    METRIC_ANNOTATIONS,
-    MetricAnnotation,
-    MetricAnnotationError,
-)
+from trimtab.model.hpa.metric_annotations import METRIC_ANNOTATIONS, MetricAnnotation, MetricAnnotationError
 from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
@@ -37,14 +34,7 @@ _OWN_KIND = "use autoscaling.trimtab.dev/v2"
 _ONE = Quantity.from_int(1)
 
 
-class HPAWarning(NamedTuple):
-    """A field that is probably a mistake, and why."""
-
-    field: str
-    message: str
-
-
-def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
+def warnings_for(hpa: HorizontalPodAutoscaler) -> list[FieldWarning]:
     """Return what is probably not meant in a valid, defaulted HPA."""
     warnings = _zero_warnings(hpa.spec) if hpa.spec.min_replicas == 0 else []
     warnings += _fixed_size(hpa.spec)
@@ -54,19 +44,19 @@ def warnings_for(hpa: HorizontalPodAutoscaler) -> list[HPAWarning]:
     return warnings
 
 
-def strategy_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
+def strategy_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
     """Warn of a native object's strategy fields, which its API server drops."""
     spec = data.get("spec") or {}
     if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
         return []
     return [
-        HPAWarning(f"spec.{name}", f"{_NO_FIELD} {selection_strategy.ANNOTATION}, or {_OWN_KIND}")
+        FieldWarning(f"spec.{name}", f"{_NO_FIELD} {selection_strategy.ANNOTATION}, or {_OWN_KIND}")
         for name in (selection_strategy.FIELD, selection_strategy.PROPOSED)
         if spec.get(name) is not None
     ]
 
 
-def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
+def unknown_annotations(data: Mapping[str, Any]) -> list[FieldWarning]:
     """Warn of Trimtab's annotations that are unknown or contradict each other, which stops all scaling."""
     annotations = annotations_of(data)
     problems = {MODE_ANNOTATION: mode_problem(str(annotations.get(MODE_ANNOTATION) or ""))}
@@ -74,23 +64,23 @@ def unknown_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
     if strategies:
         problems[strategies[0]] = selection_strategy.problem_of(data)
     return [
-        HPAWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
+        FieldWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
         for name, problem in problems.items()
         if problem
     ]
 
 
-def metric_fields_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
+def metric_fields_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
     """Warn of a native object's metric fields that are dropped, and annotations that are wrong."""
     if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
         return []
     metrics = (data.get("spec") or {}).get("metrics") or []
     annotations = annotations_of(data)
-    warnings: list[HPAWarning] = []
+    warnings: list[FieldWarning] = []
     for annotation in METRIC_ANNOTATIONS:
         message = f"{_NO_FIELD} {annotation.name}, or {_OWN_KIND}"
         warnings += [
-            HPAWarning(f"spec.metrics[{position}].{annotation.field}", message)
+            FieldWarning(f"spec.metrics[{position}].{annotation.field}", message)
             for position, metric in enumerate(metrics)
             if metric.get(annotation.field) is not None
         ]
@@ -101,26 +91,28 @@ def metric_fields_of_native(data: Mapping[str, Any]) -> list[HPAWarning]:
 
 def _wrong_annotation(
     annotation: MetricAnnotation[Any], text: str, data: Mapping[str, Any]
-) -> list[HPAWarning]:
+) -> list[FieldWarning]:
     # An annotation may be about the metric that a server adds to a spec without metrics.
     spec = wire.convert({"metrics": to_defaulted_v2(data)["spec"]["metrics"]}, HorizontalPodAutoscalerSpec)
     try:
         annotation.parse_values(text, spec.metrics)
     except MetricAnnotationError as error:
         message = f"is ignored, so {annotation.consequence}: {error}"
-        return [HPAWarning(f"metadata.annotations[{annotation.name}]", message)]
+        return [FieldWarning(f"metadata.annotations[{annotation.name}]", message)]
     return []
 
 
-def ignored_annotations(data: Mapping[str, Any]) -> list[HPAWarning]:
+def ignored_annotations(data: Mapping[str, Any]) -> list[FieldWarning]:
     """Warn of annotations of a v1 or v2beta1 object that cannot be read."""
     if data.get("apiVersion") not in {"autoscaling/v1", "autoscaling/v2beta1"}:
         return []
     message = "cannot be read, so it is ignored and what it should say is lost: correct its JSON or use autoscaling/v2"
-    return [HPAWarning(f"metadata.annotations[{name}]", message) for name in unreadable(annotations_of(data))]
+    return [
+        FieldWarning(f"metadata.annotations[{name}]", message) for name in unreadable(annotations_of(data))
+    ]
 
 
-def _zero_warnings(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+def _zero_warnings(spec: HorizontalPodAutoscalerSpec) -> list[FieldWarning]:
     up = spec.behavior.scale_up if spec.behavior else None
     down = spec.behavior.scale_down if spec.behavior else None
     return (
@@ -130,37 +122,37 @@ def _zero_warnings(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
     )
 
 
-def _scale_down_to_zero(rules: HPAScalingRules) -> list[HPAWarning]:
+def _scale_down_to_zero(rules: HPAScalingRules) -> list[FieldWarning]:
     warnings = []
     if rules.tolerance is not None and rules.tolerance >= _ONE:
         message = (
             f"a tolerance of {rules.tolerance} covers even a metric of 0, so the workload never scales to zero "
             "although minReplicas is 0: use a tolerance below 1"
         )
-        warnings.append(HPAWarning("spec.behavior.scaleDown.tolerance", message))
+        warnings.append(FieldWarning("spec.behavior.scaleDown.tolerance", message))
     if rules.select_policy == ScalingPolicySelect.DISABLED:
         message = "scaling down is disabled, so minReplicas 0 is never reached: allow it or raise minReplicas"
-        warnings.append(HPAWarning("spec.behavior.scaleDown.selectPolicy", message))
+        warnings.append(FieldWarning("spec.behavior.scaleDown.selectPolicy", message))
     return warnings
 
 
-def _scale_up_from_zero(rules: HPAScalingRules) -> list[HPAWarning]:
+def _scale_up_from_zero(rules: HPAScalingRules) -> list[FieldWarning]:
     if rules.select_policy == ScalingPolicySelect.DISABLED:
         message = "scaling up is disabled, so a workload that reached zero stays there: allow it or raise minReplicas"
-        return [HPAWarning("spec.behavior.scaleUp.selectPolicy", message)]
+        return [FieldWarning("spec.behavior.scaleUp.selectPolicy", message)]
     if rules.policies and all(policy.type == ScalingPolicyType.PERCENT for policy in rules.policies):
         message = (
             "a percentage of zero replicas is zero, so Kubernetes' own autoscaler never leaves zero with Percent "
             "policies alone: add a Pods policy"
         )
-        return [HPAWarning("spec.behavior.scaleUp.policies", message)]
+        return [FieldWarning("spec.behavior.scaleUp.policies", message)]
     return []
 
 
-def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[FieldWarning]:
     of_pods = {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}
     return [
-        HPAWarning(
+        FieldWarning(
             f"spec.metrics[{position}]",
             f"a {metric.type} metric asks for at least one replica while a pod uses anything, so minReplicas 0 "
             "is rarely reached: scale on Object or External metrics alone",
@@ -170,27 +162,29 @@ def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
     ]
 
 
-def _fixed_size(spec: HorizontalPodAutoscalerSpec) -> list[HPAWarning]:
+def _fixed_size(spec: HorizontalPodAutoscalerSpec) -> list[FieldWarning]:
     if spec.min_replicas != spec.max_replicas:
         return []
     message = f"minReplicas is also {spec.max_replicas}, so nothing is ever scaled: raise maxReplicas"
-    return [HPAWarning("spec.maxReplicas", message)]
+    return [FieldWarning("spec.maxReplicas", message)]
 
 
-def _unused_loss_policy(metric: MetricSpec, spec: HorizontalPodAutoscalerSpec, path: str) -> list[HPAWarning]:
+def _unused_loss_policy(
+    metric: MetricSpec, spec: HorizontalPodAutoscalerSpec, path: str
+) -> list[FieldWarning]:
     policy, low, high = metric.on_loss, spec.min_replicas or 0, spec.max_replicas
     if policy is None:
         return []
     if policy.policy == LossPolicy.IGNORE and len(spec.metrics) == 1:
         message = "this is the only metric, and without any the workload holds: use LastGood or Replicas"
-        return [HPAWarning(f"{path}.policy", message)]
+        return [FieldWarning(f"{path}.policy", message)]
     if policy.replicas is not None and not low <= policy.replicas <= high:
         message = f"is outside of minReplicas {low} and maxReplicas {high}, which bound it"
-        return [HPAWarning(f"{path}.replicas", message)]
+        return [FieldWarning(f"{path}.replicas", message)]
     return []
 
 
-def _unused_target(metric: MetricSpec, path: str) -> list[HPAWarning]:
+def _unused_target(metric: MetricSpec, path: str) -> list[FieldWarning]:
     """Warn of a target whose type names an absent number, or another than the one in use."""
     if metric.object is not None and metric.type == MetricSourceType.OBJECT:
         return _object_target(metric.object.target, f"{path}.object.target")
@@ -204,11 +198,11 @@ def _unused_target(metric: MetricSpec, path: str) -> list[HPAWarning]:
             message = (
                 "type is Value but only averageValue is set, and that is what is used: write AverageValue"
             )
-            return [HPAWarning(f"{path}.external.target.type", message)]
+            return [FieldWarning(f"{path}.external.target.type", message)]
     return []
 
 
-def _object_target(target: MetricTarget, path: str) -> list[HPAWarning]:
+def _object_target(target: MetricTarget, path: str) -> list[FieldWarning]:
     numbers = {
         MetricTargetType.VALUE: ("value", target.value),
         MetricTargetType.AVERAGE_VALUE: ("averageValue", target.average_value),
@@ -217,8 +211,8 @@ def _object_target(target: MetricTarget, path: str) -> list[HPAWarning]:
     for kind, (name, number) in numbers.items():
         if target.type == kind and number is None:
             message = f"type is {kind} but {name} is not set, so the metric fails when it is read: set {name}"
-            warnings.append(HPAWarning(f"{path}.type", message))
+            warnings.append(FieldWarning(f"{path}.type", message))
         if target.type != kind and target.value is not None and target.average_value is not None:
             message = f"type is {target.type}, so this number is ignored: remove it"
-            warnings.append(HPAWarning(f"{path}.{name}", message))
+            warnings.append(FieldWarning(f"{path}.{name}", message))
     return warnings

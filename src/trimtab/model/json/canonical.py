@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from trimtab.model.json.wire import present_type, type_info
+from trimtab.model.json.shape import present_type, type_info
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time, parse_time
 

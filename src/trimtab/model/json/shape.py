@@ -13,7 +13,6 @@ from msgspec import inspect
 
 from trimtab.model.field_errors import FieldError, FieldPath, invalid, type_invalid
 from trimtab.model.json import wire
-from trimtab.model.json.wire import present_type, type_info
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab.model.times import parse_time
 
@@ -36,6 +35,8 @@ _JSON_TYPES: dict[type, str] = {
     int: "an integer",
 }
 _SCALARS: dict[type[inspect.Type], type] = {inspect.StrType: str, inspect.BoolType: bool}
+
+_TYPE_INFOS: dict[Any, inspect.Type] = {}
 
 _ROOT = FieldPath()
 _WHOLE = FieldPath(".")
@@ -71,6 +72,20 @@ def wrong_type(path: FieldPath, data: Any, wanted: str) -> FieldError:
     return type_invalid(
         path if path.text else _WHOLE, _shortened(data), f"must be {wanted}, not {describe(data)}"
     )
+
+
+def type_info(kind: Any) -> inspect.Type:
+    """Return msgspec's description of a type, cached because it takes longer than a walk over an object."""
+    if kind not in _TYPE_INFOS:
+        _TYPE_INFOS[kind] = inspect.type_info(kind)
+    return _TYPE_INFOS[kind]
+
+
+def present_type(info: inspect.Type) -> inspect.Type:
+    """Return the type of an optional value when it is present, or the type itself."""
+    if not isinstance(info, inspect.UnionType):
+        return info
+    return next(member for member in info.types if not isinstance(member, inspect.NoneType))
 
 
 def _walk(data: Any, info: inspect.Type, path: FieldPath, name: str = "") -> Iterator[FieldError]:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
-from msgspec import inspect
 
 from trimtab.model.quantity import Quantity, QuantityError
 
@@ -20,12 +19,6 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 _NULL = b'":null'
-_TYPE_INFOS: dict[Any, inspect.Type] = {}
-
-
-def without_members(data: Mapping[str, Any], names: Collection[str]) -> Json:
-    """Return a JSON object without the members of these names."""
-    return {name: value for name, value in data.items() if name not in names}
 
 
 # For type checkers: subclasses are frozen even if they do not declare it.
@@ -117,18 +110,9 @@ def to_builtins(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_write, str_keys=True)
 
 
-def type_info(kind: Any) -> inspect.Type:
-    """Return msgspec's description of a type, cached because it takes longer than a walk over an object."""
-    if kind not in _TYPE_INFOS:
-        _TYPE_INFOS[kind] = inspect.type_info(kind)
-    return _TYPE_INFOS[kind]
-
-
-def present_type(info: inspect.Type) -> inspect.Type:
-    """Return the type of an optional value when it is present, or the type itself."""
-    if not isinstance(info, inspect.UnionType):
-        return info
-    return next(member for member in info.types if not isinstance(member, inspect.NoneType))
+def without_members(data: Mapping[str, Any], names: Collection[str]) -> Json:
+    """Return a JSON object without the members of these names."""
+    return {name: value for name, value in data.items() if name not in names}
 
 
 def without_nulls(data: Any) -> Any:

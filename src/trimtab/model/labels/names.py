@@ -6,6 +6,8 @@ Each rule returns the problems of a text, in the API server's own words; a valid
 import re
 from collections.abc import Callable
 
+from trimtab.model.field_errors import FieldError, FieldPath, invalid, required
+
 Rule = Callable[[str], list[str]]
 
 MAX_LABEL_BYTES = 63
@@ -43,6 +45,13 @@ _NOT_A_KEY = f"a valid label key {_NOT_A_NAME} with an optional DNS subdomain pr
 _NOT_A_VALUE = (
     f"a valid label must be an empty string or {_CHARACTERS} {_quote(_VALUE, 'MyValue', 'my_value', '12345')}"
 )
+
+
+def check_name(text: str, path: FieldPath, rule: Rule, missing: str | None = None) -> list[FieldError]:
+    """Return the errors of a name: its problems, or `missing` as the detail about a required one."""
+    if missing is not None and not text:
+        return [required(path, missing)]
+    return [invalid(path, text, problem) for problem in rule(text)]
 
 
 def dns1123_label_problems(text: str) -> list[str]:

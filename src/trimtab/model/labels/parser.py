@@ -7,13 +7,7 @@ they are ordinary names. The messages are upstream's.
 import re
 from typing import NamedTuple
 
-from trimtab.model.labels.requirement import (
-    Operator,
-    Requirement,
-    SelectorError,
-    check_key,
-    require,
-)
+from trimtab.model.labels.requirement import Operator, Requirement, SelectorError, check_key, require
 
 # A symbol or a name; white space matches neither and is skipped.
 _TOKEN = re.compile(r"(!=|==|[=!(),<>])|[^ \t\r\n=!(),<>]+")

@@ -55,7 +55,7 @@ def options_for(
     return VPAOptions(
         is_create=old is None if is_create is None else is_create,
         allow_cpu_startup_boost=gates.cpu_startup_boost or _has_startup_boost(before),
-        allow_per_vpa_config=gates.per_vpa_config or _has_own_config(before),
+        allow_per_vpa_config=gates.per_vpa_config or _has_per_vpa_config(before),
         allow_in_place=gates.in_place or update.update_mode == UpdateMode.IN_PLACE,
         allow_vpa_scope=gates.vpa_selector_refinement or before.spec.vpa_scope is not None,
         existing_controlled_resources=frozenset(
@@ -76,13 +76,13 @@ def _has_startup_boost(vpa: VerticalPodAutoscaler) -> bool:
     )
 
 
-def _has_own_config(vpa: VerticalPodAutoscaler) -> bool:
+def _has_per_vpa_config(vpa: VerticalPodAutoscaler) -> bool:
     if vpa.spec.update_policy and vpa.spec.update_policy.evict_after_oom_seconds is not None:
         return True
-    return any(own_config(policy) for policy in policies_of(vpa))
+    return any(per_vpa_config_fields(policy) for policy in policies_of(vpa))
 
 
-def own_config(policy: ContainerResourcePolicy) -> dict[str, object]:
+def per_vpa_config_fields(policy: ContainerResourcePolicy) -> dict[str, object]:
     """Return the fields of a policy that are set and need the gate PerVPAConfig, in upstream's order."""
     fields = {
         "oomBumpUpRatio": policy.oom_bump_up_ratio,

@@ -13,7 +13,7 @@ from trimtab.model.field_errors import (
     required,
 )
 from trimtab.model.quantity import Quantity
-from trimtab.model.vpa.defaults import VPAOptions, own_config
+from trimtab.model.vpa.defaults import VPAOptions, per_vpa_config_fields
 from trimtab.model.vpa.types import (
     ContainerControlledValues,
     ContainerResourcePolicy,
@@ -41,7 +41,7 @@ def validate_policy(
     unsupported, warnings = _check_controlled_resources(policy, path.child("controlledResources"), options)
     errors += unsupported
     errors += _check_controlled_values(policy, path.child("controlledValues"))
-    errors += _check_own_config(policy, path, options)
+    errors += _check_per_vpa_config(policy, path, options)
     errors += validate_startup_boost(policy.startup_boost, path.child("startupBoost"), options)
     errors += _check_estimator(policy, path)
     return errors, warnings
@@ -128,10 +128,10 @@ def _check_controlled_values(policy: ContainerResourcePolicy, path: FieldPath) -
         yield forbidden(path, "controlledValues shouldn't be specified if container scaling mode is off")
 
 
-def _check_own_config(
+def _check_per_vpa_config(
     policy: ContainerResourcePolicy, path: FieldPath, options: VPAOptions
 ) -> Iterator[FieldError]:
-    fields = own_config(policy)
+    fields = per_vpa_config_fields(policy)
     if not options.allow_per_vpa_config:
         detail = "not supported when feature flag PerVPAConfig is disabled"
         yield from (forbidden(path.child(name), detail) for name in fields)

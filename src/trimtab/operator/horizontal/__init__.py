@@ -1,5 +1,7 @@
-"""The horizontal loop: for every HPA and every period, observe, decide, apply.
+"""The HPA controller: for every HPA and every sync, snapshot, decide, apply.
 
-Caches know the objects, `questions` what to ask the metrics APIs, `observe` puts both into an `Observation`, `decide` (pure)
-turns it into a `Decision`, and `writes` carries it out. Nothing in this package compares numbers.
+Reading order, along the path of a decision: `inputs` (caches), `schedule` and `loop` (which HPAs are due), `batches`
+(shared metric queries), `reconciler` (one HPA), `snapshot` (an `Observation` from the caches and samples), `decide`
+(pure, in `trimtab.decide.horizontal`), `writer`, `records`. `early_scaling` checks usage between syncs, `dry_run`
+decides without writing, and `controller` wires all of it. No module here compares metric values with their targets.
 """

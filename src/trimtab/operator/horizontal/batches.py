@@ -1,181 +1,114 @@
-"""Syncs of many HPAs at once: those that wait for the same answers are decided together.
+"""Groups the HPAs of a sync into batches that share metric queries.
 
-A sync asks each distinct question once. A batch is decided in one go as soon as its answers are there, so a slow
-source delays the HPAs that use it and no others. An HPA whose turn still goes on when the next sync comes is left out
-of that sync.
+A sync sends each distinct query once. A batch is reconciled as soon as its samples are there, so a slow source delays
+only the HPAs that use it. An HPA whose last reconcile is still in progress is left out of the sync.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from math import inf
-from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.decide.horizontal import Decision, FetchFailure
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import (
-    MetricQueries,
-    Wanted,
-    namespaces_of,
+    MetricFetcher,
+    QuerySet,
+    Samples,
+    usage_namespaces,
 )
 from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES
-from trimtab.operator.horizontal.inputs.targets import TargetCache
-from trimtab.operator.horizontal.inputs.turn import Turn, begin_turn
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
-from trimtab.operator.horizontal.reconciler import Answers, Reconciler
+from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.snapshot import SnapshotBuilder
-from trimtab.operator.horizontal.writer import DecideAgain
-from trimtab.operator.ownership import Ownership
 
-AT_ONCE = 200
-"""Decisions in a row before anything else has a turn on the event loop: about ten milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """An HPA that waits for answers; they are of use only while its spec is the one of the plan."""
-
-    turn: Turn
-    plan: MetricQueries
+RECONCILES_AT_ONCE = 200
+"""Reconciles in a row before other tasks run on the event loop: about 10 ms."""
 
 
 class Batches:
-    """Begins the turns of HPAs, all or some, and hands each to the reconciler."""
+    """Starts the reconciles of many HPAs, in batches that share metric queries."""
 
     def __init__(
         self,
         clock: Clock,
-        ownership: Ownership,
-        targets: TargetCache,
-        observer: SnapshotBuilder,
+        fetcher: MetricFetcher,
+        snapshots: SnapshotBuilder,
         reconciler: Reconciler,
-        telemetry: HpaControllerMetrics,
+        metrics: HpaControllerMetrics,
     ) -> None:
         self._clock = clock
-        self._ownership = ownership
-        self._targets = targets
-        self._observer = observer
+        self._fetcher = fetcher
+        self._snapshots = snapshots
         self._reconciler = reconciler
-        self._telemetry = telemetry
-        self.questions = observer.questions
-        self._whole = observer.questions.whole
+        self._metrics = metrics
 
-    def begin(self, autoscalers: Iterable[HpaState], beside: Iterable[HpaState] = ()) -> None:
-        """Begin a sync of those whose last turn has ended; what others ask for is asked `beside` it."""
-        started = self._clock.monotonic()
-        due: list[Due] = []
-        for autoscaler in [idle for idle in autoscalers if not idle.is_busy]:
-            autoscaler.not_before = -inf
-            turn = begin_turn(autoscaler, started, self)
-            plan = self.plan(autoscaler)
-            if plan is None:
-                self._reconciler.start(self._reconciler.reconcile(turn), [turn])
-            else:
-                due.append(Due(turn, plan))
-        for questions, batch in self._grouped(due, beside).items():
-            self._start(questions, batch)
-        self._telemetry.cycles.inc()
+    def reconcile_all(self, hpa_states: Iterable[HpaState], also_queried: Iterable[HpaState] = ()) -> None:
+        """Start to reconcile these HPAs, except those still in progress.
 
-    def register_foreign_targets(self, autoscalers: Iterable[HpaState]) -> None:
-        """Take in the targets of HPAs that another replica decides: both notice when two claim the same pods."""
-        for autoscaler in autoscalers:
-            hpa = autoscaler.hpa
-            aim = self._targets.cached(hpa.spec.scale_target_ref, hpa.metadata.namespace)
-            if aim is not None:
-                self._observer.aimed(autoscaler, aim)
+        `also_queried` are HPAs whose usage is checked at the same time, so that one list may serve both.
+        """
+        started_at = self._clock.monotonic()
+        ready: list[ReconcileRequest] = []
+        for hpa_state in [hpa_state for hpa_state in hpa_states if not hpa_state.is_busy]:
+            hpa_state.schedule_next(-inf)
+            request = hpa_state.start_reconcile(started_at)
+            request.queries = self._reconciler.attempt(hpa_state, self._snapshots.queries_for, hpa_state)
+            if request.queries is not None:
+                ready.append(request)
+            elif hpa_state.is_busy:
+                self._reconciler.start(self._reconciler.reconcile(request), request)
+        for queries, batch in self._group(ready, also_queried).items():
+            self._start(queries, batch)
+        self._metrics.cycles.inc()
 
-    def plan(self, autoscaler: HpaState) -> MetricQueries | None:
-        """Return what to ask for an HPA; None if that, or its target, has to be looked up."""
-        hpa = autoscaler.hpa
-        try:
-            aim = self._targets.cached(hpa.spec.scale_target_ref, hpa.metadata.namespace)
-            return None if aim is None else self._observer.plan(autoscaler, aim)
-        except Exception:  # noqa: BLE001 - the reconciler meets it again, where it ends this HPA's turn alone
-            return None
+    def _group(
+        self, requests: Sequence[ReconcileRequest], also_queried: Iterable[HpaState]
+    ) -> dict[QuerySet, list[ReconcileRequest]]:
+        """Group requests by the queries that they wait for."""
+        namespaces = usage_namespaces(
+            [
+                *(request.queries for request in requests if request.queries),
+                *(hpa_state.queries for hpa_state in also_queried if hpa_state.queries),
+            ]
+        )
+        return _by_queries(requests, list_all=self._fetcher.list_all.is_cheaper(namespaces))
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start work that holds no turn; it ends with the reconciler's own work."""
-        self._reconciler.start(work)
+    def _start(self, queries: QuerySet, batch: Sequence[ReconcileRequest]) -> None:
+        self._reconciler.start(self._reconcile_batch(queries, batch), *batch)
 
-    def scale_early(self, autoscaler: HpaState, plan: MetricQueries, answers: Answers) -> None:
-        """Decide out of turn, and write it only if it scales."""
-        turn = begin_turn(autoscaler, self._clock.monotonic(), self)
-        try:
-            decided = self._reconciler.decide_early(autoscaler, plan, answers)
-        except Exception as error:  # noqa: BLE001 - one bad object stops no other
-            self._reconciler.fail([turn], error)
+    async def _reconcile_batch(self, queries: QuerySet, batch: Sequence[ReconcileRequest]) -> None:
+        samples = await self._fetcher.fetch(queries)
+        if isinstance(samples.get(ALL_NAMESPACES), FetchFailure):
+            # Fall back to one PodMetrics list per namespace, in this same sync.
+            for own_queries, part in _by_queries(batch, list_all=False).items():
+                self._start(own_queries, part)
             return
-        if decided is None:
-            turn.end()
-            return
-        autoscaler.steady = None
-        self._reconciler.start(self._reconciler.reconcile(turn, decided), [turn])
-        self._telemetry.early.inc()
-
-    def _start(self, questions: Wanted, batch: list[Due]) -> None:
-        self._reconciler.start(self._decide_batch(questions, batch), [due.turn for due in batch])
-
-    async def _decide_batch(self, questions: Wanted, batch: list[Due]) -> None:
-        answers = await self._reconciler.ask(questions)
-        everywhere = answers.get(ALL_NAMESPACES)
-        if isinstance(everywhere, FetchFailure):
-            self._whole.failed(everywhere.message)
-            self._ask_by_namespace(batch)
-            return
-        if everywhere is not None:
-            self._whole.worked()
-        repeated: list[Decision] = []
-        for first in range(0, len(batch), AT_ONCE):
-            self._decide_some(batch[first : first + AT_ONCE], answers, repeated)
-            if first + AT_ONCE < len(batch):
+        unchanged: list[Decision] = []
+        for first in range(0, len(batch), RECONCILES_AT_ONCE):
+            self._reconcile_some(batch[first : first + RECONCILES_AT_ONCE], samples, unchanged)
+            if first + RECONCILES_AT_ONCE < len(batch):
                 await asyncio.sleep(0)
-        taken = self._clock.monotonic() - batch[0].turn.started
-        self._telemetry.repeated(repeated, taken)
-        self._telemetry.cycle_duration.observe(taken)
+        seconds = self._clock.monotonic() - batch[0].started_at
+        self._metrics.count_unchanged(unchanged, seconds)
+        self._metrics.cycle_duration.observe(seconds)
 
-    def _ask_by_namespace(self, batch: list[Due]) -> None:
-        """Ask what one list for all did not answer, in this same sync: no HPA stays blind for a list too long."""
-        apart: dict[Wanted, list[Due]] = {}
-        for due in batch:
-            apart.setdefault(due.plan.wanted, []).append(due)
-        for questions, part in apart.items():
-            self._start(questions, part)
+    def _reconcile_some(
+        self, batch: Sequence[ReconcileRequest], samples: Samples, unchanged: list[Decision]
+    ) -> None:
+        attempt, reconcile_now = self._reconciler.attempt, self._reconciler.reconcile_now
+        for request in batch:
+            last = attempt(request.hpa_state, reconcile_now, request, samples)
+            if last is not None:
+                unchanged.append(last.decision)
 
-    def _grouped(self, batch: Sequence[Due], beside: Iterable[HpaState]) -> dict[Wanted, list[Due]]:
-        """Put HPAs that wait for the same answers together; what others ask for as well is asked for together."""
-        plans = [*(due.plan for due in batch), *filter(None, map(self.plan, beside))]
-        whole = self._whole.pays(namespaces_of(plans))
-        groups: dict[Wanted, list[Due]] = {}
-        for due in batch:
-            groups.setdefault(due.plan.wanted_whole if whole else due.plan.wanted, []).append(due)
-        return groups
 
-    def _decide_some(self, batch: Sequence[Due], answers: Answers, repeated: list[Decision]) -> None:
-        """Decide about HPAs whose answers are there; what takes more than that goes on beside."""
-        epochs = self._ownership.epochs()
-        reconciler, observer = self._reconciler, self._observer
-        for due in batch:
-            turn, plan = due.turn, due.plan
-            autoscaler = turn.autoscaler
-            try:
-                if autoscaler.hpa.spec is not plan.spec:
-                    # What the old spec asked for says nothing about the new one's metrics.
-                    reconciler.start(reconciler.reconcile(turn), [turn])
-                    continue
-                sight = observer.look(autoscaler)
-                if observer.needs_owners(autoscaler, sight):
-                    # Owners may have to be asked for; no other HPA waits for that.
-                    reconciler.start(reconciler.reconcile_with_owners(turn, plan, sight, answers), [turn])
-                    continue
-                decided = reconciler.decide(turn, plan, sight, answers, {}, epochs)
-            except DecideAgain:
-                reconciler.start(reconciler.reconcile(turn), [turn])
-                continue
-            except Exception as error:  # noqa: BLE001 - one bad object stops no other
-                reconciler.fail([turn], error)
-                continue
-            if isinstance(decided, Decision):
-                repeated.append(decided)
-            elif decided is not None:
-                reconciler.start(reconciler.reconcile(turn, decided), [turn])
+def _by_queries(
+    requests: Iterable[ReconcileRequest], *, list_all: bool
+) -> dict[QuerySet, list[ReconcileRequest]]:
+    groups: dict[QuerySet, list[ReconcileRequest]] = {}
+    for request in requests:
+        assert request.queries is not None
+        queries = request.queries.queries_list_all if list_all else request.queries.queries
+        groups.setdefault(queries, []).append(request)
+    return groups

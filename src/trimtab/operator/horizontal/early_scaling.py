@@ -1,9 +1,9 @@
-"""Looks at the usage of pods between two rounds, and decides at once where the replicas would change.
+"""Checks the usage of pods between two syncs, and scales at once where the replicas would change.
 
-A round is due every sync period; usage may jump right after one. The list of usage is one cheap request, and most
-autoscalers are seen to be content by adding up their pods. Only a decision that scales is carried out early; a status
-waits for the round. Without `behavior` replicas may at most double per sync; so whoever has none and is scaled early is
-decided again a sync period later, round or not. Other metrics are not looked at: their sources may be expensive to ask.
+Usage may jump right after a sync. The list of usage is one cheap request, and for most HPAs the sum over their pods
+shows that nothing changes. Only a decision that scales is written; a status waits for the sync. Without `behavior`,
+replicas may at most double per sync, so an HPA without it that was scaled early is reconciled again one sync period
+later. Other metrics are not checked, because their sources may be expensive to query.
 """
 
 import asyncio
@@ -11,148 +11,146 @@ from collections.abc import Callable, Iterable
 from math import inf
 
 from trimtab.clock import Clock
-from trimtab.decide.horizontal import FetchFailure
-from trimtab.decide.horizontal.records.usage_bands import bands_of, counted_pods
-from trimtab.metrics.queries import PodUsage, Query
-from trimtab.operator.horizontal.batches import AT_ONCE, Batches
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.decide.horizontal.records.usage_bands import counted_pods
+from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.metric_queries import (
+    MetricFetcher,
     MetricQueries,
-    namespaces_of,
+    Samples,
     usage_in,
 )
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, NamespaceUsage
-from trimtab.operator.horizontal.reconciler import Answers
+from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
+from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
+from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 
 MOST_SHARE = 0.05
-"""The largest part of the time that looking may take."""
+"""The largest share of the time that usage checks may take."""
 
 SECONDS_PER_REQUEST = 0.25
-"""How long to rest for each request of a look, so that a hundred namespaces are not asked all the time."""
+"""The pause per request of a usage check, so that a hundred namespaces are not listed all the time."""
 
 
 class UsageMonitor:
-    """Looks as often as `pace` says at most, and never again within a sync at one that was just scaled."""
+    """Checks usage once per period at most, and an HPA that was just scaled not again within a sync."""
 
     def __init__(
         self,
         clock: Clock,
-        batches: Batches,
+        fetcher: MetricFetcher,
+        snapshots: SnapshotBuilder,
+        reconciler: Reconciler,
         owns: Callable[[str], bool],
-        wake: Callable[[], None],
-        pace: SyncPeriods,
+        periods: SyncPeriods,
     ) -> None:
         self._clock = clock
-        self._batches = batches
-        self._questions = batches.questions
+        self._fetcher = fetcher
+        self._snapshots = snapshots
+        self._reconciler = reconciler
         self._owns = owns
-        self._wake = wake
-        self._pace = pace
-        self._rest = pace.look
-        self._is_looking = False
+        self._periods = periods
+        self._pause = periods.usage_check
+        self._is_running = False
         self.next_at = inf
-        """When to look next, on the monotonic clock; whoever waits for it is woken when it moves."""
+        """When to check next, on the monotonic clock."""
+        self.on_finished: Callable[[], None] = lambda: None
+        """Called when a check ends and `next_at` changes."""
 
-    def rest(self) -> None:
-        """Look again after a pause: a round has just looked at everything."""
-        if self._pace.has_looks and not self._is_looking:
-            self.next_at = self._clock.monotonic() + self._rest
+    def reschedule(self) -> None:
+        """Check again after a pause, because a sync has just read all usage."""
+        if self._periods.has_usage_checks and not self._is_running:
+            self.next_at = self._clock.monotonic() + self._pause
 
-    def waited(self, autoscalers: Iterable[HpaState]) -> list[HpaState]:
-        """Return those that were scaled early a sync period ago, whose turn it is now."""
+    def due_again(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
+        """Return the HPAs that were scaled between syncs one sync period ago."""
         now = self._clock.monotonic()
-        return [one for one in autoscalers if -inf < one.not_before <= now and self._owns(one.key)]
+        return [
+            hpa_state
+            for hpa_state in hpa_states
+            if -inf < hpa_state.next_sync_at <= now and self._owns(hpa_state.key)
+        ]
 
     def is_nearly_due(self) -> bool:
-        """Return whether to look now, with a round, rather than a moment later."""
+        """Return whether to check now, together with a sync, instead of a moment later."""
         if self.next_at == inf:
-            return not self._is_looking
-        return self.next_at - self._clock.monotonic() <= self._pace.look / 2
+            return not self._is_running
+        return self.next_at - self._clock.monotonic() <= self._periods.usage_check / 2
 
-    def not_too_soon(self, autoscalers: Iterable[HpaState]) -> list[HpaState]:
-        """Leave out those that were just scaled, by a round of all or by a look: their turn is a sync period after that."""
-        recent = self._clock.monotonic() - self._pace.sync + self._pace.look
-        kept: list[HpaState] = []
-        for one in autoscalers:
-            if one.scaled_at > recent and one.hpa.spec.behavior is None:
-                one.not_before = one.scaled_at + self._pace.sync
+    def defer_just_scaled(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
+        """Leave out HPAs that were just scaled; they are due a sync period after that."""
+        recent = self._clock.monotonic() - self._periods.sync + self._periods.usage_check
+        due: list[HpaState] = []
+        for hpa_state in hpa_states:
+            if hpa_state.scaled_at > recent and hpa_state.hpa.spec.behavior is None:
+                hpa_state.schedule_next(hpa_state.scaled_at + self._periods.sync)
             else:
-                kept.append(one)
-        return kept
+                due.append(hpa_state)
+        return due
 
-    def begin(self, autoscalers: Iterable[HpaState]) -> None:
-        """Look once, beside everything else, and have those scaled that need it."""
-        self._is_looking, self.next_at = True, inf
-        self._batches.start(self._look(tuple(autoscalers)))
+    def start(self, hpa_states: Iterable[HpaState]) -> None:
+        """Start a usage check in the background."""
+        self._is_running, self.next_at = True, inf
+        self._reconciler.start(self._run(tuple(hpa_states)))
 
-    async def _look(self, autoscalers: tuple[HpaState, ...]) -> None:
-        started = self._clock.monotonic()
+    async def _run(self, hpa_states: tuple[HpaState, ...]) -> None:
+        started_at = self._clock.monotonic()
         try:
-            requests = await self._look_at(autoscalers, started)
-            taken = self._clock.monotonic() - started
-            self._rest = max(self._pace.look, taken / MOST_SHARE, requests * SECONDS_PER_REQUEST)
+            requests = await self._check(hpa_states, started_at)
+            seconds = self._clock.monotonic() - started_at
+            self._pause = max(self._periods.usage_check, seconds / MOST_SHARE, requests * SECONDS_PER_REQUEST)
         finally:
-            self._is_looking = False
-            self.rest()
-            self._wake()
+            self._is_running = False
+            self.reschedule()
+            self.on_finished()
 
-    async def _look_at(self, autoscalers: tuple[HpaState, ...], started: float) -> int:
-        """Return how many requests it took."""
-        watched = [
-            (one, plan)
-            for one in autoscalers
-            if self._is_due(one, started) and (plan := self._batches.plan(one)) and plan.is_only_usage
+    async def _check(self, hpa_states: tuple[HpaState, ...], started_at: float) -> int:
+        """Scale HPAs whose usage left its bands; return how many requests that took."""
+        attempt, queries_for = self._reconciler.attempt, self._snapshots.queries_for
+        checked = [
+            (hpa_state, queries)
+            for hpa_state in hpa_states
+            if self._may_scale(hpa_state, started_at)
+            and (queries := attempt(hpa_state, queries_for, hpa_state)) is not None
+            and queries.is_only_usage
         ]
-        answers = await self._ask([plan for _, plan in watched])
-        for number, (one, plan) in enumerate(watched, start=1):
-            # Much may have happened while the answer came: a round, a change of the spec, the end of the object.
-            if (
-                self._is_due(one, started)
-                and plan.is_for(one.hpa, plan.aim)
-                and not self._is_content(one, plan, answers)
-            ):
-                self._batches.scale_early(one, plan, answers)
-                if one.is_busy and one.hpa.spec.behavior is None:
-                    one.not_before = self._clock.monotonic() + self._pace.sync
-            if number % AT_ONCE == 0:
+        samples = await self._fetcher.fetch_usage(queries for _, queries in checked)
+        for number, (hpa_state, queries) in enumerate(checked, start=1):
+            # While the samples were fetched, a sync may have run, or the HPA may have changed.
+            if self._may_scale(hpa_state, started_at) and queries.is_for(hpa_state.hpa, queries.target):
+                attempt(hpa_state, self._check_one, hpa_state, queries, samples)
+            if number % RECONCILES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return len(answers)
+        return len(samples)
 
-    def _is_due(self, one: HpaState, now: float) -> bool:
+    def _may_scale(self, hpa_state: HpaState, now: float) -> bool:
         return (
-            not one.is_busy
-            and not one.is_gone
-            # Policies limit how much changes in how many seconds; without any, what limits is the sync.
-            and (one.hpa.spec.behavior is not None or now - one.scaled_at >= self._pace.sync)
-            and self._owns(one.key)
+            not hpa_state.is_busy
+            and not hpa_state.is_deleted
+            # Policies limit the change per time. Without policies, the sync period limits it.
+            and (hpa_state.hpa.spec.behavior is not None or now - hpa_state.scaled_at >= self._periods.sync)
+            and self._owns(hpa_state.key)
         )
 
-    async def _ask(self, plans: list[MetricQueries]) -> Answers:
-        namespaces = namespaces_of(plans)
-        if not namespaces:
-            return {}
-        wanted: list[Query] = [ALL_NAMESPACES]
-        if not self._questions.whole.pays(namespaces):
-            wanted = [PodUsage(namespace) for namespace in sorted(namespaces)]
-        answers = await asyncio.gather(*(self._questions.ask(one) for one in wanted))
-        if wanted[0] == ALL_NAMESPACES and isinstance(answers[0], FetchFailure):
-            self._questions.whole.failed(answers[0].message)
-        return dict(zip(wanted, answers, strict=True))
+    def _check_one(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> None:
+        if _is_within_bands(hpa_state, queries, samples):
+            return
+        self._reconciler.scale_between_syncs(hpa_state, queries, samples)
+        if hpa_state.is_busy and hpa_state.hpa.spec.behavior is None:
+            hpa_state.schedule_next(self._clock.monotonic() + self._periods.sync)
 
-    def _is_content(self, one: HpaState, plan: MetricQueries, answers: Answers) -> bool:
-        """Return whether nothing has to be done for sure, or nothing is known: failures are told by the round."""
-        usage = usage_in(plan.usage, answers) if plan.usage else None
-        if not isinstance(usage, NamespaceUsage):
-            return True
-        if not len(one.records):
-            return False
-        record = one.records[-1]
-        if one.bands_for is not record:
-            one.bands, one.bands_for = bands_of(record.observation, record.decision), record
-        pods = counted_pods(record.observation, record.decision)
-        return bool(one.bands) and all(
-            (used := usage.values(pods, band.resource, band.container)) is not None
-            and band.low <= sum(used) <= band.high
-            for band in one.bands
-        )
+
+def _is_within_bands(hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> bool:
+    """Return whether usage shows that no scale is due; True if usage cannot be read, which the sync reports."""
+    usage = usage_in(queries.usage, samples) if queries.usage else None
+    if not isinstance(usage, NamespaceUsage):
+        return True
+    if not len(hpa_state.records):
+        return False
+    last = hpa_state.records[-1]
+    bands, pods = hpa_state.usage_bands(), counted_pods(last.observation, last.decision)
+    return bool(bands) and all(
+        (values := usage.values(pods, band.resource, band.container)) is not None
+        and band.low <= sum(values) <= band.high
+        for band in bands
+    )

@@ -1,4 +1,4 @@
-"""When which HPAs are decided: everybody in turn once per period, who changed at once, and looks in between."""
+"""Schedules reconciles: all HPAs once per sync period, changed HPAs immediately."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -6,90 +6,112 @@ from collections.abc import Awaitable, Callable, Iterable
 from trimtab.clock import Clock
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule
+from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 from trimtab.operator.ownership import Ownership
 
 
 class Loop:
-    """Begins rounds and looks; what they do goes on beside it."""
+    """Starts reconcile batches and usage checks as background tasks."""
 
     def __init__(
-        self, clock: Clock, autoscalers: HpaCache, ownership: Ownership, batches: Batches, pace: SyncPeriods
+        self,
+        clock: Clock,
+        hpas: HpaCache,
+        ownership: Ownership,
+        snapshots: SnapshotBuilder,
+        batches: Batches,
+        usage: UsageMonitor,
+        periods: SyncPeriods,
     ) -> None:
         self._clock = clock
-        self._autoscalers = autoscalers
+        self._hpas = hpas
         self._ownership = ownership
+        self._snapshots = snapshots
         self._batches = batches
-        self._pace = pace
-        self._news = asyncio.Event()
-        self._lookout = UsageMonitor(clock, batches, ownership.owns, self._news.set, pace)
-        self._urgent: set[str] = set()
+        self._usage = usage
+        self._periods = periods
+        self._queue: set[str] = set()
+        self._wake = asyncio.Event()
+        usage.on_finished = self._wake.set
 
-    def hurry(self, *uids: str) -> None:
-        """Have these decided at once, and everything looked at that may have changed for the loop itself."""
-        self._urgent.update(uids)
-        self._news.set()
+    def enqueue_now(self, *uids: str) -> None:
+        """Enqueue these HPAs for immediate reconcile and wake the loop."""
+        self._queue.update(uids)
+        self._wake.set()
 
-    def all_owned(self) -> list[HpaState]:
-        """Return those that we decide about, and take notice of where the others aim."""
-        owned = [one for one in self._autoscalers if self._ownership.owns(one.key)]
-        if len(owned) < len(self._autoscalers):
-            mine = {one.uid for one in owned}
-            self._batches.register_foreign_targets(one for one in self._autoscalers if one.uid not in mine)
+    def owned_hpas(self) -> list[HpaState]:
+        """Return the HPAs that this replica reconciles, and register the targets of the other HPAs."""
+        owned = [hpa_state for hpa_state in self._hpas if self._ownership.owns(hpa_state.key)]
+        if len(owned) < len(self._hpas):
+            uids = {hpa_state.uid for hpa_state in owned}
+            self._register_foreign_targets(hpa_state for hpa_state in self._hpas if hpa_state.uid not in uids)
         return owned
+
+    def _register_foreign_targets(self, hpa_states: Iterable[HpaState]) -> None:
+        """Register targets of HPAs owned by other replicas, to detect selector conflicts."""
+        for hpa_state in hpa_states:
+            self._snapshots.register_cached_target(hpa_state)
 
     async def run(
         self, may_decide: Callable[[], bool], before_waiting: Callable[[], Awaitable[None]]
     ) -> None:
-        """Go on until cancelled; while nothing `may_decide`, see every now and then whether it may again."""
-        turns = SyncSchedule(self._pace, self._clock.monotonic())
+        """Run until cancelled; while not `may_decide`, check every second whether it may."""
+        schedule = SyncSchedule(self._periods, self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
             if not may_decide():
-                turns.start_over(now + min(self._pace.sync, 1.0))
-                self._lookout.rest()
-            elif now >= turns.next_at:
-                self._begin_turn(turns, now)
-                self._begin_urgent()
-            elif self._urgent:
-                self._begin_urgent()
-            elif now >= self._lookout.next_at:
-                self._look()
-            self._news.clear()
+                schedule.start_over(now + min(self._periods.sync, 1.0))
+                self._usage.reschedule()
+            elif now >= schedule.next_at:
+                self._start_due(schedule, now)
+                self._start_enqueued()
+            elif self._queue:
+                self._start_enqueued()
+            elif now >= self._usage.next_at:
+                self._start_usage_check()
+            self._wake.clear()
             await before_waiting()
-            await self._wait(min(turns.next_at, self._lookout.next_at) - self._clock.monotonic())
+            await self._wait(min(schedule.next_at, self._usage.next_at) - self._clock.monotonic())
 
-    def begin_round(self, due: Iterable[HpaState], beside: Iterable[HpaState] = ()) -> None:
-        """Begin a round over these, except those that were just scaled; others are looked at `beside` it."""
+    def start_sync(self, due: Iterable[HpaState], also_queried: Iterable[HpaState] = ()) -> None:
+        """Start to reconcile these HPAs, except those that were just scaled between syncs."""
         now = self._clock.monotonic()
-        self._batches.begin((one for one in due if one.not_before <= now), beside)
+        self._batches.reconcile_all(
+            (hpa_state for hpa_state in due if hpa_state.next_sync_at <= now), also_queried
+        )
 
-    def _begin_turn(self, turns: SyncSchedule, now: float) -> None:
-        due = turns.take(self.all_owned(), now)
-        self._urgent.difference_update(one.uid for one in due)
-        if not turns.is_divided:
-            self.begin_round(due)
-            self._lookout.rest()
+    def _start_due(self, schedule: SyncSchedule, now: float) -> None:
+        due = schedule.next_due(self.owned_hpas(), now)
+        self._queue.difference_update(hpa_state.uid for hpa_state in due)
+        if not schedule.is_divided:
+            self.start_sync(due)
+            self._usage.reschedule()
             return
-        # What those in turn ask for is asked once, for those as well who are only looked at.
-        is_look_due = self._lookout.is_nearly_due()
-        self.begin_round(self._lookout.not_too_soon(due), self._autoscalers if is_look_due else ())
-        if is_look_due:
-            self._look()
+        # The sync and the usage check send a query that both need once.
+        is_check_due = self._usage.is_nearly_due()
+        self.start_sync(self._usage.defer_just_scaled(due), self._hpas if is_check_due else ())
+        if is_check_due:
+            self._start_usage_check()
 
-    def _begin_urgent(self) -> None:
-        changed = [self._autoscalers.get(uid) for uid in sorted(self._urgent)]
-        self._urgent.clear()
-        self._batches.begin(one for one in changed if one is not None and self._ownership.owns(one.key))
+    def _start_enqueued(self) -> None:
+        changed = [self._hpas.get(uid) for uid in sorted(self._queue)]
+        self._queue.clear()
+        self._batches.reconcile_all(
+            hpa_state
+            for hpa_state in changed
+            if hpa_state is not None and self._ownership.owns(hpa_state.key)
+        )
 
-    def _look(self) -> None:
-        self._batches.begin(self._lookout.waited(self._autoscalers))
-        self._lookout.begin(self._autoscalers)
+    def _start_usage_check(self) -> None:
+        self._batches.reconcile_all(self._usage.due_again(self._hpas))
+        self._usage.start(self._hpas)
 
     async def _wait(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(max(seconds, 0)):
-                await self._news.wait()
+                await self._wake.wait()
         except TimeoutError:
             return

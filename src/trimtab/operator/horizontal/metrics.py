@@ -1,4 +1,4 @@
-"""What the horizontal loop counts, under upstream's names, plus ours."""
+"""The Prometheus metrics of the HPA controller: upstream's, under their names, and our own."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ _BUCKETS = tuple(0.001 * 2**power for power in range(15))
 
 
 class HpaControllerMetrics:
-    """The metrics of one loop."""
+    """The metrics of one HPA controller."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._children: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
@@ -36,7 +36,7 @@ class HpaControllerMetrics:
         )
         self._computation_duration = Durations(
             f"{_PREFIX}metric_computation_duration_seconds",
-            "Time that a metric's question took.",
+            "Time that a metric's query took.",
             ["action", "error", "metric_type"],
             bounds=_BUCKETS,
             registry=registry,
@@ -47,7 +47,7 @@ class HpaControllerMetrics:
             ["namespace", "hpa_name"],
             registry=registry,
         )
-        self.autoscalers = Gauge(
+        self.hpas = Gauge(
             f"{_PREFIX}num_horizontal_pod_autoscalers", "HPAs that are acted on.", registry=registry
         )
         self._hits = Counter(
@@ -58,32 +58,32 @@ class HpaControllerMetrics:
         )
         self.shards = shards_gauge(registry)
         self.cycles = Counter(
-            "trimtab_cycles", "Rounds, each over all HPAs or over those whose turn it is.", registry=registry
+            "trimtab_cycles", "Syncs, each over all HPAs or over those that are due.", registry=registry
         )
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",
-            "Time from the start of a round to its last decision, writes not counted.",
+            "Time from the start of a sync to its last decision, without writes.",
             buckets=_BUCKETS,
             registry=registry,
         )
         self.decided_again = Counter(
             "trimtab_decided_again", "Decisions dropped because their object had changed.", registry=registry
         )
-        self.repeats = Counter(
+        self._repeats = Counter(
             "trimtab_repeated_decisions",
             "Decisions left out because nothing had changed since the last one; they count as reconciliations too.",
             registry=registry,
         )
         self.early = Counter(
             "trimtab_early_decisions",
-            "Decisions that were carried out between two rounds because usage had left its bounds.",
+            "Decisions that were written between two syncs because usage had left its bounds.",
             registry=registry,
         )
         self.failures = Counter(
             "trimtab_failed_decisions", "Decisions that ended in an internal error.", registry=registry
         )
 
-    def decided(self, namespace: str, name: str, decision: Decision, seconds: float) -> None:
+    def count_decision(self, namespace: str, name: str, decision: Decision, seconds: float) -> None:
         """Count one decision."""
         self._count(decision, seconds, 1)
         if decision.observed_desired is not None:
@@ -93,39 +93,40 @@ class HpaControllerMetrics:
                 gauge = self._gauges[key] = self._desired.labels(namespace, name)
             gauge.set(decision.observed_desired)
 
-    def repeated(self, decisions: Iterable[Decision], seconds: float) -> None:
-        """Count decisions that were left out because they would only have repeated these; each of them reconciled."""
-        alike: dict[tuple[object, ...], list[Decision]] = {}
-        for one in decisions:
-            alike.setdefault((one.action, one.error_label, one.computations), []).append(one)
-        for same in alike.values():
-            self._count(same[0], seconds, len(same))
-            self.repeats.inc(len(same))
+    def count_unchanged(self, decisions: Iterable[Decision], seconds: float) -> None:
+        """Count reconciles that were skipped because these decisions still hold."""
+        groups: dict[tuple[object, ...], list[Decision]] = {}
+        for decision in decisions:
+            key = (decision.action, decision.error_label, decision.computations)
+            groups.setdefault(key, []).append(decision)
+        for equal in groups.values():
+            self._count(equal[0], seconds, len(equal))
+            self._repeats.inc(len(equal))
 
     def _count(self, decision: Decision, seconds: float, times: int) -> None:
-        labels = (decision.action, decision.error_label)
-        self._child(self._reconciliations, labels).inc(times)
-        self._duration.observe(labels, seconds, times)
-        for one in decision.computations:
-            each = ("none" if one.error != "none" else one.action, one.error, one.type)
-            self._child(self._computations, each).inc(times)
-            self._computation_duration.observe(each, seconds, times)
+        outcome = (decision.action, decision.error_label)
+        self._child(self._reconciliations, outcome).inc(times)
+        self._duration.observe(outcome, seconds, times)
+        for metric in decision.computations:
+            labels = ("none" if metric.error != "none" else metric.action, metric.error, metric.type)
+            self._child(self._computations, labels).inc(times)
+            self._computation_duration.observe(labels, seconds, times)
 
     def _child(self, counter: Counter, labels: tuple[str, ...]) -> Counter:
-        """Return the counter with these labels; prometheus_client's own look-up is slow."""
+        """Return the counter with these labels. prometheus_client's own lookup is slow."""
         child = self._children.get((counter, labels))
         if child is None:
             child = self._children[counter, labels] = counter.labels(*labels)
         return child
 
     def forget(self, namespace: str, name: str) -> None:
-        """Drop the gauge of an HPA that is gone."""
+        """Drop the gauge of a deleted HPA."""
         self._gauges.pop((namespace, name), None)
         try:
             self._desired.remove(namespace, name)
         except KeyError:
-            return  # it was never decided
+            return  # no decision was made about it
 
-    def owner_looked_up(self, plural: str, hit: bool) -> None:
-        """Count one look into the cache of owners."""
+    def count_owner_lookup(self, plural: str, hit: bool) -> None:
+        """Count one lookup in the cache of owners."""
         (self._hits if hit else self._misses).labels(plural).inc()

@@ -2,85 +2,89 @@
 
 from collections.abc import Callable, Mapping
 
-from trimtab.decide.horizontal import Explanation, Record, explain
+from trimtab.decide.horizontal import explain
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.ownership import Ownership
 
 
-def pages_of(
-    autoscalers: HpaCache, ownership: Ownership | None = None
+def record_pages(
+    hpas: HpaCache, ownership: Ownership | None = None
 ) -> Mapping[str, Callable[[str], bytes | None]]:
-    """Return the pages that show records; `?name=namespace/name` chooses the HPA."""
+    """Return the pages that show records; `?name=namespace/name` selects the HPA."""
 
-    def here(key: str) -> str:
-        """Return the key if it is ours; records of one that another copy decides would be old."""
-        if ownership is not None and _named(autoscalers, key) and (where := ownership.elsewhere(key)):
-            raise HeldByAnotherReplica(where)
+    def owned(key: str) -> str:
+        """Return the key, or raise if another replica holds the HPA, because our records are old then."""
+        if ownership is not None and _named(hpas, key) and (owner := ownership.elsewhere(key)):
+            raise HeldByAnotherReplica(owner)
         return key
 
     return {
-        "/autoscalers": lambda _name: overview(autoscalers, ownership),
-        "/explain": lambda name: explained(autoscalers, here(name)),
-        "/records": lambda name: recorded(autoscalers, here(name)),
+        "/autoscalers": lambda _name: overview_page(hpas, ownership),
+        "/explain": lambda name: explain_page(hpas, owned(name)),
+        "/records": lambda name: records_page(hpas, owned(name)),
     }
 
 
-def overview(autoscalers: HpaCache, ownership: Ownership | None = None) -> bytes:
-    """Return one line of facts per HPA; of one that another copy decides, who that is."""
-    lines = []
-    for one in sorted(autoscalers, key=lambda one: one.key):
-        where = ownership.elsewhere(one.key) if ownership is not None else ""
-        lines.append(_facts(one) | {"elsewhere": where} if where else _line(one))
-    return wire.encode({"autoscalers": lines})
+def overview_page(hpas: HpaCache, ownership: Ownership | None = None) -> bytes:
+    """Return one row per HPA; the row of an HPA of another replica names that replica."""
+    rows = []
+    for hpa_state in sorted(hpas, key=lambda hpa_state: hpa_state.key):
+        owner = ownership.elsewhere(hpa_state.key) if ownership is not None else ""
+        rows.append(_spec_row(hpa_state) | ({"elsewhere": owner} if owner else _decision_row(hpa_state)))
+    return wire.encode({"autoscalers": rows})
 
 
-def explained(autoscalers: HpaCache, key: str) -> bytes | None:
+def explain_page(hpas: HpaCache, key: str) -> bytes | None:
     """Return the explanation of the last decision about an HPA."""
-    found = _named(autoscalers, key)
-    if found is None or not found.records:
+    hpa_state = _named(hpas, key)
+    if hpa_state is None or not hpa_state.records:
         return None
-    story = _told(found.records[-1])
-    return wire.encode({"about": found.key, "text": str(story), "explanation": wire.to_builtins(story)})
+    record = hpa_state.records[-1]
+    explanation = explain(record, dry_run=record.is_dry_run)
+    return wire.encode(
+        {
+            "about": hpa_state.key,
+            "text": str(explanation),
+            "explanation": wire.to_builtins(explanation),
+        }
+    )
 
 
-def recorded(autoscalers: HpaCache, key: str) -> bytes | None:
+def records_page(hpas: HpaCache, key: str) -> bytes | None:
     """Return the last records of an HPA, one JSON object per line, oldest first."""
-    found = _named(autoscalers, key)
-    return None if found is None else b"".join(dumps(record) + b"\n" for record in found.records)
+    hpa_state = _named(hpas, key)
+    return None if hpa_state is None else b"".join(dumps(record) + b"\n" for record in hpa_state.records)
 
 
-def _told(record: Record) -> Explanation:
-    return explain(record, dry_run=record.is_dry_run)
-
-
-def _named(autoscalers: HpaCache, key: str) -> HpaState | None:
+def _named(hpas: HpaCache, key: str) -> HpaState | None:
     namespace, _, name = key.partition("/")
-    return autoscalers.named(namespace, name)
+    return hpas.named(namespace, name)
 
 
-def _facts(autoscaler: HpaState) -> dict[str, object]:
-    hpa = autoscaler.hpa
+def _spec_row(hpa_state: HpaState) -> dict[str, object]:
+    hpa = hpa_state.hpa
     return {
         "namespace": hpa.metadata.namespace,
         "name": hpa.metadata.name,
-        "native": autoscaler.is_native,
+        "native": hpa_state.is_native,
         "target": str(hpa.spec.scale_target_ref),
         "min": hpa.spec.min_replicas,
         "max": hpa.spec.max_replicas,
     }
 
 
-def _line(autoscaler: HpaState) -> dict[str, object]:
-    line = _facts(autoscaler)
-    if autoscaler.records:
-        story = _told(autoscaler.records[-1])
-        line |= {
-            "current": story.current,
-            "desired": story.desired,
-            "verdict": str(story.verdict),
-            "summary": story.summary,
-        }
-    return line
+def _decision_row(hpa_state: HpaState) -> dict[str, object]:
+    if not hpa_state.records:
+        return {}
+    record = hpa_state.records[-1]
+    explanation = explain(record, dry_run=record.is_dry_run)
+    return {
+        "current": explanation.current,
+        "desired": explanation.desired,
+        "reason": str(explanation.reason),
+        "summary": explanation.summary,
+    }

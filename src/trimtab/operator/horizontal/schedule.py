@@ -1,8 +1,8 @@
-"""Whose turn it is: everybody once per period, all at once or, where that would be many, some at a time.
+"""Which HPAs are due: all of them once per sync period, at once or spread over it.
 
-A thousand statuses that are written in one go keep the API server busy for seconds, every period, and whoever is last
-waits for all of them. So many HPAs take turns over the period, by namespace: those of one namespace share their
-questions, and are asked about together. The first round is about all of them, so nobody waits for a turn at the start.
+A thousand statuses that are written at once keep the API server busy for seconds, every period. So the reconciles of
+many HPAs are spread over the period, by namespace: the HPAs of one namespace share their metric queries. The first
+sync reconciles all of them.
 """
 
 from collections.abc import Iterable
@@ -10,66 +10,65 @@ from dataclasses import dataclass
 from math import ceil
 from zlib import crc32
 
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+
+FEW = 200
+"""So many HPAs are reconciled and written in a fraction of a second, so they are not spread."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPeriods:
-    """Two periods, in seconds; a look that would not come before the next sync is none."""
+    """The sync period, and the time between two usage checks, in seconds."""
 
     sync: float
-    look: float
+    usage_check: float
 
     @property
-    def has_looks(self) -> bool:
-        """Return whether anybody looks between two syncs."""
-        return 0 < self.look < self.sync
-
-
-FEW = 200
-"""So many are decided and written in a fraction of a second: they need no turns."""
+    def has_usage_checks(self) -> bool:
+        """Return whether usage is checked between two syncs."""
+        return 0 < self.usage_check < self.sync
 
 
 class SyncSchedule:
-    """Divides the sync period into turns no longer than the time between two looks; without looks there is one."""
+    """Divides the sync period into slots, each no longer than the time between two usage checks."""
 
-    def __init__(self, pace: SyncPeriods, now: float) -> None:
-        self._period = pace.sync
-        self._count = ceil(pace.sync / pace.look) if pace.has_looks else 1
-        self._turn = 0
+    def __init__(self, periods: SyncPeriods, now: float) -> None:
+        self._period = periods.sync
+        self._slots = ceil(periods.sync / periods.usage_check) if periods.has_usage_checks else 1
+        self._slot = 0
         self._is_divided = False
         self.next_at = now
-        """When the next turn begins, on the monotonic clock."""
+        """When the next slot starts, on the monotonic clock."""
 
     @property
     def is_divided(self) -> bool:
-        """Return whether not everybody had a turn in the last one."""
+        """Return whether the last slot covered only some HPAs."""
         return self._is_divided
 
     def start_over(self, at: float) -> None:
-        """Let everybody have a turn at once, at that moment."""
-        self._turn, self._is_divided, self.next_at = 0, False, at
+        """Make all HPAs due at that time."""
+        self._slot, self._is_divided, self.next_at = 0, False, at
 
-    def take(self, everyone: Iterable[HpaState], now: float) -> list[HpaState]:
-        """Return those whose turn it is now, and move on to the next turn."""
-        waiting = list(everyone)
-        if self._turn == 0 and not self._goes_on_divided(len(waiting)):
-            due = waiting
+    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
+        """Return the HPAs of this slot, and advance to the next."""
+        owned = list(hpa_states)
+        if self._slot == 0 and not self._stays_divided(len(owned)):
+            due = owned
         else:
-            due = [one for one in waiting if self._turn_of(one) == self._turn]
-        self._move_on(now)
+            due = [hpa_state for hpa_state in owned if self._slot_of(hpa_state) == self._slot]
+        self._advance(now)
         return due
 
-    def _goes_on_divided(self, many: int) -> bool:
-        """Return whether the period before was divided and this one is too; decide about this one."""
-        was_divided, self._is_divided = self._is_divided, many > FEW and self._count > 1
+    def _stays_divided(self, count: int) -> bool:
+        """Decide whether the new period is divided; return whether it and the last one are."""
+        was_divided, self._is_divided = self._is_divided, count > FEW and self._slots > 1
         return was_divided and self._is_divided
 
-    def _turn_of(self, one: HpaState) -> int:
-        return crc32(one.hpa.metadata.namespace.encode()) % self._count
+    def _slot_of(self, hpa_state: HpaState) -> int:
+        return crc32(hpa_state.hpa.metadata.namespace.encode()) % self._slots
 
-    def _move_on(self, now: float) -> None:
-        turns = self._count if self._is_divided else 1
-        self._turn = (self._turn + 1) % turns
-        # The grid is kept: a late turn does not move all later ones.
-        self.next_at = max(self.next_at + self._period / turns, now)
+    def _advance(self, now: float) -> None:
+        slots = self._slots if self._is_divided else 1
+        self._slot = (self._slot + 1) % slots
+        # The grid stays: a late slot does not delay the later ones.
+        self.next_at = max(self.next_at + self._period / slots, now)

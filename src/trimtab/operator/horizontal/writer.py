@@ -1,8 +1,9 @@
-"""Carries decisions out: intent, scale, status, events, in this order.
+"""Writes decisions: intent, scale, status, events, in this order.
 
-Each write is made on the condition that its object is still what was decided on. If it is not, `DecideAgain` is raised:
-the old number is never sent twice. After a lost answer the scale is read, because the write may have been done. If
-that cannot be read either, `ScaleUnknown` is raised: neither the status nor an event may say yes or no.
+Each write has the observed version of its object as its precondition. If the object changed, `StaleObservation` is
+raised, and the old replicas are never sent again. If the response to a scale is lost, the scale is read, because the
+write may have been applied. If the scale cannot be read either, `ScaleUnknown` is raised, and neither status nor events
+say whether it was written.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Preconditions
@@ -23,21 +25,66 @@ from trimtab.decide.horizontal import (
     after_scale,
     after_status,
 )
+from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.explain.wording import change_reason
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run, must_not_scale
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState, status_patch
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION
 from trimtab.operator.horizontal.inputs.targets import (
     ResolvedTarget,
     TargetBusyError,
     TargetCache,
     TargetChangedError,
 )
+from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
+
+log = logging.getLogger(__name__)
+
+_STATUS_FIELDS = tuple(
+    (name, api_name)
+    for name, api_name in zip(
+        HorizontalPodAutoscalerStatus.__struct_fields__,
+        HorizontalPodAutoscalerStatus.__struct_encode_fields__,
+        strict=True,
+    )
+    if name != "memory"
+)
+"""The fields of a status, by our name and the API's. The memory is written separately."""
+
+
+class ScaleUnknown(Exception):  # noqa: N818 - it is a state, not an error
+    """The response to a scale was lost and the scale cannot be read, so it may have been written or not."""
+
+
+@dataclass(slots=True)
+class PendingWrite:
+    """A decision to write, and the result of each write."""
+
+    target: ResolvedTarget
+    observation: Observation
+    decision: Decision
+    is_dry_run: bool = False
+    scale_error: str | None = None
+    is_scale_lost: bool = False
+    """Whether the response to the scale was lost. If it was not applied yet, it may still be."""
+    status_error: str | None = None
+
+    def record(self) -> Record:
+        """Return the record of the decision and of its writes."""
+        return Record(
+            observation=self.observation,
+            decision=self.decision,
+            scale_error=self.scale_error,
+            status_error=self.status_error,
+            is_dry_run=self.is_dry_run,
+        )
 
 
 class WriteSlots:
-    """Lets a few writes go at a time: scales first, otherwise in the order of arrival."""
+    """Limits concurrent writes; scales go before statuses, otherwise first come, first served."""
 
     def __init__(self, slots: int) -> None:
         self._free = slots
@@ -46,7 +93,7 @@ class WriteSlots:
 
     @asynccontextmanager
     async def for_scale(self) -> AsyncIterator[None]:
-        """Wait for a slot before every status that waits."""
+        """Hold a slot; wait for it before every waiting status."""
         await self._take(self._scales)
         try:
             yield
@@ -55,7 +102,7 @@ class WriteSlots:
 
     @asynccontextmanager
     async def for_status(self) -> AsyncIterator[None]:
-        """Wait for a slot until no scale needs one."""
+        """Hold a slot; wait for it after every waiting scale."""
         await self._take(self._statuses)
         try:
             yield
@@ -66,60 +113,33 @@ class WriteSlots:
         if self._free:
             self._free -= 1
             return
-        turn = asyncio.get_running_loop().create_future()
-        waiting.append(turn)
+        slot = asyncio.get_running_loop().create_future()
+        waiting.append(slot)
         try:
-            await turn
+            await slot
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._give_back()  # the slot was given to us in the same moment
+            if slot.done() and not slot.cancelled():
+                self._give_back()  # the slot was granted at the same time
             raise
 
     def _give_back(self) -> None:
         for waiting in (self._scales, self._statuses):
             while waiting:
-                turn = waiting.popleft()
-                if not turn.done():
-                    turn.set_result(None)
+                slot = waiting.popleft()
+                if not slot.done():
+                    slot.set_result(None)
                     return
         self._free += 1
 
 
-log = logging.getLogger(__name__)
-
-
-class DecideAgain(Exception):  # noqa: N818 - it is an instruction, not an error
-    """The target or the autoscaler changed since it was observed."""
-
-
-class ScaleUnknown(Exception):  # noqa: N818 - it is a state, not an error
-    """The scale was sent, its answer was lost, and the scale cannot be read: it may have been written or not."""
-
-    def __init__(self, decision: Decision, why: str) -> None:
-        super().__init__(why)
-        self.decision = decision
-
-
-@dataclass(slots=True)
-class WriteResult:
-    """What became of a decision."""
-
-    decision: Decision
-    scale_error: str | None = None
-    is_scale_lost: bool = False
-    """Whether the answer to the scale was lost: what was not written when we looked may still come."""
-    status_error: str | None = None
-    is_dry_run: bool = False
-
-
 class Writer:
-    """Writes what was decided; `client_for` an HPA is fenced: who may have lost its lease writes nothing for it."""
+    """Writes decisions; `client_for` an HPA is fenced, so a replica that lost its lease writes nothing."""
 
     def __init__(
         self,
         client_for: Callable[[str], Client],
         targets: TargetCache,
-        autoscalers: HpaCache,
+        hpas: HpaCache,
         recorder: EventRecorder,
         *,
         slots: WriteSlots,
@@ -127,220 +147,224 @@ class Writer:
     ) -> None:
         self._client_for = client_for
         self._targets = targets
-        self._autoscalers = autoscalers
+        self._hpas = hpas
         self._recorder = recorder
         self._slots = slots
         self._dry_run = dry_run
 
-    def is_quiet(self, decision: Decision) -> bool:
-        """Return whether nothing has to be written or told."""
-        return decision.scale_to is None and not decision.status_changed and not decision.events
+    def prepare(self, hpa_state: HpaState, snapshot: Snapshot, decision: Decision) -> PendingWrite:
+        """Return what has to be written; of a dry run, only its status and events."""
+        observation = snapshot.observation
+        _log_warnings(hpa_state, observation, decision)
+        is_dry_run = self._dry_run or must_not_scale(observation.hpa, observation.gates)
+        written = as_dry_run(observation, decision) if is_dry_run else decision
+        return PendingWrite(snapshot.target, observation, written, is_dry_run)
 
-    def begin(self, autoscaler: HpaState, seen: Observation, decision: Decision) -> WriteResult:
-        """Return what is to be carried out: of a dry run, only what it tells."""
-        self._log_ignored(autoscaler, decision)
-        self._log_misspelt(autoscaler, seen)
-        is_dry_run = self._dry_run or must_not_scale(seen.hpa, seen.gates)
-        return WriteResult(as_dry_run(seen, decision) if is_dry_run else decision, is_dry_run=is_dry_run)
+    def has_nothing_to_write(self, hpa_state: HpaState, write: PendingWrite) -> bool:
+        """Return whether the decision needs no request and no event."""
+        decision = write.decision
+        return (
+            decision.scale_to is None
+            and not decision.status_changed
+            and not decision.events
+            and not hpa_state.memory.must_store
+        )
 
-    async def apply(
-        self, autoscaler: HpaState, aim: ResolvedTarget, seen: Observation, outcome: WriteResult
-    ) -> None:
-        """Write the scale, then the status, and emit the events; complete the outcome with what became of each."""
-        if outcome.decision.scale_to is not None:
+    async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
+        """Write the scale, then the status, and record the events; complete `write` with the results."""
+        if write.decision.scale_to is not None:
             async with self._slots.for_scale():
-                await self._scale(autoscaler, aim, seen, outcome)
-        if outcome.decision.status_changed or autoscaler.memory.must_store:
+                await self._apply_scale(hpa_state, write)
+        if write.decision.status_changed or hpa_state.memory.must_store:
             async with self._slots.for_status():
-                await self._status(autoscaler, seen, outcome)
-        self.tell(autoscaler, outcome.decision)
+                await self._apply_status(hpa_state, write)
+        self.record_events(hpa_state, write.decision)
 
-    async def read_again(self, autoscaler: HpaState) -> None:
-        """Take in the object as the server has it now, without waiting for the watch."""
-        meta = autoscaler.hpa.metadata
+    async def read_again(self, hpa_state: HpaState) -> None:
+        """Read the HPA from the server, without waiting for the watch."""
+        meta = hpa_state.hpa.metadata
         try:
-            found = await self._client_for(autoscaler.key).get(autoscaler.resource, meta.name, meta.namespace)
+            hpa = await self._client_for(hpa_state.key).get(hpa_state.resource, meta.name, meta.namespace)
         except errors.NotFound:
-            return  # the watch will say so
-        if found.metadata.uid == meta.uid:
-            self._autoscalers.note_written(autoscaler, found)
+            return  # the watch will deliver the deletion
+        if hpa.metadata.uid == meta.uid:
+            self._hpas.note_written(hpa_state, hpa)
 
-    async def _confirm(self, autoscaler: HpaState, seen: Observation) -> str | None:
-        """Read the object before the first scale of an epoch: our watch may lack the last holder's last write.
+    def record_events(self, hpa_state: HpaState, decision: Decision) -> None:
+        """Record the events of a decision."""
+        if not decision.events:
+            return
+        meta = hpa_state.hpa.metadata
+        reference = ObjectReference(
+            kind=hpa_state.resource.kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            api_version=hpa_state.resource.api_version,
+            resource_version=meta.resource_version,
+        )
+        for event in decision.events:
+            self._recorder.event(reference, event.type, event.reason, event.message)
 
-        Return why it cannot be read, or None.
-        """
-        if autoscaler.memory.is_confirmed:
-            return None
-        try:
-            await self.read_again(autoscaler)
-        except errors.ClusterError as error:
-            return f"the autoscaler itself cannot be read before its first scale: {_said(error)}"
-        if autoscaler.hpa.metadata.resource_version != seen.hpa.metadata.resource_version:
-            raise DecideAgain("the last leader wrote more than was known of it")
-        autoscaler.memory.is_confirmed = True
-        return None
-
-    async def _scale(
-        self, autoscaler: HpaState, aim: ResolvedTarget, seen: Observation, outcome: WriteResult
-    ) -> None:
-        decision = outcome.decision
-        assert decision.scale_to is not None
+    async def _apply_scale(self, hpa_state: HpaState, write: PendingWrite) -> None:
+        decision, observation = write.decision, write.observation
         if decision.intent is not None:
-            # The condition comes first: after a crash between the two writes it still says whose zero it is.
-            await self._patch_intent(autoscaler, decision.intent, decision.memory, outcome)
+            # The condition is written first. After a crash between the two writes it shows who scaled to zero.
+            write.scale_error = await self._write_intent(hpa_state, decision)
         else:
-            outcome.scale_error = await self._confirm(autoscaler, seen)
-        if outcome.scale_error is None:
-            if autoscaler.is_gone or autoscaler.hpa.spec is not seen.hpa.spec:
-                raise DecideAgain("the autoscaler was changed since it was looked at")
-            outcome.scale_error = await self._write_scale(autoscaler, aim, outcome)
-        outcome.decision = after_scale(seen, decision, outcome.scale_error, is_lost=outcome.is_scale_lost)
-        self._log(autoscaler, seen, outcome)
+            write.scale_error = await self._confirm(hpa_state, observation)
+        if write.scale_error is None:
+            if hpa_state.is_deleted or hpa_state.hpa.spec is not observation.hpa.spec:
+                raise StaleObservation("the HPA changed since it was read")
+            write.scale_error = await self._write_scale(hpa_state, write)
+        write.decision = after_scale(observation, decision, write.scale_error, is_lost=write.is_scale_lost)
+        _log_scale(hpa_state, write)
 
-    async def _patch_intent(
-        self,
-        autoscaler: HpaState,
-        intent: HorizontalPodAutoscalerStatus,
-        memory: Memory,
-        outcome: WriteResult,
-    ) -> None:
+    async def _write_intent(self, hpa_state: HpaState, decision: Decision) -> str | None:
+        """Write the status that announces a scale; return why it failed, or None."""
+        assert decision.intent is not None
         try:
-            await self._patch_status(autoscaler, intent, memory)
+            await self._patch_status(hpa_state, decision.intent, decision.memory)
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
-            outcome.scale_error = _said(error)
+            return _message(error)
+        return None
 
-    async def _write_scale(
-        self, autoscaler: HpaState, aim: ResolvedTarget, outcome: WriteResult
-    ) -> str | None:
-        """Write the replicas; return why they are not written, or None if they are."""
-        namespace, replicas = autoscaler.hpa.metadata.namespace, outcome.decision.scale_to
+    async def _confirm(self, hpa_state: HpaState, observation: Observation) -> str | None:
+        """Read the HPA before the first scale of an epoch; return why it cannot be read, or None.
+
+        The watch may lack the last write of the last holder.
+        """
+        if hpa_state.memory.is_confirmed:
+            return None
+        try:
+            await self.read_again(hpa_state)
+        except errors.ClusterError as error:
+            return f"the autoscaler itself cannot be read before its first scale: {_message(error)}"
+        if hpa_state.hpa.metadata.resource_version != observation.hpa.metadata.resource_version:
+            raise StaleObservation("the last leader wrote a newer version of the HPA")
+        hpa_state.memory.mark_confirmed()
+        return None
+
+    async def _write_scale(self, hpa_state: HpaState, write: PendingWrite) -> str | None:
+        """Write the replicas; return why they were not written, or None."""
+        target, replicas = write.target, write.decision.scale_to
         assert replicas is not None
         try:
-            await self._targets.write(self._client_for(autoscaler.key), aim, namespace, replicas)
+            await self._targets.write(
+                self._client_for(hpa_state.key), target, hpa_state.hpa.metadata.namespace, replicas
+            )
         except TargetChangedError as error:
-            raise DecideAgain(str(error)) from error
+            raise StaleObservation(str(error)) from error
         except TargetBusyError as error:
             return str(error)
         except (errors.TransportError, errors.ServerError) as error:
-            written = await self._is_written(autoscaler, aim, replicas)
-            if written is None:
-                self._targets.doubt(aim)
-                raise ScaleUnknown(outcome.decision, str(error)) from error
-            outcome.is_scale_lost = True
-            return None if written else _said(error)
+            is_written = await self._is_written(hpa_state, target, replicas)
+            if is_written is None:
+                self._targets.doubt(target)
+                raise ScaleUnknown(str(error)) from error
+            write.is_scale_lost = True
+            return None if is_written else _message(error)
         except errors.Fenced:
             raise
         except errors.ApiError as error:
-            return _said(error)
+            return _message(error)
         return None
 
-    async def _is_written(self, autoscaler: HpaState, aim: ResolvedTarget, replicas: int) -> bool | None:
-        """Look whether a write whose answer was lost took place (fault F18); None if nobody can tell."""
-        hpa = autoscaler.hpa
-        found = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
-        if found.scale is None or aim.scale is None:
+    async def _is_written(self, hpa_state: HpaState, target: ResolvedTarget, replicas: int) -> bool | None:
+        """Return whether a scale whose response was lost was applied (fault F18); None if it cannot be read."""
+        hpa = hpa_state.hpa
+        now = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
+        if now.scale is None or target.scale is None:
             return None
-        return found.scale.metadata.uid == aim.scale.metadata.uid and found.scale.spec.replicas == replicas
+        return now.scale.metadata.uid == target.scale.metadata.uid and now.scale.spec.replicas == replicas
 
-    async def _status(self, autoscaler: HpaState, seen: Observation, outcome: WriteResult) -> None:
-        decision = outcome.decision
+    async def _apply_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
+        decision = write.decision
         try:
-            await self._patch_status(autoscaler, decision.status, decision.memory)
-        except DecideAgain:
-            if decision.action != "none":
-                # The scale is written; the next decision, on the newer object, tells the whole status.
-                outcome.status_error = "the autoscaler was changed meanwhile"
-            else:
+            await self._patch_status(hpa_state, decision.status, decision.memory)
+        except StaleObservation:
+            if decision.action == "none":
                 raise
+            # The scale is written. The next decision, on the newer object, writes the whole status.
+            write.status_error = "the autoscaler was changed meanwhile"
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
-            outcome.status_error = str(error)
-            outcome.decision = after_status(seen, decision, outcome.status_error)
+            write.status_error = str(error)
+            write.decision = after_status(write.observation, decision, write.status_error)
 
     async def _patch_status(
-        self, autoscaler: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory
+        self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory
     ) -> None:
         if self._dry_run:
-            # A live operator resumes from what a status says: a dry run keeps its own to itself.
-            self._autoscalers.note_told(autoscaler, status)
-            autoscaler.memory.must_store = False
+            # A live operator resumes from the stored status, so a dry run keeps its own to itself.
+            self._hpas.note_dry_run(hpa_state, status)
+            hpa_state.memory.mark_stored()
             return
-        meta = autoscaler.hpa.metadata
+        meta = hpa_state.hpa.metadata
         try:
-            written = await self._client_for(autoscaler.key).patch(
-                autoscaler.resource,
+            written = await self._client_for(hpa_state.key).patch(
+                hpa_state.resource,
                 meta.name,
                 meta.namespace,
-                status_patch(autoscaler, status, memory),
+                status_patch(hpa_state, status, memory),
                 preconditions=Preconditions(resource_version=meta.resource_version),
                 subresource="status",
             )
         except (errors.Conflict, errors.NotFound) as error:
-            raise DecideAgain(str(error)) from error
-        self._autoscalers.note_written(autoscaler, written)
-        autoscaler.memory.is_confirmed, autoscaler.memory.must_store = True, False
-
-    def tell(self, autoscaler: HpaState, decision: Decision) -> None:
-        """Emit the events of a decision; what its memory notes as told is told."""
-        meta = autoscaler.hpa.metadata
-        about = ObjectReference(
-            kind=autoscaler.resource.kind,
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            api_version=autoscaler.resource.api_version,
-            resource_version=meta.resource_version,
-        )
-        for told in decision.events:
-            self._recorder.event(about, told.type, told.reason, told.message)
-
-    def _log_ignored(self, autoscaler: HpaState, decision: Decision) -> None:
-        """Log the fields of a spec that have no effect, once per process and spec."""
-        found = decision.status.condition(ConditionType.FIELDS_IGNORED)
-        ignored = found.message if found is not None else ""
-        if ignored != autoscaler.ignored:
-            autoscaler.ignored = ignored
-            if ignored:
-                log.warning("fields ignored", extra={"facts": {"hpa": autoscaler.key, "fields": ignored}})
-
-    def _log_misspelt(self, autoscaler: HpaState, seen: Observation) -> None:
-        """Log an annotation whose value is not known, once per process and value."""
-        problem = annotation_problem(seen.hpa, seen.gates)
-        if problem != autoscaler.misspelt:
-            autoscaler.misspelt = problem
-            if problem:
-                log.warning("nothing is scaled", extra={"facts": {"hpa": autoscaler.key, "why": problem}})
-
-    def _log(self, autoscaler: HpaState, seen: Observation, outcome: WriteResult) -> None:
-        decision = outcome.decision
-        facts = {
-            "hpa": autoscaler.key,
-            "target": str(autoscaler.hpa.spec.scale_target_ref),
-            "from": decision.current,
-            "to": decision.desired,
-            "reason": change_reason(seen, decision),
-        }
-        if outcome.scale_error is None:
-            log.info("scaled", extra={"facts": facts})
-        else:
-            log.warning("not scaled", extra={"facts": facts | {"error": outcome.scale_error}})
+            raise StaleObservation(str(error)) from error
+        self._hpas.note_written(hpa_state, written)
+        hpa_state.memory.mark_confirmed()
+        hpa_state.memory.mark_stored()
 
 
-def record_of(seen: Observation, outcome: WriteResult) -> Record:
-    """Return the record of a decision and its fate."""
-    return Record(
-        observation=seen,
-        decision=outcome.decision,
-        scale_error=outcome.scale_error,
-        status_error=outcome.status_error,
-        is_dry_run=outcome.is_dry_run,
+def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory: Memory) -> dict[str, Any]:
+    """Return the merge patch from the known status to `new`, with the memory."""
+    old = hpa_state.hpa.status
+    status: dict[str, Any] = {
+        api_name: None if value == () else value  # null removes an empty list
+        for name, api_name in _STATUS_FIELDS
+        if (value := getattr(new, name)) != getattr(old, name)
+    }
+    text = memories.dumps(memory).decode()
+    if hpa_state.is_native:
+        return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
+    # This field has no omitempty upstream, so readers may rely on it from the first write on.
+    status.setdefault("desiredReplicas", new.desired_replicas)
+    status["memory"] = text
+    return {"status": status}
+
+
+def _log_warnings(hpa_state: HpaState, observation: Observation, decision: Decision) -> None:
+    """Log ignored fields of a spec and a misspelt annotation, once per process and text."""
+    condition = decision.status.condition(ConditionType.FIELDS_IGNORED)
+    ignored, misspelt = hpa_state.new_warnings(
+        condition.message if condition is not None else "",
+        annotation_problem(observation.hpa, observation.gates),
     )
+    if ignored:
+        log.warning("fields ignored", extra={"facts": {"hpa": hpa_state.key, "fields": ignored}})
+    if misspelt:
+        log.warning("nothing is scaled", extra={"facts": {"hpa": hpa_state.key, "why": misspelt}})
 
 
-def _said(error: errors.ClusterError) -> str:
-    """Return the server's own words where it has any."""
+def _log_scale(hpa_state: HpaState, write: PendingWrite) -> None:
+    decision = write.decision
+    facts = {
+        "hpa": hpa_state.key,
+        "target": str(hpa_state.hpa.spec.scale_target_ref),
+        "from": decision.current,
+        "to": decision.desired,
+        "reason": change_reason(write.observation, decision),
+    }
+    if write.scale_error is None:
+        log.info("scaled", extra={"facts": facts})
+    else:
+        log.warning("not scaled", extra={"facts": facts | {"error": write.scale_error}})
+
+
+def _message(error: errors.ClusterError) -> str:
+    """Return the server's own message if there is one."""
     return (error.message if isinstance(error, errors.ApiError) else "") or str(error)

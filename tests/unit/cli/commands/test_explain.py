@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from trimtab.decide.horizontal import explain
 from trimtab.decide.horizontal.records.record import WELL, Record, decided, dumps
 from trimtab.model.json import wire
 
+FORMAT_1 = Path(__file__, "../../../../data/records/format-1.jsonl").resolve()
 OURS = decided(
     observe(hpa(cpu(50)), 1, samples({"web-1": 50, "scrape-1": 50}), pods=(pod("web-1"), pod("scrape-1"))),
     T,
@@ -22,13 +24,18 @@ OURS = decided(
 """A pod that only shares the labels is told by our rules, and not by upstream's."""
 
 
+OLD = next(line for line in FORMAT_1.read_bytes().splitlines() if b'"counted":2,' in line)
+
+
 class Operator(BaseHTTPRequestHandler):
     """What the port of an operator answers about one HPA."""
+
+    records = dumps(OURS)
 
     def do_GET(self) -> None:
         story = explain(OURS)
         told = {"about": "shop/web", "text": str(story), "explanation": wire.to_builtins(story)}
-        page = dumps(OURS) + b"\n" if self.path.startswith("/records?") else wire.encode(told)
+        page = self.records + b"\n" if self.path.startswith("/records?") else wire.encode(told)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(page)
@@ -76,6 +83,14 @@ def test_with_gates_it_is_made_again_with_these(ask):
     seen = wire.decode(record, Record).observation
     assert seen.gates.hpa_scale_to_zero
     assert seen.compat == OURS.observation.compat
+
+
+def test_the_record_of_an_older_operator_is_read(ask, monkeypatch):
+    """It has format 1."""
+    monkeypatch.setattr(Operator, "records", OLD)
+    code, told, _ = ask("--compat", "kubernetes-1.36")
+    assert code == 0
+    assert "pods: 2 counted by LabelSelector" in told
 
 
 @pytest.mark.parametrize("option", ["--compat", "--feature-gates"])

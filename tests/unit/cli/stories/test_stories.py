@@ -11,7 +11,8 @@ from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.controller import HpaController, rules_of
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
@@ -34,7 +35,7 @@ def play(name, minutes, look):
             settings = Settings.of(feature_gates="AllAlpha=true", leader_elect=False)
             runtime = Runtime(clock, cluster.client, settings)
             stack.push_async_callback(runtime.close)
-            horizontal = HpaController(runtime, rules=rules_of(settings))
+            horizontal = HpaController(runtime, config=decision_config(settings))
             site = VerticalRuntime(runtime)
             tasks = [
                 asyncio.ensure_future(one.run())
@@ -55,7 +56,7 @@ def play(name, minutes, look):
 def test_only_the_workload_that_counts_by_label_scales_for_the_job():
     async def look(cluster, horizontal):
         sizes = [await cluster.replicas(f"shop-by-{how}", "same-labels") for how in ("owner", "label")]
-        last = horizontal.autoscalers.named("same-labels", "shop-by-owner").records[-1]
+        last = horizontal.hpas.named("same-labels", "shop-by-owner").records[-1]
         return sizes, explain(last).pods_left_out
 
     sizes, left_out = play("same-labels", 6, look)[-1]

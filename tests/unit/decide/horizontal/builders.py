@@ -235,7 +235,7 @@ def observe(autoscaler=None, replicas=1, *readings, **fields):
         "gates": EVERY_GATE,
         "compat": DEFAULT,
     }
-    return Observation(hpa=autoscaler or hpa(), readings=readings, **(given | fields))
+    return Observation(hpa=autoscaler or hpa(), samples=readings, **(given | fields))
 
 
 def settled(replicas):

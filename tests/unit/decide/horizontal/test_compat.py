@@ -71,9 +71,9 @@ SHOWN_BY = {
     "clear_messages": observe(hpa(object_metric(average(10))), 1, series(30)),
     "spec_replicas_within_tolerance": observe(hpa(QUEUE), 4, series(600), scale=scale(4, seen=6)),
     "negative_sums": observe(
-        hpa(QUEUE), 4, series(-9), compat=with_compat(refuse_absurd_samples=False), settings=NO_WINDOW
+        hpa(QUEUE), 4, series(-9), compat=with_compat(reject_implausible_samples=False), settings=NO_WINDOW
     ),
-    "refuse_absurd_samples": observe(hpa(QUEUE), 4, series(900, age=9999)),
+    "reject_implausible_samples": observe(hpa(QUEUE), 4, series(900, age=9999)),
     "ignore_foreign_samples": observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "x": 99_000})),
     "loss_policies": observe(hpa(losing(QUEUE, "Replicas", replicas=6)), 4, unreadable()),
     "effective_ambiguity": observe(
@@ -82,7 +82,7 @@ SHOWN_BY = {
         series(400),
         pods=(*pods(4, owners=(REPLICA_SET,)), THEIRS),
         owners=OWNED,
-        rivals=(RIVAL,),
+        conflicting_hpas=(RIVAL,),
     ),
     "fallback_never_shrinks": observe(
         hpa(QUEUE, selection_strategy="OwnerReference"),
@@ -119,12 +119,12 @@ SHOWN_BY = {
         hpa(QUEUE),
         4,
         series(400),
-        rivals=(ConflictingHpa(key="shop/b", selector="app=web"),),
-        memory=remembered(told={"AmbiguousSelector": T - 15}),
+        conflicting_hpas=(ConflictingHpa(key="shop/b", selector="app=web"),),
+        memory=remembered(last_event_times={"AmbiguousSelector": T - 15}),
     ),
-    "tell_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
-    "tell_ignored_fields": observe(hpa(QUEUE, low=0), 1, series(100), gates=FeatureGates()),
-    "tell_extra_pods": observe(hpa(cpu(50)), 1, samples({"a": 50, "b": 50}), pods=(pod("a"), pod("b"))),
+    "report_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
+    "report_ignored_fields": observe(hpa(QUEUE, low=0), 1, series(100), gates=FeatureGates()),
+    "report_extra_pods": observe(hpa(cpu(50)), 1, samples({"a": 50, "b": 50}), pods=(pod("a"), pod("b"))),
     "omit_failed_metrics": observe(own(hpa(cpu(50), QUEUE)), 4, unreadable(), series(400)),
     "observe_generation": observe(hpa(QUEUE, status=OLD), 4, series(400)),
 }

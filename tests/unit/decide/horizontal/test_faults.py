@@ -56,9 +56,9 @@ def test_an_outage_holds_and_the_first_good_sample_acts_without_a_burst():
     decision = run(seen)
     for step in range(1, 41):
         assert held(decision, 4)
-        seen, _ = later(seen, decision, readings=(unreadable(),))
+        seen, _ = later(seen, decision, samples=(unreadable(),))
         decision = run(seen, NOW + timedelta(seconds=15 * step))
-    seen, _ = later(seen, decision, readings=(usage_of(pods(4), 100, age=-600),))
+    seen, _ = later(seen, decision, samples=(usage_of(pods(4), 100, age=-600),))
     assert run(seen, NOW + timedelta(seconds=615)).desired == 8
 
 
@@ -174,7 +174,7 @@ def test_stale_and_future_samples(age, window, is_used, kind):
     assert decision.desired == (1 if is_used else 5)
     if not is_used:
         assert "refused" in condition(decision, "ScalingActive").message
-    upstream = msgspec.structs.replace(seen, compat=with_compat(refuse_absurd_samples=False))
+    upstream = msgspec.structs.replace(seen, compat=with_compat(reject_implausible_samples=False))
     assert run(upstream).desired == 1
 
 
@@ -187,9 +187,9 @@ def test_one_stale_sample_counts_as_missing():
     """F38."""
     fresh, old = usage_of(pods(4)[:3], 10), usage_of(pods(4)[3:], 0, age=YEAR)
     reading = readings.PodSamples(samples=fresh.samples | old.samples)
-    proposal = run(observe(hpa(cpu(50)), 4, reading)).trail.proposals[0]
+    proposal = run(observe(hpa(cpu(50)), 4, reading)).trace.proposals[0]
     assert (proposal.counts.ready, proposal.counts.missing) == (3, 1)
-    assert proposal.refused[0][0] == "web-4"
+    assert proposal.rejected_samples[0][0] == "web-4"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_square_wave_changes_direction_at_most_twice_in_a_window():
         now = NOW + timedelta(seconds=20 * step)
         if decision:
             seen, _ = later(seen, decision)
-        seen = msgspec.structs.replace(seen, readings=(series(load, age=-20.0 * step),))
+        seen = msgspec.structs.replace(seen, samples=(series(load, age=-20.0 * step),))
         decision = run(seen, now)
         replicas.append(decision.desired)
     steps = [after - before for before, after in pairwise(replicas) if after != before]
@@ -359,7 +359,7 @@ def test_a_change_by_another_hand_is_told_and_answered_once_per_sync():
     seen = observe(hpa(external(average(100)), high=50), 5, series(900))
     first = run(seen)
     assert first.desired == 9
-    reset, now = later(seen, first, replicas=5, readings=(series(900),))
+    reset, now = later(seen, first, replicas=5, samples=(series(900),))
     second = run(reset, now)
     assert (second.desired, told(second)) == (9, ["ReplicasChangedElsewhere", "SuccessfulRescale"])
-    assert second.events[0].message == "replicas went from 9 to 5 by another hand than this autoscaler's"
+    assert second.events[0].message == "replicas changed from 9 to 5 outside this autoscaler"

@@ -90,7 +90,7 @@ def test_memory_is_written_compactly_and_read_back():
         scale_up=(ScaleEvent(2, T),),
         strategy="OwnerReference",
         replicas=5,
-        told={"PodSelectionFallback": T},
+        last_event_times={"PodSelectionFallback": T},
     )
     assert memory.loads(memory.dumps(full)) == full
     assert len(memory.dumps(Memory(uid="u", recommendations=(Recommendation(5, T),) * 10))) < 300

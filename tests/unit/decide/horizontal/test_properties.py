@@ -114,7 +114,7 @@ def observations(draw):
 @given(observations())
 def test_a_scale_that_is_written_is_within_the_bounds(seen):
     decision = run(seen)
-    lowest = decision.trail.lowest
+    lowest = decision.trace.min_replicas
     if decision.desired != decision.current:
         assert min(lowest, decision.current) <= decision.desired <= max(seen.hpa.spec.max_replicas, 0)
     if 0 < decision.current <= seen.hpa.spec.max_replicas and decision.current >= lowest:
@@ -131,7 +131,7 @@ def test_by_labels_all_numbers_are_those_of_a_decision_that_knows_no_strategy(se
         gates = dataclasses.replace(seen.gates, hpa_selection_strategy=gate)
         autoscaler = msgspec.structs.replace(seen.hpa, spec=asked)
         decision = run(msgspec.structs.replace(seen, hpa=autoscaler, gates=gates))
-        return decision.desired, decision.status, decision.trail.proposals
+        return decision.desired, decision.status, decision.trace.proposals
 
     assert decided("LabelSelector", True) == decided(None, True) == decided(None, False)
 
@@ -182,7 +182,7 @@ class TestMetamorphic:
         autoscaler = hpa(cpu(50), high=100, selection_strategy="OwnerReference")
         without = observe(autoscaler, replicas, reading, pods=chosen, owners=OWNED, settings=NO_WINDOW)
         beside = msgspec.structs.replace(without, pods=(*chosen, idle))
-        ratios = [run(one).trail.proposals[0].ratio for one in (beside, without)]
+        ratios = [run(one).trace.proposals[0].ratio for one in (beside, without)]
         assert ratios[0] <= ratios[1]
 
     @few
@@ -223,9 +223,9 @@ class TestMetamorphic:
             one
             if not isinstance(one, Series)
             else msgspec.structs.replace(one, samples=tuple(reversed(one.samples)))
-            for one in seen.readings
+            for one in seen.samples
         )
-        other = run(msgspec.structs.replace(seen, pods=tuple(shuffled), readings=readings))
+        other = run(msgspec.structs.replace(seen, pods=tuple(shuffled), samples=readings))
         first = run(seen)
         assert (other.desired, other.status, other.events) == (first.desired, first.status, first.events)
         assert other.memory == first.memory
@@ -257,9 +257,9 @@ def test_a_pod_that_is_not_owned_never_changes_a_decision_by_owner(seen, strange
         msgspec.structs.replace(one, samples=one.samples | samples({"stranger": used}).samples)
         if hasattr(one, "timestamp")
         else one
-        for one in by_owner.readings
+        for one in by_owner.samples
     )
-    crowded = msgspec.structs.replace(by_owner, pods=(*by_owner.pods, stranger), readings=readings)
+    crowded = msgspec.structs.replace(by_owner, pods=(*by_owner.pods, stranger), samples=readings)
     assert run(crowded).status == run(by_owner).status
 
 
@@ -274,5 +274,5 @@ def test_missing_samples_never_turn_the_direction_round(usage, missing):
     decision = run(
         observe(hpa(cpu(50), high=100), len(usage), samples(left), pods=chosen, settings=NO_WINDOW)
     )
-    ratio = decision.trail.proposals[0].ratio
+    ratio = decision.trace.proposals[0].ratio
     assert (decision.desired - len(usage)) * (ratio - 1.0) >= 0

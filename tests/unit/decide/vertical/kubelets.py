@@ -211,8 +211,8 @@ class Cluster:
         pod["status"]["containerStatuses"] = [{"name": "app", "resources": given}]
 
     def _say(self, pod: Raw, condition: Raw | None) -> None:
-        kept = [one for one in pod["status"]["conditions"] if one["type"] == "Ready"]
-        before = [one for one in pod["status"]["conditions"] if one["type"] != "Ready"]
+        kept = [condition for condition in pod["status"]["conditions"] if condition["type"] == "Ready"]
+        before = [condition for condition in pod["status"]["conditions"] if condition["type"] != "Ready"]
         if (
             condition
             and before
@@ -231,7 +231,7 @@ class Cluster:
         pod["status"]["conditions"] = [*kept, *([condition] if condition else [])]
 
     def _set_ready(self, pod: Raw, is_ready: bool) -> None:
-        others = [one for one in pod["status"]["conditions"] if one["type"] != "Ready"]
+        others = [condition for condition in pod["status"]["conditions"] if condition["type"] != "Ready"]
         ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": self.now.isoformat()}
         pod["status"]["conditions"] = [ready, *others]
 
@@ -362,7 +362,9 @@ class Updater:
 
 
 def _condition(pod: Raw, kind: str) -> str:
-    return next((one["status"] for one in pod["status"]["conditions"] if one["type"] == kind), "")
+    return next(
+        (condition["status"] for condition in pod["status"]["conditions"] if condition["type"] == kind), ""
+    )
 
 
 def _add(pod: Raw, path: str, value: Any) -> None:

@@ -88,17 +88,17 @@ def raw_pod(
 
 def ready_conditions(phase, conditions, since) -> list[dict[str, str]]:
     """Return condition Ready of a running pod, unless the test sets it."""
-    if phase != "Running" or any(one["type"] == "Ready" for one in conditions):
+    if phase != "Running" or any(condition["type"] == "Ready" for condition in conditions):
         return []
     return [{"type": "Ready", "status": "True", "lastTransitionTime": since.isoformat()}]
 
 
-def restarting(one):
+def restarting(member):
     """Return the pod with a container that a change of memory restarts."""
-    (container,) = one.spec.containers
+    (container,) = member.spec.containers
     policy = (ContainerResizePolicy(resource_name="memory", restart_policy="RestartContainer"),)
     containers = (msgspec.structs.replace(container, resize_policy=policy),)
-    return msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, containers=containers))
+    return msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, containers=containers))
 
 
 def resize_condition(kind="PodResizePending", reason="Deferred") -> dict[str, str]:
@@ -171,7 +171,7 @@ def world(
     """Observe the workload: as many replicas as pods, unless said otherwise."""
     known = {"StatefulSet/shop/db": ObservedController(replicas=len(pods) if replicas is None else replicas)}
     return UpdateObservation(
-        vpas=tuple(ObservedVPA(vpa=one, selector="app=db") for one in vpas),
+        vpas=tuple(ObservedVPA(vpa=entry, selector="app=db") for entry in vpas),
         scopes=tuple(scopes),
         pods=tuple(pods),
         controllers=controllers or known,
@@ -225,4 +225,4 @@ def run(
 
 def why(result: UpdateResult, name: str) -> str:
     """Return what the loop says about one pod."""
-    return next(verdict.reason for verdict in result.pod_results if verdict.pod == f"shop/{name}")
+    return next(entry.reason for entry in result.pod_results if entry.pod == f"shop/{name}")

@@ -42,8 +42,8 @@ def seen_by_all():
 def explained_leader():
     seen = seen_by_all()
     _, result = run(seen)
-    verdict = next(verdict for verdict in result.pod_results if verdict.pod == "shop/db-0")
-    return explain_pod(seen.pods[0], index(seen), seen.owners(), {}, last_update=verdict)
+    pod_result = next(pod_result for pod_result in result.pod_results if pod_result.pod == "shop/db-0")
+    return explain_pod(seen.pods[0], index(seen), seen.owners(), {}, last_update=pod_result)
 
 
 def test_a_pods_explanation_names_its_controller_and_what_lost_to_what():

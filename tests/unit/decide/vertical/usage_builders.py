@@ -4,17 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
+from tests.unit.decide.vertical.samples import UsageBatch, add_usage
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import attribute
-from trimtab.decide.vertical.input.usage import (
-    Capacity,
-    IntakeReport,
-    UsageBatch,
-    add_usage,
-)
+from trimtab.decide.vertical.input.usage import Capacity, IntakeReport
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
     ContainerToRecommend,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.lab.apiserver.errors import StatusError
-from trimtab.lab.patches import json_patch, managed_fields, merge, strategic
+from trimtab.lab.patches import json_patch, managed_fields, merge
 from trimtab.lab.patches.field_sets import from_wire, leaves, show, to_wire
 from trimtab.lab.patches.managed_fields import Manager
 from trimtab.lab.schemas.shapes import shape_of_kind
@@ -86,7 +86,7 @@ def test_a_merge_patch_applied_twice_changes_nothing_more(target, patch):
 @given(OBJECTS)
 def test_an_empty_patch_changes_nothing(target):
     assert merge.merge(target, {}) == target
-    assert strategic.merge(target, {}, DEPLOYMENT) == target
+    assert merge.merge_strategically(target, {}, DEPLOYMENT) == target
     assert json_patch.apply(target, []) == target
 
 
@@ -117,25 +117,27 @@ def containers(*names):
     ],
 )
 def test_strategic_merge_of_keyed_lists(patch, wanted):
-    merged = strategic.merge(containers("a", "b"), {"spec": patch}, POD)
+    merged = merge.merge_strategically(containers("a", "b"), {"spec": patch}, POD)
     assert [(one["name"], one["image"]) for one in merged["spec"]["containers"]] == wanted
 
 
 def test_strategic_merge_deletes_from_lists_of_plain_values():
     target = {"metadata": {"finalizers": ["a", "b"]}}
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}
-    assert strategic.merge(target, patch, POD) == {"metadata": {"finalizers": ["b"]}}
+    assert merge.merge_strategically(target, patch, POD) == {"metadata": {"finalizers": ["b"]}}
 
 
 def test_strategic_merge_retains_only_named_keys():
     target = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
-    assert strategic.merge(target, patch, DEPLOYMENT) == {"spec": {"strategy": {"type": "Recreate"}}}
+    assert merge.merge_strategically(target, patch, DEPLOYMENT) == {
+        "spec": {"strategy": {"type": "Recreate"}}
+    }
 
 
 def test_a_keyed_item_without_its_key_is_refused():
     with pytest.raises(StatusError, match="merge key"):
-        strategic.merge(containers("a"), {"spec": {"containers": [{"image": "x"}]}}, POD)
+        merge.merge_strategically(containers("a"), {"spec": {"containers": [{"image": "x"}]}}, POD)
 
 
 PATHS = st.sets(

@@ -32,9 +32,9 @@ def test_whole_objects_are_accepted(good):
 )
 def test_every_example_is_accepted(path):
     ours = [
-        one for one in yaml.safe_load_all(path.read_text()) if (one["apiVersion"], one["kind"]) in SCHEMAS
+        obj for obj in yaml.safe_load_all(path.read_text()) if (obj["apiVersion"], obj["kind"]) in SCHEMAS
     ]
-    assert not [error for one in ours for error in judge(one)]
+    assert not [error for obj in ours for error in judge(obj)]
 
 
 @pytest.mark.parametrize(("good", "path", "value", "field"), BAD)

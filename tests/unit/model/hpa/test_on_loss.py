@@ -67,7 +67,7 @@ def test_rules(loss, complaint):
     if complaint is None:
         assert found == []
     else:
-        assert [complaint in one for one in found] == [True]
+        assert [complaint in message for message in found] == [True]
         assert found[0].startswith("spec.metrics[0].onLoss")
 
 
@@ -151,8 +151,12 @@ def test_an_annotation_that_is_wrong_says_why(text, complaint):
 def test_doubtful_policies_are_said():
     alone = hpa(version=OWN, metrics=[{**QUEUE, "onLoss": {"policy": "Ignore"}}])
     far = own({"policy": "Replicas", "replicas": 9}, None)
-    assert [one.field for one in warnings_for(read(default(alone)))] == ["spec.metrics[0].onLoss.policy"]
-    assert [one.field for one in warnings_for(read(default(far)))] == ["spec.metrics[0].onLoss.replicas"]
+    assert [warning.field for warning in warnings_for(read(default(alone)))] == [
+        "spec.metrics[0].onLoss.policy"
+    ]
+    assert [warning.field for warning in warnings_for(read(default(far)))] == [
+        "spec.metrics[0].onLoss.replicas"
+    ]
     assert warnings_for(read(default(own({"policy": "Ignore"}, {"policy": "Hold"})))) == []
 
 

@@ -66,7 +66,7 @@ def test_two_values_are_not_read():
 
 
 def test_the_definition_takes_both_spellings():
-    (crd,) = [one for one in all_crds() if one["spec"]["names"]["plural"] == "horizontalpodautoscalers"]
+    (crd,) = [crd for crd in all_crds() if crd["spec"]["names"]["plural"] == "horizontalpodautoscalers"]
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     both = [spec["properties"][name]["enum"] for name in ("selectionStrategy", "SelectionStrategy")]
     assert both == [["LabelSelector", "OwnerReference"]] * 2

@@ -59,7 +59,7 @@ def test_a_page_of_new_objects_is_decoded_in_one_go(monkeypatch):
     """A new HPA says `"currentMetrics":null`; each used to be decoded three times, by itself."""
     monkeypatch.setattr("trimtab.cluster.cache.codec._decode_one_by_one", None)
     page = decode_page("listing", msgspec.json.encode({"items": [NEW] * 3}), HorizontalPodAutoscaler)
-    assert [one.status.current_metrics for one in page.items] == [(), (), ()]
+    assert [hpa.status.current_metrics for hpa in page.items] == [(), (), ()]
 
 
 def test_decoding_a_null_leaves_no_garbage():

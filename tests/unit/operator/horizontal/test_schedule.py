@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaState
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.horizontal.schedule import FEW, SyncPeriods, SyncSchedule
 
@@ -39,7 +39,7 @@ def play(turns: SyncSchedule, everyone: list[HpaState], until: float) -> dict[st
     taken: dict[str, list[float]] = defaultdict(list)
     while turns.next_at < until:
         now = turns.next_at
-        for one in turns.take(everyone, now):
+        for one in turns.next_due(everyone, now):
             taken[one.uid].append(now)
     return taken
 
@@ -67,9 +67,9 @@ def test_many_start_together_and_then_take_turns():
 def test_those_of_one_namespace_share_a_turn():
     everyone = autoscalers(FEW * 2, namespaces=7)
     turns = SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
-    turns.take(everyone, 0.0)
+    turns.next_due(everyone, 0.0)
     for _ in range(8):
-        due = {one.uid for one in turns.take(everyone, turns.next_at)}
+        due = {one.uid for one in turns.next_due(everyone, turns.next_at)}
         places = {one.hpa.metadata.namespace for one in everyone if one.uid in due}
         assert due == {one.uid for one in everyone if one.hpa.metadata.namespace in places}
 
@@ -88,12 +88,12 @@ def test_starting_over_is_for_everybody():
     play(turns, everyone, 4)
     turns.start_over(5.0)
     assert turns.next_at == 5.0
-    assert turns.take(everyone, 5.0) == everyone
+    assert turns.next_due(everyone, 5.0) == everyone
 
 
 def test_a_late_turn_does_not_move_the_later_ones():
     turns = SyncSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
-    turns.take(autoscalers(1), 0.4)
+    turns.next_due(autoscalers(1), 0.4)
     assert turns.next_at == PERIOD
 
 
@@ -111,7 +111,7 @@ def test_nobody_waits_longer_than_a_period_while_hpas_come_and_go(counts, pace):
         last = {one.uid: last.get(one.uid, turns.next_at) for one in present}
         while turns.next_at < end:
             now = turns.next_at
-            for one in turns.take(present, now):
+            for one in turns.next_due(present, now):
                 assert now - last[one.uid] <= PERIOD + 1e-6
                 last[one.uid] = now
         assert all(end - at <= PERIOD + 1e-6 for at in last.values())

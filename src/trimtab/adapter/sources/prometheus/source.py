@@ -9,7 +9,6 @@ from pathlib import Path
 from trimtab.adapter.api.health import Health, RuleHealth, State
 from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
 from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
-from trimtab.adapter.files import WatchedFile
 from trimtab.adapter.sources.collapse import collapse
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.prometheus.rules import (
@@ -23,6 +22,7 @@ from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSamp
 from trimtab.clock import Clock
 from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError, QueryRefusedError
 from trimtab.model.quantity import Quantity
+from trimtab.serving.tls import WatchedFile
 
 _LARGEST = Decimal(2**63 - 1)
 """What readers of the metrics APIs can hold; more would wrap around in some of them."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from trimtab.adapter.api.app import JSON, AdapterResponse, Receive, Scope, Send, reply
+from trimtab.adapter.api.app import JSON, AdapterResponse, reply
 from trimtab.adapter.api.routes import split_path
 from trimtab.adapter.errors import (
     AdapterError,
@@ -40,6 +40,7 @@ from trimtab.adapter.sources.testing.values import (
     each,
 )
 from trimtab.model.json import wire
+from trimtab.serving.asgi import BodyTooLargeError, ClientGoneError, Message, Receive, Send, read_body
 
 MAX_BODY = 3 * 1024 * 1024
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -52,11 +53,11 @@ class AdminApp:
         self._source = source
         self._token = token
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
             self._admit(scope)
-            body = await _body(scope, receive)
+            body = await _body(receive)
             answer = self._answer(scope["method"], split_path(scope["raw_path"]), scope["query_string"], body)
         except AdapterError as error:
             answer = AdapterResponse(error.status(), error.code)
@@ -64,7 +65,7 @@ class AdminApp:
             answer = AdapterResponse(status_body(422, "Invalid", str(error)), 422)
         await reply(scope, send, answer, read_body=True)
 
-    def _admit(self, scope: Scope) -> None:
+    def _admit(self, scope: Message) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "").rpartition(":")[0] or headers.get(b"host", "")
         if host not in _HOSTS:
@@ -143,14 +144,10 @@ def _value(parts: Sequence[str], query: bytes, text: str) -> Value:
     )
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    body: bytes = b""
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise BadRequest("the request was cut")
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY:
-            raise TooLarge(f"the body has more than {MAX_BODY} bytes")
-        if not message.get("more_body", False):
-            return body
+async def _body(receive: Receive) -> bytes:
+    try:
+        return await read_body(receive, MAX_BODY)
+    except ClientGoneError as error:
+        raise BadRequest("the request was cut") from error
+    except BodyTooLargeError as error:
+        raise TooLarge(str(error)) from error

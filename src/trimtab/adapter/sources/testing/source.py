@@ -7,7 +7,6 @@ from pathlib import Path
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
 from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import WatchedFile
 from trimtab.adapter.sources.collapse import Collapse, collapse
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
@@ -21,6 +20,7 @@ from trimtab.adapter.sources.testing.values import (
     table_of,
 )
 from trimtab.clock import Clock
+from trimtab.serving.tls import WatchedFile
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS = 2.0

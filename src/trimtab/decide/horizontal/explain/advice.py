@@ -55,10 +55,10 @@ class Act(StrEnum):
     READ_METRIC = "ReadMetric"
     READ_OWNERS = "ReadOwners"
     READ_SCALE = "ReadScale"
-    TELL_SELECTOR = "TellSelector"
+    REPORT_SELECTOR = "ReportSelector"
     """Let the target's scale report a selector that can be read."""
-    REMOVE_RIVAL = "RemoveRival"
-    SETTLE = "Settle"
+    REMOVE_CONFLICTING_HPA = "RemoveConflictingHpa"
+    END_ROLLOUT = "EndRollout"
     """Let a rollout end, so that the target has as many pods as replicas."""
     RESUME = "Resume"
     """Set the replicas of the target to 1 or more."""
@@ -96,11 +96,11 @@ class Advice(Wire):
 
 _READS = {
     DecisionReason.SCALE_UNREADABLE: Act.READ_SCALE,
-    DecisionReason.SELECTOR_MISSING: Act.TELL_SELECTOR,
-    DecisionReason.SELECTOR_INVALID: Act.TELL_SELECTOR,
-    DecisionReason.AMBIGUOUS: Act.REMOVE_RIVAL,
+    DecisionReason.SELECTOR_MISSING: Act.REPORT_SELECTOR,
+    DecisionReason.SELECTOR_INVALID: Act.REPORT_SELECTOR,
+    DecisionReason.AMBIGUOUS: Act.REMOVE_CONFLICTING_HPA,
     DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
-    DecisionReason.SURGE: Act.SETTLE,
+    DecisionReason.SURGE: Act.END_ROLLOUT,
 }
 _UNREAD = {DecisionReason.METRICS_FAILED, DecisionReason.METRICS_INCOMPLETE, DecisionReason.LOSS_POLICY}
 _GAPS = {
@@ -118,41 +118,41 @@ _MOVING = {
 }
 
 
-def advise(observation: Observation, decision: Decision, verdict: DecisionReason) -> tuple[Advice, ...]:
+def advise(observation: Observation, decision: Decision, reason: DecisionReason) -> tuple[Advice, ...]:
     """Return the ways to change the replicas, cheapest first; where they change already, what may have caused it."""
-    if verdict in _MOVING:
+    if reason in _MOVING:
         # Growth that others' pods may have caused comes to nothing once only the target's own count.
         return (
             _own_pods(observation, decision)
-            if verdict == DecisionReason.SCALES_UP and decision.current
+            if reason == DecisionReason.SCALES_UP and decision.current
             else ()
         )
-    if verdict == DecisionReason.PAUSED:
+    if reason == DecisionReason.PAUSED:
         return (_either(AdvisedChange(act=Act.RESUME)), *_wake(observation))
-    if verdict in _READS:
-        return (_either(AdvisedChange(act=_READS[verdict])),)
-    if verdict in _UNREAD:
+    if reason in _READS:
+        return (_either(AdvisedChange(act=_READS[reason])),)
+    if reason in _UNREAD:
         return _unread(decision)
     by_owner = _own_pods(observation, decision)
-    if verdict == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
+    if reason == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
         return by_owner  # a larger maximum would serve the load of others
-    if verdict in GROWING | SHRINKING:
-        found = _held(observation, decision, is_up=verdict in GROWING)
+    if reason in GROWING | SHRINKING:
+        found = _held(observation, decision, is_up=reason in GROWING)
     else:
-        found = (*_gaps(verdict), *more(observation, decision), *fewer(observation, decision))
+        found = (*_gaps(reason), *more(observation, decision), *fewer(observation, decision))
     return (*by_owner, *found)
 
 
 def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the ways to more replicas while no metric asks for them: one metric is enough."""
-    trail = decision.trail
+    trace = decision.trace
     beside = _beside(observation, decision, is_up=True)
     if beside is None:
         return ()
     found = []
-    for index, result in enumerate(trail.proposals):
+    for index, result in enumerate(trace.proposals):
         edge = (
-            edges_of(result, trail.tolerance, decision.current).up if isinstance(result, Proposal) else None
+            edges_of(result, trace.tolerance, decision.current).up if isinstance(result, Proposal) else None
         )
         if edge is not None and isfinite(edge):
             rises = AdvisedChange(act=Act.METRIC_ABOVE, metric=index, amount=edge)
@@ -162,12 +162,12 @@ def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
 
 def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the way to fewer replicas while the metrics ask for these: every metric has to ask for fewer."""
-    trail, current = decision.trail, decision.current
+    trace, current = decision.trace, decision.current
     beside = _beside(observation, decision, is_up=False) if current else None
-    if beside is None or trail.fallback:
+    if beside is None or trace.selection_fallback:
         return ()
     changes: list[AdvisedChange] = []
-    for index, result in enumerate(trail.proposals):
+    for index, result in enumerate(trace.proposals):
         if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):
             return ()
         if isinstance(result, LossFallback):
@@ -175,7 +175,7 @@ def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
             if current == 1 or (result.replicas is not None and result.replicas >= current):
                 return ()
             continue
-        edges = edges_of(result, trail.tolerance, current)
+        edges = edges_of(result, trace.tolerance, current)
         if edges.down < 0 or (edges.down == 0 and not edges.includes_down):
             return ()
         act = Act.METRIC_AT_MOST if edges.includes_down else Act.METRIC_BELOW
@@ -202,16 +202,16 @@ def _beside(observation: Observation, decision: Decision, *, is_up: bool) -> tup
 
 def _release(observation: Observation, decision: Decision, hold: Hold) -> list[AdvisedChange] | None:
     current = decision.current
-    if hold.verdict == DecisionReason.AT_MAXIMUM:
+    if hold.reason == DecisionReason.AT_MAXIMUM:
         return [AdvisedChange(act=Act.SET, field="spec.maxReplicas", value=str(current + 1))]
-    if hold.verdict == DecisionReason.AT_MINIMUM:
+    if hold.reason == DecisionReason.AT_MINIMUM:
         return _lower_minimum(observation, current - 1)
-    if hold.verdict in {DecisionReason.UP_DISABLED, DecisionReason.DOWN_DISABLED}:
-        side = "scaleUp" if hold.verdict == DecisionReason.UP_DISABLED else "scaleDown"
+    if hold.reason in {DecisionReason.UP_DISABLED, DecisionReason.DOWN_DISABLED}:
+        side = "scaleUp" if hold.reason == DecisionReason.UP_DISABLED else "scaleDown"
         return [AdvisedChange(act=Act.SET, field=f"spec.behavior.{side}.selectPolicy", value="Max")]
     if hold.until is None:
         return [AdvisedChange(act=Act.KEEP, seconds=hold.seconds)]
-    is_window = hold.verdict in {DecisionReason.UP_WINDOW, DecisionReason.DOWN_WINDOW}
+    is_window = hold.reason in {DecisionReason.UP_WINDOW, DecisionReason.DOWN_WINDOW}
     field = WINDOW if is_window else POLICIES
     return [AdvisedChange(act=Act.WAIT, field=field, until=hold.until)] if isfinite(hold.until) else None
 
@@ -232,15 +232,15 @@ def _lower_minimum(observation: Observation, lowest: int) -> list[AdvisedChange]
 
 def _unread(decision: Decision) -> tuple[Advice, ...]:
     """Return which metrics must become readable; those that hold come before those that are stood in for."""
-    results = list(enumerate(decision.trail.proposals))
+    results = list(enumerate(decision.trace.proposals))
     failed = [index for index, result in results if isinstance(result, Failure)]
     failed += [index for index, result in results if isinstance(result, LossFallback)]
     changes = tuple(AdvisedChange(act=Act.READ_METRIC, metric=index) for index in failed)
     return (Advice(direction=Direction.EITHER, changes=changes),) if changes else ()
 
 
-def _gaps(verdict: DecisionReason) -> tuple[Advice, ...]:
-    return (_either(AdvisedChange(act=_GAPS[verdict])),) if verdict in _GAPS else ()
+def _gaps(reason: DecisionReason) -> tuple[Advice, ...]:
+    return (_either(AdvisedChange(act=_GAPS[reason])),) if reason in _GAPS else ()
 
 
 def _either(change: AdvisedChange) -> Advice:
@@ -249,7 +249,7 @@ def _either(change: AdvisedChange) -> Advice:
 
 def _own_pods(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the advice to count the target's own pods only, if that changes what the metrics ask for."""
-    if not decision.trail.extra:
+    if not decision.trace.extra_pods:
         return ()
     changes = [
         AdvisedChange(act=Act.SET, field="spec.selectionStrategy", value=SelectionStrategy.OWNER_REFERENCE)
@@ -257,7 +257,7 @@ def _own_pods(observation: Observation, decision: Decision) -> tuple[Advice, ...
     if not observation.gates.hpa_selection_strategy:
         changes.insert(0, AdvisedChange(act=Act.OPEN_GATE, value=SELECTION))
     asked = asked_by_owner(observation, decision.now)
-    if asked is not None and asked == decision.trail.asked:
+    if asked is not None and asked == decision.trace.recommended:
         return ()
     return (Advice(direction=Direction.EITHER, changes=tuple(changes), outcome=asked),)
 
@@ -288,5 +288,5 @@ def asked_by_owner(observation: Observation, now: float) -> int | None:
     by_owner = msgspec.structs.replace(
         observation, hpa=hpa, gates=replace(observation.gates, hpa_selection_strategy=True)
     )
-    trail = decide(by_owner, datetime.fromtimestamp(now, UTC)).trail
-    return None if trail.fallback else trail.asked
+    trace = decide(by_owner, datetime.fromtimestamp(now, UTC)).trace
+    return None if trace.selection_fallback else trace.recommended

@@ -33,19 +33,19 @@ _AFTERWARDS = {
 
 def cause_of(observation: Observation, decision: Decision) -> str:
     """Return why the replicas change; empty if the decision names no reason."""
-    trail, current, metrics = decision.trail, decision.current, observation.hpa.spec.metrics
-    asked, normalized = trail.asked or 0, trail.normalized
+    trace, current, metrics = decision.trace, decision.current, observation.hpa.spec.metrics
+    asked, normalized = trace.recommended or 0, trace.normalized
     if normalized is not None and asked <= current < normalized.stabilized.replicas:
         return earlier_recommendation(normalized.stabilized)
-    winner = trail.proposals[trail.winner] if trail.winner is not None else None
-    if normalized is None or asked == current or not isinstance(winner, Proposal) or trail.winner is None:
+    winner = trace.proposals[trace.winner] if trace.winner is not None else None
+    if normalized is None or asked == current or not isinstance(winner, Proposal) or trace.winner is None:
         return plain_names(decision.reason, metrics)
-    label = label_of(metrics[trail.winner])
+    label = label_of(metrics[trace.winner])
     if not current:
         return f"{label} is {shown_value(winner)}: any load wakes it"
     if asked > current and winner.value > winner.target:
         return f"{label} above target"
-    measured = [one for one in trail.proposals if isinstance(one, Proposal)]
+    measured = [one for one in trace.proposals if isinstance(one, Proposal)]
     if asked < current and all(one.value < one.target for one in measured):
         return decision.reason
     return _need(decision, winner, label)
@@ -53,7 +53,7 @@ def cause_of(observation: Observation, decision: Decision) -> str:
 
 def _need(decision: Decision, winner: Proposal, label: str) -> str:
     """Say how many replicas a metric needs where pods and replicas differ, which its target alone does not tell."""
-    current, replicas, extra = decision.current, winner.replicas, decision.trail.extra
+    current, replicas, extra = decision.current, winner.replicas, decision.trace.extra_pods
     if winner.outcome is ProposalOutcome.WITHIN_TOLERANCE:
         return f"{label} is within its tolerance, which keeps the {replicas} replicas of the target's status"
     target = f"at the target of {shown(winner, winner.target)}, and {current} {_are(current)} set"
@@ -86,8 +86,8 @@ def _are(number: int) -> str:
 
 def partly_held(decision: Decision) -> str:
     """Say what keeps a change from going as far as the metrics ask; empty if nothing does."""
-    trail, desired = decision.trail, decision.desired
-    asked, normalized = trail.asked, trail.normalized
+    trace, desired = decision.trace, decision.desired
+    asked, normalized = trace.recommended, trace.normalized
     if asked is None or normalized is None or desired in {decision.current, asked}:
         return ""
     why, limit = normalized.stabilized.reason, normalized.limited.limit
@@ -101,19 +101,19 @@ def partly_held(decision: Decision) -> str:
 
 
 def afterwards(
-    observation: Observation, decision: Decision, verdict: DecisionReason, *, dry_run: bool, held: bool
+    observation: Observation, decision: Decision, reason: DecisionReason, *, dry_run: bool, held: bool
 ) -> str:
     """Say what follows a decision that changes the replicas; empty for one that does not."""
-    if verdict == DecisionReason.SCALE_NOT_WRITTEN:
+    if reason == DecisionReason.SCALE_NOT_WRITTEN:
         return "the write is tried again with the next sync"
-    if verdict not in _AFTERWARDS or decision.desired == decision.current:
+    if reason not in _AFTERWARDS or decision.desired == decision.current:
         return ""
     if held:
         return f"correct the annotation, and it scales to {decision.desired}"
     if dry_run:
         return f"end the dry run, and it scales to {decision.desired}"
     if decision.desired:
-        return _AFTERWARDS[verdict]
-    if goes_to_zero(observation, decision.current, 0, decision.trail.lowest):
+        return _AFTERWARDS[reason]
+    if goes_to_zero(observation, decision.current, 0, decision.trace.min_replicas):
         return "the autoscaler wakes it when a metric asks for a pod"
     return "set replicas to 1 or more to resume; at zero the autoscaler pauses"

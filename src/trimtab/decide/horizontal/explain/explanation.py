@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.explain.advice import Advice, advise
 from trimtab.decide.horizontal.explain.change_reason import partly_held
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import Edges, edges_of, shown, shown_value
-from trimtab.decide.horizontal.explain.wording import next_step, reason_of
+from trimtab.decide.horizontal.explain.wording import describe_reason, next_step
 from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
 from trimtab.decide.horizontal.metrics.proposal import (
     Failure,
@@ -41,7 +41,7 @@ class MetricExplanation(Wire):
     """`below` or `at … or less`: where it asks for fewer; empty if no value makes it."""
     is_winner: bool = False
     problem: str = ""
-    stand_in: str = ""
+    fallback: str = ""
     """What it counts as while it is lost; empty when it is read, or when it holds without a policy."""
     notes: tuple[str, ...] = ()
 
@@ -56,7 +56,7 @@ class WindowEntry(Wire):
 class Explanation(Wire):
     """A decision told to people and to dashboards."""
 
-    verdict: DecisionReason
+    reason: DecisionReason
     summary: str
     current: int
     desired: int
@@ -64,24 +64,24 @@ class Explanation(Wire):
     pods_counted: int | None
     """None when the decision ended before any pod was looked at."""
     pods_left_out: dict[str, str]
-    fallback: str
+    selection_fallback: str
     """Why labels count although the strategy is another; empty when the strategy is applied."""
     pods_extra: int
     """Of those counted, how many are more than the target has."""
     pods_foreign: dict[str, str]
     """Of those counted, which are not the target's own, and why; empty where their owners are not known."""
     metrics: tuple[MetricExplanation, ...]
-    window: tuple[WindowEntry, ...]
+    recommendations: tuple[WindowEntry, ...]
     limit: str
     partly_held: str
     """What keeps a change from going as far as the metrics ask; empty if nothing does."""
-    ignored: tuple[str, ...]
+    ignored_fields: tuple[str, ...]
     """Fields of the spec that have no effect, because their feature gate is off."""
     next_step: str
     advice: tuple[Advice, ...]
     """The same as values, cheapest first."""
     is_dry_run: bool = False
-    held: str = ""
+    annotation_problem: str = ""
     """Which annotation is misspelt, so that nothing is scaled."""
 
     def __str__(self) -> str:
@@ -91,58 +91,63 @@ class Explanation(Wire):
 def explain(record: Record, *, dry_run: bool = False) -> Explanation:
     """Tell a decision; `dry_run` says that its program writes nothing, whatever the HPA asks for."""
     observation, decision = record.observation, record.decision
-    trail, verdict = decision.trail, reason_for(decision)
-    normalized = trail.normalized
+    trace, reason = decision.trace, reason_for(decision)
+    normalized = trace.normalized
     window = normalized.stabilized.recommendations if normalized else ()
-    advice = advise(observation, decision, verdict)
+    advice = advise(observation, decision, reason)
     return Explanation(
-        verdict=verdict,
+        reason=reason,
         summary=summary_of(observation, decision),
         current=decision.current,
         desired=decision.desired,
-        strategy=trail.strategy,
-        pods_counted=trail.counted,
-        pods_left_out={one.pod: one.why for one in trail.left_out},
-        fallback=trail.fallback,
-        pods_extra=trail.extra,
+        strategy=trace.strategy,
+        pods_counted=trace.counted_pods,
+        pods_left_out={pod.pod: pod.reason for pod in trace.left_out},
+        selection_fallback=trace.selection_fallback,
+        pods_extra=trace.extra_pods,
         pods_foreign=foreign_pods(observation.pods, observation.target, observation.owners)
-        if trail.extra
+        if trace.extra_pods
         else {},
-        metrics=tuple(_metric(observation, decision, index) for index in range(len(trail.proposals))),
-        window=tuple(WindowEntry(replicas=one.replicas, at=format_time(wire_time(one.at))) for one in window),
-        limit=_limit(trail),
-        ignored=tuple(map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))),
+        metrics=tuple(_metric(observation, decision, index) for index in range(len(trace.proposals))),
+        recommendations=tuple(
+            WindowEntry(replicas=recommendation.replicas, at=format_time(wire_time(recommendation.at)))
+            for recommendation in window
+        ),
+        limit=_limit(trace),
+        ignored_fields=tuple(
+            map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))
+        ),
         partly_held=partly_held(decision),
-        next_step=next_step(observation, decision, verdict, advice, dry_run=dry_run),
+        next_step=next_step(observation, decision, reason, advice, dry_run=dry_run),
         advice=advice,
         is_dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
-        held=annotation_problem(observation.hpa, observation.gates),
+        annotation_problem=annotation_problem(observation.hpa, observation.gates),
     )
 
 
 def summary_of(observation: Observation, decision: Decision) -> str:
     """Return what becomes of the replicas and why, in one line."""
-    current, desired, verdict = decision.current, decision.desired, reason_for(decision)
-    reason = reason_of(observation, decision, verdict)
-    if desired != current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
-        return f"scales from {current} to {desired}: {reason}"
-    return reason if verdict == DecisionReason.SCALE_UNREADABLE else f"stays at {current}: {reason}"
+    current, desired, reason = decision.current, decision.desired, reason_for(decision)
+    text = describe_reason(observation, decision, reason)
+    if desired != current and reason != DecisionReason.SCALE_NOT_WRITTEN:
+        return f"scales from {current} to {desired}: {text}"
+    return text if reason == DecisionReason.SCALE_UNREADABLE else f"stays at {current}: {text}"
 
 
 def _metric(observation: Observation, decision: Decision, index: int) -> MetricExplanation:
-    trail, metrics = decision.trail, observation.hpa.spec.metrics
-    result = trail.proposals[index]
+    trace, metrics = decision.trace, observation.hpa.spec.metrics
+    result = trace.proposals[index]
     if isinstance(result, Failure):
         return MetricExplanation(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
     if isinstance(result, LossFallback):
         return MetricExplanation(
             name=label_of(metrics[index]),
             replicas=result.replicas,
-            is_winner=trail.winner == index,
+            is_winner=trace.winner == index,
             problem=plain_names(result.failure.message, metrics),
-            stand_in=describe_fallback(result),
+            fallback=describe_fallback(result),
         )
-    edges = edges_of(result, trail.tolerance, decision.current)
+    edges = edges_of(result, trace.tolerance, decision.current)
     return MetricExplanation(
         name=label_of(metrics[index]),
         replicas=result.replicas,
@@ -151,7 +156,7 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
         ratio=result.ratio,
         more_above=_more(result, edges),
         fewer=_fewer(result, edges),
-        is_winner=trail.winner == index,
+        is_winner=trace.winner == index,
         notes=tuple(_notes(result, edges)),
     )
 
@@ -180,9 +185,9 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     notes += [f"{number} {what}" for what, number in gaps.items() if number]
     if proposal.filled_ratio is not None:
         notes.append(f"ratio {proposal.filled_ratio:.3g} once gaps are filled")
-    if proposal.refused:
-        name, rule = proposal.refused[0]
-        notes.append(f"{len(proposal.refused)} samples refused, first {name}: {rule}")
+    if proposal.rejected_samples:
+        name, rule = proposal.rejected_samples[0]
+        notes.append(f"{len(proposal.rejected_samples)} samples refused, first {name}: {rule}")
     if not proposal.value:
         notes.append("every sample is zero")
     return notes
@@ -193,8 +198,8 @@ def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
     return f"above {shown(proposal, low)} up to {shown(proposal, high)}"
 
 
-def _limit(trail: DecisionTrace) -> str:
-    limited = trail.normalized.limited if trail.normalized else None
+def _limit(trace: DecisionTrace) -> str:
+    limited = trace.normalized.limited if trace.normalized else None
     if limited is None or limited.limit is None:
         return ""
     if limited.limit.is_disabled:
@@ -208,7 +213,7 @@ def _limit(trail: DecisionTrace) -> str:
 
 def _lines(story: Explanation) -> list[str]:
     dry_run = " (dry run: nothing is scaled)" if story.is_dry_run else ""
-    lines = [f"{story.verdict}: {story.summary}{dry_run}"]
+    lines = [f"{story.reason}: {story.summary}{dry_run}"]
     if story.pods_counted is not None:
         lines.append(_pods_line(story))
     lines += [_metric_line(metric) for metric in story.metrics]
@@ -216,17 +221,17 @@ def _lines(story: Explanation) -> list[str]:
         lines.append(f"partly: {story.partly_held}")
     if story.limit:
         lines.append(f"limit: {story.limit}")
-    lines += [f"ignored: {text}" for text in story.ignored]
-    if story.held:
-        lines.append(f"held: {story.held}; nothing is scaled until then")
+    lines += [f"ignored: {text}" for text in story.ignored_fields]
+    if story.annotation_problem:
+        lines.append(f"held: {story.annotation_problem}; nothing is scaled until then")
     lines.append(f"next: {story.next_step}")
     return lines
 
 
 def _how_counted(story: Explanation) -> str:
-    if not story.fallback:
+    if not story.selection_fallback:
         return story.strategy
-    return f"labels, because {story.strategy} cannot be applied: {story.fallback}"
+    return f"labels, because {story.strategy} cannot be applied: {story.selection_fallback}"
 
 
 def _pods_line(story: Explanation) -> str:
@@ -244,8 +249,8 @@ def _pods_line(story: Explanation) -> str:
 
 def _metric_line(metric: MetricExplanation) -> str:
     crown = " (wins)" if metric.is_winner else ""
-    if metric.stand_in:
-        return f"metric: {metric.name} is lost; {metric.stand_in}{crown}; {metric.problem}"
+    if metric.fallback:
+        return f"metric: {metric.name} is lost; {metric.fallback}{crown}; {metric.problem}"
     if metric.problem:
         return f"metric: {metric.name} failed: {metric.problem}"
     more = f"more above {metric.more_above}" if metric.more_above else "more at no value"

@@ -20,20 +20,20 @@ _CONDITIONS = (
 class StatusExplanation(Wire):
     """An HPA as its status tells it."""
 
-    verdict: str
+    reason: str
     summary: str
     operator: tuple[str, ...]
     """What the operator last decided; empty if it has not decided yet."""
     next_step: str
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict}: {self.summary}", *(f"operator: {line}" for line in self.operator)]
+        lines = [f"{self.reason}: {self.summary}", *(f"operator: {line}" for line in self.operator)]
         return "\n".join([*lines, f"next: {self.next_step}"])
 
 
 def forbidden_metric(observation: Observation) -> str:
     """Return why whoever looked may not read a metric; empty if they may read all of them."""
-    for reading in observation.readings:
+    for reading in observation.samples:
         if isinstance(reading, FetchFailure) and reading.is_forbidden:
             return plain_names(reading.message, observation.hpa.spec.metrics)
     return ""
@@ -42,7 +42,7 @@ def forbidden_metric(observation: Observation) -> str:
 def explain_from_status(hpa: HorizontalPodAutoscaler, why: str) -> StatusExplanation:
     """Tell the operator's last decision to somebody who may not read the metrics behind it."""
     return StatusExplanation(
-        verdict=NOT_ALLOWED,
+        reason=NOT_ALLOWED,
         summary=f"you may not read a metric of this HPA, so nothing can be decided here: {why}",
         operator=tuple(_last_decision(hpa)),
         next_step="get the right to read the metric, or ask the operator itself with --operator",

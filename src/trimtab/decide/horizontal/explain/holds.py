@@ -22,7 +22,7 @@ from trimtab.model.json.wire import Wire
 class Hold(Wire):
     """One thing that keeps the replicas where they are."""
 
-    verdict: DecisionReason
+    reason: DecisionReason
     until: float | None = None
     """When it ends by itself; None: only a change of the spec ends it."""
     seconds: float = 0.0
@@ -41,22 +41,22 @@ def holds_on(observation: Observation, decision: Decision, *, is_up: bool) -> tu
 
 def _window(observation: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
     """Return the window if a recommendation in it does not point in the direction, or if nothing asks for it yet."""
-    trail, current, now = decision.trail, decision.current, decision.now
+    trace, current, now = decision.trace, decision.current, decision.now
     windows = windows_of(observation.hpa.spec.behavior, observation.settings)
     window = windows.up if is_up else windows.down
     if observation.hpa.spec.behavior is None:
         window = 0.0 if is_up else observation.settings.downscale_stabilization
     if not window:
         return None
-    verdict = DecisionReason.UP_WINDOW if is_up else DecisionReason.DOWN_WINDOW
-    asked = trail.asked if trail.asked is not None else current
+    reason = DecisionReason.UP_WINDOW if is_up else DecisionReason.DOWN_WINDOW
+    asked = trace.recommended if trace.recommended is not None else current
     if not (asked > current if is_up else asked < current):
-        return Hold(verdict=verdict, seconds=window)
-    stabilized = trail.normalized.stabilized.replicas if trail.normalized is not None else asked
+        return Hold(reason=reason, seconds=window)
+    stabilized = trace.normalized.stabilized.replicas if trace.normalized is not None else asked
     if stabilized > current if is_up else stabilized < current:
         return None
     against = _against(decision.memory.recommendations or (), current, is_up=is_up)
-    return Hold(verdict=verdict, until=max((one.at for one in against), default=now) + window)
+    return Hold(reason=reason, until=max((one.at for one in against), default=now) + window)
 
 
 def _against(known: Iterable[Recommendation], current: int, *, is_up: bool) -> list[Recommendation]:
@@ -65,8 +65,12 @@ def _against(known: Iterable[Recommendation], current: int, *, is_up: bool) -> l
 
 def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
     if is_up:
-        return Hold(verdict=DecisionReason.AT_MAXIMUM) if decision.current >= decision.trail.highest else None
-    return Hold(verdict=DecisionReason.AT_MINIMUM) if decision.current <= decision.trail.lowest else None
+        return (
+            Hold(reason=DecisionReason.AT_MAXIMUM)
+            if decision.current >= decision.trace.max_replicas
+            else None
+        )
+    return Hold(reason=DecisionReason.AT_MINIMUM) if decision.current <= decision.trace.min_replicas else None
 
 
 def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
@@ -77,7 +81,7 @@ def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iter
     up, down = behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN
     rules, current = (up if is_up else down), decision.current
     if rules.select_policy == ScalingPolicySelect.DISABLED:
-        yield Hold(verdict=DecisionReason.UP_DISABLED if is_up else DecisionReason.DOWN_DISABLED)
+        yield Hold(reason=DecisionReason.UP_DISABLED if is_up else DecisionReason.DOWN_DISABLED)
         rules = msgspec.structs.replace(rules, select_policy=ScalingPolicySelect.MAX)
 
     def allows(moment: float) -> bool:
@@ -85,8 +89,8 @@ def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iter
         return limit.replicas > current if is_up else limit.replicas < current
 
     if not allows(decision.now):
-        verdict = DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE
-        yield Hold(verdict=verdict, until=_first(allows, _ends(decision.memory, rules, decision.now)))
+        reason = DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE
+        yield Hold(reason=reason, until=_first(allows, _ends(decision.memory, rules, decision.now)))
 
 
 def _limit(

@@ -96,52 +96,52 @@ _OUTCOMES = {
 
 def reason_for(decision: Decision) -> DecisionReason:
     """Return why the scale changes, or why it does not."""
-    trail = decision.trail
+    trace = decision.trace
     if decision.error.startswith("failed to rescale"):
         return DecisionReason.SCALE_NOT_WRITTEN
-    if trail.stop in _STOPS:
-        return _STOPS[trail.stop]
-    if trail.stop == "InvalidSelector":
+    if trace.stopped_by in _STOPS:
+        return _STOPS[trace.stopped_by]
+    if trace.stopped_by == "InvalidSelector":
         is_missing = decision.error.endswith("selector is required")
         return DecisionReason.SELECTOR_MISSING if is_missing else DecisionReason.SELECTOR_INVALID
     if decision.desired != decision.current:
         return _change(decision)
-    if trail.stop == "Metrics":
-        all_failed = not any(isinstance(result, Proposal) for result in trail.proposals)
+    if trace.stopped_by == "Metrics":
+        all_failed = not any(isinstance(result, Proposal) for result in trace.proposals)
         return DecisionReason.METRICS_FAILED if all_failed else DecisionReason.METRICS_INCOMPLETE
     return _standstill(decision)
 
 
 def _change(decision: Decision) -> DecisionReason:
-    current, normalized = decision.current, decision.trail.normalized
+    current, normalized = decision.current, decision.trace.normalized
     if normalized is None:
         return DecisionReason.BELOW_MINIMUM
     if decision.desired < current:
         return DecisionReason.SCALES_DOWN
-    if (decision.trail.asked or 0) > current:
+    if (decision.trace.recommended or 0) > current:
         return DecisionReason.SCALES_UP
     is_earlier = normalized.stabilized.replicas > current
     return DecisionReason.EARLIER_RECOMMENDATION if is_earlier else DecisionReason.BELOW_MINIMUM
 
 
 def _standstill(decision: Decision) -> DecisionReason:
-    trail, normalized = decision.trail, decision.trail.normalized
-    winner = trail.proposals[trail.winner] if trail.winner is not None else None
-    if trail.fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
+    trace, normalized = decision.trace, decision.trace.normalized
+    winner = trace.proposals[trace.winner] if trace.winner is not None else None
+    if trace.selection_fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
         return DecisionReason.OWNERS_UNREAD
-    if normalized is not None and trail.asked is not None and trail.asked != decision.current:
-        held = _held(normalized, trail.asked, decision.current)
-        is_surge = held == DecisionReason.AT_MAXIMUM and is_only_surge(trail, decision.current)
+    if normalized is not None and trace.recommended is not None and trace.recommended != decision.current:
+        held = _held(normalized, trace.recommended, decision.current)
+        is_surge = held == DecisionReason.AT_MAXIMUM and is_only_surge(trace, decision.current)
         return DecisionReason.SURGE if is_surge else held
     if isinstance(winner, LossFallback) or (
-        isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trail)
+        isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trace)
     ):
         return DecisionReason.LOSS_POLICY
     return _OUTCOMES[winner.outcome] if isinstance(winner, Proposal) else DecisionReason.ENOUGH
 
 
-def _is_lost(trail: DecisionTrace) -> bool:
-    return any(isinstance(one, LossFallback) for one in trail.proposals)
+def _is_lost(trace: DecisionTrace) -> bool:
+    return any(isinstance(one, LossFallback) for one in trace.proposals)
 
 
 def _held(normalized: Normalized, asked: int, current: int) -> DecisionReason:

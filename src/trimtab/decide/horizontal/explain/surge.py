@@ -10,14 +10,14 @@ from trimtab.decide.horizontal.metrics.proposal import Failure, Proposal, Result
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 
 
-def is_only_surge(trail: DecisionTrace, current: int) -> bool:
+def is_only_surge(trace: DecisionTrace, current: int) -> bool:
     """Return whether every metric that asks for more would be within its tolerance on the replicas alone."""
-    if not trail.surge:
+    if not trace.surge_pods:
         return False
     asking = [
-        one for one in trail.proposals if not isinstance(one, Failure) and (one.replicas or 0) > current
+        one for one in trace.proposals if not isinstance(one, Failure) and (one.replicas or 0) > current
     ]
-    return bool(asking) and all(_is_within(one, trail.tolerance, current) for one in asking)
+    return bool(asking) and all(_is_within(one, trace.tolerance, current) for one in asking)
 
 
 def _is_within(result: Result, tolerance: Tolerance, current: int) -> bool:

@@ -67,29 +67,29 @@ _ASLEEP_WITHOUT_GATE = (
 
 _ACTS = {
     Act.READ_SCALE: "make scaleTargetRef name a readable object with a scale subresource",
-    Act.TELL_SELECTOR: "the target's scale must report a selector that can be read",
-    Act.REMOVE_RIVAL: "remove one of the autoscalers, or let each select by OwnerReference",
+    Act.REPORT_SELECTOR: "the target's scale must report a selector that can be read",
+    Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
-    Act.SETTLE: "the rollout must end, so that the target has as many pods as replicas",
+    Act.END_ROLLOUT: "the rollout must end, so that the target has as many pods as replicas",
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
     Act.SAMPLES: "the missing samples must come",
 }
 
 
-def reason_of(observation: Observation, decision: Decision, verdict: DecisionReason) -> str:
+def describe_reason(observation: Observation, decision: Decision, reason: DecisionReason) -> str:
     """Return why the replicas change or stay, with metrics called by their short names; never empty."""
-    if decision.desired != decision.current and verdict != DecisionReason.SCALE_NOT_WRITTEN:
+    if decision.desired != decision.current and reason != DecisionReason.SCALE_NOT_WRITTEN:
         return change_reason(observation, decision)
-    if verdict == DecisionReason.PAUSED and is_marked(observation.hpa.status.conditions):
+    if reason == DecisionReason.PAUSED and is_marked(observation.hpa.status.conditions):
         return _ASLEEP if observation.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
-    if verdict == DecisionReason.AT_MINIMUM:
+    if reason == DecisionReason.AT_MINIMUM:
         for one in ignored_fields(observation.hpa.spec, observation.gates, observation.compat):
             if one.gate == SCALE_TO_ZERO and decision.current == 1:
                 return f"less is asked for, but {one}"
-    if verdict == DecisionReason.AT_MAXIMUM and decision.trail.extra:
-        return f"{SUMMARIES[verdict]}; {extra_pods_text(decision.trail.extra)}"
-    return SUMMARIES[verdict]
+    if reason == DecisionReason.AT_MAXIMUM and decision.trace.extra_pods:
+        return f"{SUMMARIES[reason]}; {extra_pods_text(decision.trace.extra_pods)}"
+    return SUMMARIES[reason]
 
 
 def change_reason(observation: Observation, decision: Decision) -> str:
@@ -100,7 +100,7 @@ def change_reason(observation: Observation, decision: Decision) -> str:
 def next_step(
     observation: Observation,
     decision: Decision,
-    verdict: DecisionReason,
+    reason: DecisionReason,
     advice: tuple[Advice, ...],
     *,
     dry_run: bool = False,
@@ -109,7 +109,7 @@ def next_step(
     moves = afterwards(
         observation,
         decision,
-        verdict,
+        reason,
         dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
         held=bool(annotation_problem(observation.hpa, observation.gates)),
     )
@@ -159,12 +159,12 @@ def _not_own(observation: Observation, decision: Decision) -> str:
     """Say which pods count beside the target's own: by their owners if those are known, else by their number."""
     if foreign := len(foreign_pods(observation.pods, observation.target, observation.owners)):
         return f"{foreign} counted {'pod is' if foreign == 1 else 'pods are'} not the target's own"
-    extra = decision.trail.extra
+    extra = decision.trace.extra_pods
     return f"{extra} more {'pod is' if extra == 1 else 'pods are'} counted than the target has"
 
 
 def _read_metric(observation: Observation, decision: Decision, index: int) -> str:
-    result = decision.trail.proposals[index]
+    result = decision.trace.proposals[index]
     failure = result.failure if isinstance(result, LossFallback) else result
     message = failure.message if isinstance(failure, Failure) else ""
     return f"make this metric readable: {plain_names(message, observation.hpa.spec.metrics)}"
@@ -184,14 +184,14 @@ def _imperative(decision: Decision, change: AdvisedChange) -> str:
 
 def _wait(decision: Decision, change: AdvisedChange) -> str:
     until = format_time(wire_time(change.until or decision.now))
-    is_up = (decision.trail.asked or 0) > decision.current
+    is_up = (decision.trace.recommended or 0) > decision.current
     if change.field == POLICIES:
         return f"the policies allow {'more' if is_up else 'fewer'} from {until}"
     return f"the metrics must ask for {'more' if is_up else 'fewer'} than {decision.current} until {until}"
 
 
 def _condition(observation: Observation, decision: Decision, change: AdvisedChange) -> str:
-    result = decision.trail.proposals[change.metric] if change.metric is not None else None
+    result = decision.trace.proposals[change.metric] if change.metric is not None else None
     if isinstance(result, Proposal) and change.metric is not None:
         label, amount = label_of(observation.hpa.spec.metrics[change.metric]), _amount(result, change)
         return f"{label} is {amount}"

@@ -77,12 +77,12 @@ class MetricsResult(Wire):
     """The failure that the condition names when there are no replicas."""
     error: str = ""
     """What the reconcile reports; there may be replicas nevertheless."""
-    stop: str = ""
+    stopped_by: str = ""
     """Why there are no replicas: `Metrics`, or the reason of a selector problem."""
     last_good: tuple[LastGood, ...] = ()
     """The last good proposals to remember."""
-    refused: dict[str, float] = {}
-    """Since when samples of a metric are rejected, by its key, to remember."""
+    rejected_since: dict[str, float] = {}
+    """When samples of a metric were first rejected, to remember."""
 
 
 def proposal_context(
@@ -114,7 +114,7 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
     computations: list[Computation] = []
-    refused: dict[str, float] = {}
+    rejected_since: dict[str, float] = {}
     for index, spec in enumerate(observation.hpa.spec.metrics):
         limits = _limits_for(spec, context.limits, memory)
         at = context if limits is context.limits else msgspec.structs.replace(context, limits=limits)
@@ -127,8 +127,8 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
             # kubectl pairs the metrics of Kubernetes' own kind with their statuses by position.
             if observation.is_native or not compat.omit_failed_metrics:
                 statuses.append(FAILED_METRIC)
-        if result.is_refused if isinstance(result, Failure) else result.refused:
-            refused[key_of(spec)] = limits.since
+        if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
+            rejected_since[key_of(spec)] = limits.since
         if spec.on_loss is None or not compat.loss_policies:
             proposals.append(result)
         else:
@@ -144,7 +144,7 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
         statuses=tuple(statuses),
         computations=tuple(computations),
         last_good=tuple(policies.last_good),
-        refused=refused,
+        rejected_since=rejected_since,
     )
     return combined if winner is not None and not failures else _weigh_failures(combined, context.current)
 
@@ -169,7 +169,7 @@ def _weigh_failures(result: MetricsResult, current: int) -> MetricsResult:
         name="",
         blocked_by=first,
         error=error or first.error,
-        stop="Metrics",
+        stopped_by="Metrics",
     )
 
 
@@ -198,13 +198,13 @@ def _limits_for(spec: MetricSpec, limits: SampleAgeLimits, memory: Memory) -> Sa
     """
     if spec.max_age_seconds is not None:
         limits = limits.with_max_age(spec.max_age_seconds)
-    if memory.refused and (since := memory.refused.get(key_of(spec))) is not None:
+    if memory.rejected_since and (since := memory.rejected_since.get(key_of(spec))) is not None:
         limits = msgspec.structs.replace(limits, since=since)
     return limits
 
 
 def _samples_of(observation: Observation, index: int) -> MetricSamples:
-    return observation.readings[index] if index < len(observation.readings) else UNREAD
+    return observation.samples[index] if index < len(observation.samples) else UNREAD
 
 
 def _computation(result: Proposal | Failure, before: int) -> Computation:
@@ -243,7 +243,7 @@ def propose_replicas(
             message=str(cause),
             error=f"{_prefix(spec)}{cause.detail}{cause}",
             is_misconfigured=cause.is_misconfigured,
-            is_refused=cause.is_refused,
+            is_rejected=cause.is_rejected,
         )
 
 

@@ -15,7 +15,7 @@ from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, Sampl
 class Groups:
     """Pods by what their samples are worth; `values` are the samples of the ready ones, in their order."""
 
-    __slots__ = ("ignored", "missing", "ready", "refused", "stray", "unready", "values")
+    __slots__ = ("ignored", "missing", "ready", "rejected", "stray", "unready", "values")
 
     def __init__(self) -> None:
         """Begin with no pod."""
@@ -24,7 +24,7 @@ class Groups:
         self.unready: list[PodSnapshot] = []
         self.missing: list[PodSnapshot] = []
         self.ignored: list[PodSnapshot] = []
-        self.refused: list[tuple[str, str]] = []
+        self.rejected: list[tuple[str, str]] = []
         """Names of the missing pods whose samples were refused, with the rule."""
         self.stray: list[int] = []
         """Samples of pods that are not in the list; upstream averages them in."""
@@ -84,7 +84,7 @@ def _place(
         groups.missing.append(pod)
     elif limits.doubts(sample) and (rule := limits.refusal(sample)):
         groups.missing.append(pod)
-        groups.refused.append((pod.name, rule))
+        groups.rejected.append((pod.name, rule))
     elif is_cpu and is_initializing(pod, sample, now, settings):
         groups.unready.append(pod)
     else:

@@ -83,7 +83,7 @@ def propose_utilization(
         timestamp=samples.timestamp,
         filled_ratio=settled.filled_ratio,
         counts=counts_of(groups),
-        refused=tuple(groups.refused),
+        rejected_samples=tuple(groups.rejected),
         pods=len(groups.ready),
         gaps=usage.gaps() if groups.unready or groups.missing else None,
     )
@@ -112,7 +112,7 @@ def propose_usage(
         timestamp=samples.timestamp,
         filled_ratio=settled.filled_ratio,
         counts=counts_of(groups),
-        refused=tuple(groups.refused),
+        rejected_samples=tuple(groups.rejected),
         pods=len(groups.ready),
         gaps=usage.gaps() if groups.unready or groups.missing else None,
     )
@@ -133,9 +133,9 @@ def grouped(samples: PodSamples, scene: ProposalContext, *, is_cpu: bool) -> Gro
     if scene.averages_strays:
         groups.stray = stray_values(scene.pods, found)
     if not groups.ready and not groups.stray:
-        if groups.refused:
-            name, rule = min(groups.refused)
-            raise Refused(f"refused the samples of {len(groups.refused)} pods, first {name}: {rule}")
+        if groups.rejected:
+            name, rule = min(groups.rejected)
+            raise Refused(f"refused the samples of {len(groups.rejected)} pods, first {name}: {rule}")
         raise UnusableMetric(NO_SAMPLES)
     return groups
 
@@ -200,7 +200,7 @@ def propose_pods(source: PodsMetricSource, reading: MetricSamples, scene: Propos
         timestamp=reading.timestamp,
         filled_ratio=settled.filled_ratio,
         counts=counts_of(groups),
-        refused=tuple(groups.refused),
+        rejected_samples=tuple(groups.rejected),
         pods=len(groups.ready),
         gaps=usage.gaps() if groups.unready or groups.missing else None,
     )

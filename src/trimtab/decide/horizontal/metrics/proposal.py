@@ -65,8 +65,8 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     timestamp: float = NEVER
     filled_ratio: float | None = None
     counts: PodCounts | None = None
-    refused: tuple[tuple[str, str], ...] = ()
-    """Pods whose samples were refused, with the rule."""
+    rejected_samples: tuple[tuple[str, str], ...] = ()
+    """Pods whose samples were rejected, with the rule."""
     pods: int = 0
     """How many pods, or replicas of the target's status, the ratio is multiplied by."""
     total: int | None = None
@@ -94,11 +94,11 @@ class Failure(Wire, tag="failure", tag_field="result"):
     is_spec_error: bool = False
     is_misconfigured: bool = False
     """Whether the spec of the metric or of the pods is at fault, so that no answer could have helped."""
-    is_refused: bool = False
+    is_rejected: bool = False
     """Whether an answer came, and a sample in it was refused."""
 
 
-class LossFallback(Wire, tag="standIn", tag_field="result"):
+class LossFallback(Wire, tag="fallback", tag_field="result"):
     """What a lost metric counts as, by its loss policy."""
 
     type: str
@@ -132,7 +132,7 @@ class UnusableMetric(Exception):  # noqa: N818 - it ends one metric's computatio
     """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
 
     is_misconfigured = False
-    is_refused = False
+    is_rejected = False
 
     def __init__(self, message: str, detail: str = "") -> None:
         """Say why."""
@@ -153,7 +153,7 @@ class Misconfigured(UnusableMetric):
 class Refused(UnusableMetric):
     """The metric gives no number because its samples were refused."""
 
-    is_refused = True
+    is_rejected = True
 
 
 class RatioResult(Wire, kw_only=False):

@@ -39,11 +39,11 @@ class Observation(Wire):
     pods: tuple[PodSnapshot, ...] = ()
     """The pods of the namespace that match the scale's selector."""
     owners: dict[str, OwnerLookup] = msgspec.field(default_factory=dict)
-    """What was found under the `owner_key` of each owner reference; only asked for by OwnerReference."""
-    rivals: tuple[ConflictingHpa, ...] = ()
-    """Other autoscalers of the namespace that may count the same pods."""
-    readings: tuple[MetricSamples, ...] = ()
-    """One per metric of the spec, in its order."""
+    """The result of each owner lookup by its `owner_key`; only OwnerReference needs them."""
+    conflicting_hpas: tuple[ConflictingHpa, ...] = ()
+    """Other HPAs of the namespace that may count the same pods."""
+    samples: tuple[MetricSamples, ...] = ()
+    """The samples of each metric of the spec, in its order."""
     memory: Memory = EMPTY
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = FeatureGates()

@@ -14,21 +14,21 @@ class Owner(Wire, tag="owner"):
     owners: tuple[OwnerReference, ...] = ()
 
 
-class OwnerNotFound(Wire, tag="gone"):
+class OwnerNotFound(Wire, tag="notFound"):
     """The referenced object does not exist (any more), so the chain of owners ends there."""
 
-    why: str = "it no longer exists"
+    reason: str = "it no longer exists"
 
 
-class OwnerUnavailable(Wire, tag="unread"):
+class OwnerUnavailable(Wire, tag="unavailable"):
     """The object could not be read, so its owners are unknown."""
 
     error: str
-    right: str = ""
-    """The right that is missing, such as `get replicasets.apps`; empty if that is not the cause."""
+    permission: str = ""
+    """The permission that is missing, such as `get replicasets.apps`; empty if that is not the cause."""
 
     def __str__(self) -> str:
-        return f"{self.error}; the right to {self.right} is missing" if self.right else self.error
+        return f"{self.error}; the right to {self.permission} is missing" if self.permission else self.error
 
 
 OwnerLookup = Owner | OwnerNotFound | OwnerUnavailable
@@ -75,5 +75,5 @@ def found_owner(reference: OwnerReference, owner: Owner | None) -> Owner | Owner
     if owner is None:
         return OwnerNotFound()
     if reference.uid and owner.uid != reference.uid:
-        return OwnerNotFound(why="another object has taken its name")
+        return OwnerNotFound(reason="another object has taken its name")
     return owner

@@ -61,7 +61,7 @@ ANYTHING_GOES = SampleAgeLimits()
 
 def limits_at(now: float, settings: HpaSettings, compat: HpaCompat) -> SampleAgeLimits:
     """Return the limits for samples looked at now."""
-    if not compat.refuse_absurd_samples:
+    if not compat.reject_implausible_samples:
         return ANYTHING_GOES
     return SampleAgeLimits(
         now=now,

@@ -1,8 +1,8 @@
-"""Records that are kept for later, in a fraction of their memory.
+"""Keeps records in a fraction of their memory.
 
-A decision follows from what was observation, to the byte, so a packed record leaves it out and makes it again when somebody
-asks. Of what was observation, two records in a row have nearly everything in common: that is kept once, as their ground. What
-changes in every round (samples, the HPA's version, its figures, recommendations) becomes one short text.
+A decision follows from its observation to the byte, so a packed record leaves the decision out and replays it on demand. Two
+records in a row have nearly their whole observation in common, which they share as their base. What changes in every sync
+(samples, the HPA's version and metrics, recommendations) is packed into bytes.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ from trimtab.decide.horizontal.records.record import Fate, Record, decided
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
 
-_NOBODY: Any = {}
-"""The owners that nobody asked for: one empty mapping for all."""
+_NO_OWNERS: Any = {}
+"""One empty mapping for all observations without owner lookups."""
 
 
 class _Columns(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Samples of pods as columns; one that is the same throughout is a number."""
+    """Samples of pods as columns; a column of equal numbers is stored as one number."""
 
     names: tuple[str, ...] | None
-    """None: those of the pods that were observation, in their order."""
+    """None: those of the observed pods, in their order."""
     values: list[int]
     times: list[float] | float
     windows: list[float] | float
@@ -36,24 +36,24 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """In what an observation differs from its ground."""
+    """The difference between an observation and its base."""
 
     version: str
     metrics: tuple[MetricStatus, ...]
     recommendations: tuple[Recommendation, ...] | None
     last_good: tuple[LastGood, ...]
-    readings: tuple[_Columns | None, ...]
-    """None: the next of the record's `plain` ones."""
+    samples: tuple[_Columns | None, ...]
+    """None: the next of the record's `plain` samples."""
 
 
 class PackedRecord(msgspec.Struct, frozen=True, gc=False):
     """A record without its decision."""
 
-    ground: Observation
-    """What was observation, without what changes in every round: one object for all records in a row that agree in it."""
+    base: Observation
+    """The observation without what changes in every sync; records in a row that agree in it share one object."""
     change: bytes
     plain: tuple[MetricSamples, ...]
-    """Readings that have no columns: single values, failures."""
+    """Samples that have no columns: single values, failures."""
     now: float
     fate: Fate
 
@@ -63,38 +63,38 @@ _decode = wire.unpacker(_Change).decode
 
 
 def pack(record: Record, before: PackedRecord | None = None) -> PackedRecord:
-    """Return the record for keeping; what it has in common with the one `before` is shared."""
+    """Pack a record; it shares its base with the record `before` if they agree."""
     observation = record.observation
-    ground = _ground_of(observation)
-    if before is not None and before.ground == ground:
-        ground = before.ground
+    base = _base_of(observation)
+    if before is not None and before.base == base:
+        base = before.base
     change, plain = _change_of(observation)
-    return PackedRecord(ground, change, plain, record.decision.now, record.fate)
+    return PackedRecord(base, change, plain, record.decision.now, record.fate)
 
 
 def unpack(packed: PackedRecord) -> Record:
-    """Return the whole record, its decision made again."""
-    ground, change = packed.ground, _decode(packed.change)
-    hpa, plain = ground.hpa, iter(packed.plain)
+    """Return the whole record, with its decision replayed."""
+    base, change = packed.base, _decode(packed.change)
+    hpa, plain = base.hpa, iter(packed.plain)
     observation = msgspec.structs.replace(
-        ground,
+        base,
         hpa=msgspec.structs.replace(
             hpa,
             metadata=msgspec.structs.replace(hpa.metadata, resource_version=change.version),
             status=msgspec.structs.replace(hpa.status, current_metrics=change.metrics),
         ),
-        owners=dict(ground.owners),
-        readings=tuple(
-            [next(plain) if one is None else _samples(one, ground.pods) for one in change.readings]
+        owners=dict(base.owners),
+        samples=tuple(
+            [next(plain) if columns is None else _samples(columns, base.pods) for columns in change.samples]
         ),
         memory=msgspec.structs.replace(
-            ground.memory, recommendations=change.recommendations, last_good=change.last_good
+            base.memory, recommendations=change.recommendations, last_good=change.last_good
         ),
     )
     return decided(observation, packed.now, packed.fate)
 
 
-def _ground_of(observation: Observation) -> Observation:
+def _base_of(observation: Observation) -> Observation:
     hpa = observation.hpa
     return msgspec.structs.replace(
         observation,
@@ -103,15 +103,15 @@ def _ground_of(observation: Observation) -> Observation:
             metadata=msgspec.structs.replace(hpa.metadata, resource_version=""),
             status=msgspec.structs.replace(hpa.status, current_metrics=()),
         ),
-        owners=observation.owners or _NOBODY,
-        readings=(),
+        owners=observation.owners or _NO_OWNERS,
+        samples=(),
         memory=msgspec.structs.replace(observation.memory, recommendations=None, last_good=()),
     )
 
 
 def _change_of(observation: Observation) -> tuple[bytes, tuple[MetricSamples, ...]]:
-    """Return what a ground leaves out, and the readings that are kept as they are."""
-    columns = [_columns(one, observation.pods) for one in observation.readings]
+    """Return what a base leaves out, and the samples that have no columns."""
+    columns = [_columns(samples, observation.pods) for samples in observation.samples]
     change = _Change(
         observation.hpa.metadata.resource_version,
         observation.hpa.status.current_metrics,
@@ -121,26 +121,26 @@ def _change_of(observation: Observation) -> tuple[bytes, tuple[MetricSamples, ..
     )
     try:
         plain = [
-            reading for reading, column in zip(observation.readings, columns, strict=True) if column is None
+            reading for reading, column in zip(observation.samples, columns, strict=True) if column is None
         ]
         return _encode(change), tuple(plain)
     except OverflowError:
         # A number beyond 64 bits has no column.
-        nothing = msgspec.structs.replace(change, readings=(None,) * len(columns))
-        return _encode(nothing), observation.readings
+        nothing = msgspec.structs.replace(change, samples=(None,) * len(columns))
+        return _encode(nothing), observation.samples
 
 
-def _columns(reading: MetricSamples, pods: tuple[PodSnapshot, ...]) -> _Columns | None:
-    if not isinstance(reading, PodSamples):
+def _columns(metric: MetricSamples, pods: tuple[PodSnapshot, ...]) -> _Columns | None:
+    if not isinstance(metric, PodSamples):
         return None
-    names = tuple(reading.samples)
-    samples = reading.samples.values()
+    names = tuple(metric.samples)
+    samples = metric.samples.values()
     return _Columns(
         None if names == _names(pods) else names,
-        [one.value for one in samples],
-        _once([one.timestamp for one in samples]),
-        _once([one.window for one in samples]),
-        None if reading.timestamp is NEVER else reading.timestamp,
+        [sample.value for sample in samples],
+        _once([sample.timestamp for sample in samples]),
+        _once([sample.window for sample in samples]),
+        None if metric.timestamp is NEVER else metric.timestamp,
     )
 
 
@@ -161,7 +161,7 @@ def _names(pods: tuple[PodSnapshot, ...]) -> tuple[str, ...]:
 
 
 def _once(column: list[float]) -> list[float] | float:
-    """Return a column, or its value if it is the same throughout; most are."""
+    # Most columns hold the same number throughout.
     return column[0] if column and column.count(column[0]) == len(column) else column
 
 

@@ -1,23 +1,29 @@
-"""An observation and what was decided on it, as JSON and back; deciding again gives the same bytes."""
+"""An observation with its decision, as JSON and back.
+
+Replaying a record gives the same bytes. Format 2 is written; format 1, of earlier programs, is read too.
+"""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
+
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.records import format_1
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 
-VERSION = 1
+VERSION = 2
 
 
 class Record(Wire, kw_only=True):
     """One decision, kept so that it can be shown and made again."""
 
-    version: int = VERSION
+    version: int = msgspec.field(default_factory=lambda: VERSION)  # a plain default would not be written
     observation: Observation
     decision: Decision
     scale_error: str | None = None
@@ -46,8 +52,14 @@ WELL = Fate()
 """What becomes of nearly every decision."""
 
 
+class _Version(Wire):
+    """The version of a record, which format 1 leaves out."""
+
+    version: int = 1
+
+
 class UnknownRecordError(ValueError):
-    """The record was written by a version whose form this one does not know."""
+    """The record has a format that this program cannot read."""
 
 
 def dumps(record: Record) -> bytes:
@@ -56,13 +68,15 @@ def dumps(record: Record) -> bytes:
 
 
 def loads(data: bytes | str) -> Record:
-    """Read a record; raise UnknownRecordError if its version is another one."""
-    record = wire.decode(data, Record)
-    if record.version != VERSION:
+    """Read a record of any format; raise UnknownRecordError if its version is newer."""
+    version = wire.decode(data, _Version).version
+    if version == 1:
+        data = wire.encode(format_1.upgrade(wire.decode(data, dict)))
+    elif version != VERSION:
         raise UnknownRecordError(
-            f"the record has version {record.version}, this program reads version {VERSION}; use the program that wrote it"
+            f"the record has version {version}, this program reads versions 1 and {VERSION}; use the program that wrote it"
         )
-    return record
+    return wire.decode(data, Record)
 
 
 def replay(record: Record) -> Record:

@@ -51,7 +51,7 @@ class Steady(Wire):
             and observation.hpa is last.hpa
             and observation.pods == last.pods
             and observation.scale == last.scale
-            and observation.rivals == last.rivals
+            and observation.conflicting_hpas == last.conflicting_hpas
             and observation.owners == last.owners
             and _say_the_same(last, observation, *self._dates(now))
         )
@@ -65,7 +65,7 @@ class Steady(Wire):
             self._lasts(memory, now)
             and hpa is last.hpa
             and (scale is last.scale or scale == last.scale)
-            and not last.rivals
+            and not last.conflicting_hpas
             and not last.owners
         )
 
@@ -117,23 +117,23 @@ def continued(memory: Memory, now: float) -> Memory:
 
 def _is_repeatable(observation: Observation, decision: Decision) -> bool:
     """Return whether nothing was written or told, and metrics alone decided."""
-    trail = decision.trail
+    trace = decision.trace
     return (
         observation.compat.compact_memory  # upstream's memory grows with every sync
         and decision.scale_to is None
         and not decision.status_changed
         and not decision.events
         and not decision.error
-        and trail.normalized is not None
-        and not trail.fallback
-        and all(isinstance(one, Proposal) and not one.refused for one in trail.proposals)
+        and trace.normalized is not None
+        and not trace.selection_fallback
+        and all(isinstance(one, Proposal) and not one.rejected_samples for one in trace.proposals)
     )
 
 
 def _each_value(observation: Observation) -> tuple[list[int], ...] | None:
     names = [pod.name for pod in observation.pods]
     found: list[list[int]] = []
-    for reading in observation.readings:
+    for reading in observation.samples:
         if not isinstance(reading, PodSamples) or list(reading.samples) != names:
             return None
         found.append(_values(reading.samples.values()))
@@ -152,7 +152,7 @@ def _has_young_pods(observation: Observation, now: float) -> bool:
 def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
     """Yield the moments at which something remembered stops to count."""
     memory, behavior = decision.memory, observation.hpa.spec.behavior
-    yield from (at + observation.settings.event_interval for at in memory.told.values())
+    yield from (at + observation.settings.event_interval for at in memory.last_event_times.values())
     older = (memory.recommendations or ())[:-1]
     if older:
         windows = windows_of(behavior, observation.settings)
@@ -166,11 +166,11 @@ def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
 
 
 def _say_the_same(last: Observation, observation: Observation, oldest: float, latest: float) -> bool:
-    if len(last.readings) != len(observation.readings):
+    if len(last.samples) != len(observation.samples):
         return False
     return all(
         _are_same_values(before, after) and _are_believable(after, oldest, latest)
-        for before, after in zip(last.readings, observation.readings, strict=True)
+        for before, after in zip(last.samples, observation.samples, strict=True)
     )
 
 

@@ -25,21 +25,21 @@ class Band(Wire):
 
 def bands_of(observation: Observation, decision: Decision) -> tuple[Band, ...]:
     """Return one band per metric; none if it takes a whole decision to tell."""
-    trail, specs = decision.trail, observation.hpa.spec.metrics
-    is_calm = decision.desired == decision.current and trail.normalized is not None and not decision.error
-    if not is_calm or trail.fallback or len(trail.proposals) != len(specs):
+    trace, specs = decision.trace, observation.hpa.spec.metrics
+    is_calm = decision.desired == decision.current and trace.normalized is not None and not decision.error
+    if not is_calm or trace.selection_fallback or len(trace.proposals) != len(specs):
         return ()
     pods = counted_pods(observation, decision)
     found = [
-        _band(pods, spec, trail.tolerance) if _is_within(result, len(pods)) else None
-        for spec, result in zip(specs, trail.proposals, strict=True)
+        _band(pods, spec, trace.tolerance) if _is_within(result, len(pods)) else None
+        for spec, result in zip(specs, trace.proposals, strict=True)
     ]
     return () if None in found else tuple(one for one in found if one is not None)
 
 
 def counted_pods(observation: Observation, decision: Decision) -> tuple[PodSnapshot, ...]:
     """Return the pods that the bands are about: those that the decision counted."""
-    left_out = {pod.pod for pod in decision.trail.left_out}
+    left_out = {pod.pod for pod in decision.trace.left_out}
     return (
         tuple(pod for pod in observation.pods if pod.name not in left_out) if left_out else observation.pods
     )

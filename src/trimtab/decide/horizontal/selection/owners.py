@@ -90,7 +90,7 @@ class OwnerChains:
             elif isinstance(owner, OwnerUnavailable):
                 ends.setdefault(OwnerUnavailable, f"{name}: {owner}")
             elif isinstance(owner, OwnerNotFound):
-                ends.setdefault(OwnerNotFound, f"its owner {name} is gone: {owner.why}")
+                ends.setdefault(OwnerNotFound, f"its owner {name} is gone: {owner.reason}")
         return above
 
 

@@ -20,7 +20,7 @@ class LeftOut(Wire):
     """A pod that has the labels and does not count."""
 
     pod: str
-    why: str
+    reason: str
 
 
 class Selection(Wire):
@@ -57,7 +57,7 @@ def keep_owned(
             errors.append(str(error))
             continue
         if reason:
-            left_out.append(LeftOut(pod=pod.name, why=reason))
+            left_out.append(LeftOut(pod=pod.name, reason=reason))
         else:
             kept.append(pod)
     if errors:
@@ -90,7 +90,7 @@ def foreign_pods(
     """Return the pods that the target does not own, with the reason; none if no owner was looked up."""
     if not lookups:
         return {}
-    return {pod.pod: pod.why for pod in keep_owned(pods, target, lookups).left_out}
+    return {pod.pod: pod.reason for pod in keep_owned(pods, target, lookups).left_out}
 
 
 def expected_pods(scale: Scale) -> int:

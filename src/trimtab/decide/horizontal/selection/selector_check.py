@@ -48,11 +48,13 @@ def check_selector(observation: Observation, selector: str, selection: Selection
     if isinstance(compiled, str):
         message = f"couldn't convert selector into a corresponding internal selector object: {compiled}"
         return SelectorProblem(INVALID, INVALID, message, message)
-    if not observation.rivals:
+    if not observation.conflicting_hpas:
         return None
     is_effective = observation.compat.effective_ambiguity
     pods = selection.pods if is_effective else observation.pods
-    conflicts = conflicting_keys(pods, observation.rivals, observation.owners, effective=is_effective)
+    conflicts = conflicting_keys(
+        pods, observation.conflicting_hpas, observation.owners, effective=is_effective
+    )
     if not conflicts:
         return None
     message = _ambiguity_message(selector, sorted([*conflicts, observation.hpa.key]), short=is_effective)

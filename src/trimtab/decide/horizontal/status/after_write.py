@@ -61,7 +61,7 @@ def _rescaled(observation: Observation, decision: Decision) -> Decision:
     message = f"the HPA controller was able to update the target scale to {desired}"
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
     if observation.gates.hpa_scale_to_zero:
-        to_zero = goes_to_zero(observation, before, desired, decision.trail.lowest)
+        to_zero = goes_to_zero(observation, before, desired, decision.trace.min_replicas)
         conditions.set(*(SET_SCALED_TO_ZERO if to_zero else UNSET_SCALED_TO_ZERO))
     elif not compat.keep_condition_while_gate_off:
         conditions.remove(SCALED_TO_ZERO)
@@ -79,7 +79,7 @@ def _rescaled(observation: Observation, decision: Decision) -> Decision:
     status = msgspec.structs.replace(
         decision.status, conditions=conditions.done(), desired_replicas=desired, last_scale_time=moment
     )
-    replicas = desired if compat.tell_external_changes else decision.memory.replicas
+    replicas = desired if compat.report_external_changes else decision.memory.replicas
     return msgspec.structs.replace(
         decision,
         scale_to=None,

@@ -38,7 +38,7 @@ class DecisionBuilder:
         "moment",
         "now",
         "observation",
-        "trail",
+        "trace",
     )
 
     def __init__(self, observation: Observation, now: datetime) -> None:
@@ -49,7 +49,7 @@ class DecisionBuilder:
         self.memory = _own_memory(observation)
         self.current = 0
         self.metrics = NO_RESULT
-        self.trail = DecisionTrace()
+        self.trace = DecisionTrace()
         self.error = ""
         self.conditions_before = statuses_of(observation.hpa.status.conditions)
         self._conditions = Conditions(observation.hpa.status.conditions, self.moment)
@@ -72,15 +72,15 @@ class DecisionBuilder:
 
     def note(self, **fields: Any) -> None:
         """Add what a step found to the trace."""
-        self.trail = msgspec.structs.replace(self.trail, **fields)
+        self.trace = msgspec.structs.replace(self.trace, **fields)
 
     def _emit(self, event: EmitEvent) -> None:
         if event.is_limited and self.observation.compat.limit_repeated_events:
-            last = self.memory.told.get(event.reason)
+            last = self.memory.last_event_times.get(event.reason)
             if last is not None and 0 <= self.now - last < self.observation.settings.event_interval:
                 return
             self.memory = msgspec.structs.replace(
-                self.memory, told=self.memory.told | {event.reason: self.now}
+                self.memory, last_event_times=self.memory.last_event_times | {event.reason: self.now}
             )
         self._events.append(EventToRecord(type=event.type, reason=event.reason, message=event.message))
         self._last_events += event.is_last
@@ -100,7 +100,7 @@ class DecisionBuilder:
             error_label="internal" if self.error else "none",
             computations=self.metrics.computations,
             observed_desired=desired,
-            trail=self.trail,
+            trace=self.trace,
         )
 
     def rescale(self, desired: int, reason: str, *, marks_zero: bool) -> Decision:
@@ -122,7 +122,7 @@ class DecisionBuilder:
             error=self.error,
             error_label="internal" if self.error else "none",
             computations=self.metrics.computations,
-            trail=self.trail,
+            trace=self.trace,
         )
 
     def failed(self, error: str, label: ErrorLabel = "internal") -> Decision:
@@ -147,7 +147,7 @@ class DecisionBuilder:
             error_label=label,
             computations=self.metrics.computations,
             is_final=False,
-            trail=self.trail,
+            trace=self.trace,
         )
 
     def _status(self, desired: int) -> HorizontalPodAutoscalerStatus:

@@ -73,7 +73,7 @@ def _ignored(
 
 def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
     """Return the condition that names the fields without effect, or its removal."""
-    if not observation.compat.tell_ignored_fields:
+    if not observation.compat.report_ignored_fields:
         return ()
     fields = ignored_fields(observation.hpa.spec, observation.gates, observation.compat)
     if fields:

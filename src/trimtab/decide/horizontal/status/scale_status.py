@@ -58,9 +58,9 @@ def scale_failure_changes(message: str) -> list[StatusChange]:
 def scale_read_changes(observation: Observation, memory: Memory, current: int) -> list[StatusChange]:
     """Return the condition of a scale that was read, and the event of replicas changed elsewhere."""
     before = memory.replicas
-    if before is None or before == current or not observation.compat.tell_external_changes:
+    if before is None or before == current or not observation.compat.report_external_changes:
         return [_SCALE_READ]
-    message = f"replicas went from {before} to {current} by another hand than this autoscaler's"
+    message = f"replicas changed from {before} to {current} outside this autoscaler"
     return [_SCALE_READ, EmitEvent("Normal", "ReplicasChangedElsewhere", message, is_limited=True)]
 
 

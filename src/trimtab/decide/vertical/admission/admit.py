@@ -248,7 +248,7 @@ def _wanted(pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: Admis
 
 
 def _never_ends(pod: Pod, context: AdmissionContext) -> str:
-    """Return why a startup boost of the pod could never end; empty if it could."""
+    """Return why a startup boost of the pod could never end, or empty if it could."""
     if not context.serves_resize:
         return "this cluster resizes no pod in place"
     return CLAIMS_REFUSAL if has_claims(pod.spec) else ""

@@ -37,7 +37,10 @@ class OriginalResources:
 
     @staticmethod
     def read(pod: Pod) -> "OriginalResources":
-        """Read the annotation; an absent or malformed one means that nothing was changed."""
+        """Read the annotation.
+
+        An absent or malformed one means that nothing was changed.
+        """
         value = pod.metadata.annotations.get(ORIGINALS_ANNOTATION)
         if value is None:
             return OriginalResources()
@@ -74,7 +77,7 @@ class OriginalResources:
         return msgspec.structs.replace(template, status=PodStatus())
 
     def annotation_for_resize(self, pod: Pod, resized: Collection[str]) -> str | None:
-        """Return the annotation that a resize of these containers needs; None if the pod has it."""
+        """Return the annotation that a resize of these containers needs, or None if the pod has it."""
         missing = {
             container.name: _Change(before=container.resources, after=container.resources)
             for container in pod.spec.containers
@@ -162,7 +165,7 @@ def parse_observed(value: str) -> tuple[str, ...]:
 
 
 def observed_containers(pod: Pod) -> frozenset[str] | None:
-    """Return the containers observed at admission; None if the annotation is absent or malformed."""
+    """Return the containers observed at admission, or None if the annotation is absent or malformed."""
     value = pod.metadata.annotations.get(OBSERVED_CONTAINERS_ANNOTATION)
     if value is None:
         return None

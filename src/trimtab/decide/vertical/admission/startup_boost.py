@@ -68,7 +68,7 @@ def add_boost(
     max_cpu: Quantity = Quantity.zero,
     compat: VpaCompat = DEFAULT,
 ) -> BoostedResources | None:
-    """Return the container's resources with its startup boost; None if it has none.
+    """Return the container's resources with its startup boost, or None if it has none.
 
     The annotation stores the resources without the boost. Upstream stores those of the template.
     """
@@ -146,7 +146,7 @@ def expired_boosts(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> froze
 
 
 def next_boost_end(pod: Pod, vpa: VerticalPodAutoscaler, now: datetime) -> datetime | None:
-    """Return when the next of a Ready pod's boosts is over; None if all are."""
+    """Return when the next of a Ready pod's boosts is over, or None if all are."""
     ready = pod.status.condition(READY)
     if ready is None or ready.status != "True" or ready.last_transition_time is None:
         return None

@@ -99,10 +99,6 @@ class AggregateTable(Table):
         self.oom_min_bump[row] = self.config.oom_min_bump_bytes
         return row
 
-    def release(self, row: int) -> None:
-        """Free the row of an aggregate."""
-        self.release_all([row])
-
     def release_all(self, rows: Sequence[int]) -> None:
         """Free the rows of aggregates."""
         super().release_all(rows)

@@ -9,16 +9,8 @@ with the role.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from trimtab.decide.vertical.cluster_state.aggregates import (
-    Aggregate,
-    AggregateTable,
-    AggregationConfig,
-)
-from trimtab.decide.vertical.cluster_state.containers import (
-    DETACHED,
-    ContainerHistory,
-    ContainerTable,
-)
+from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable, AggregationConfig
+from trimtab.decide.vertical.cluster_state.containers import DETACHED, ContainerHistory, ContainerTable
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import Attribution

@@ -202,16 +202,6 @@ class ContainerHistory:
         """The end of the running memory window."""
         return from_int64(int(self.table.window_end[self.row]))
 
-    @property
-    def last_cpu_ns(self) -> int:
-        """The time of the last CPU sample."""
-        return from_int64(int(self.table.last_cpu[self.row]))
-
-    @property
-    def last_memory_ns(self) -> int:
-        """The time of the last memory sample."""
-        return from_int64(int(self.table.last_memory[self.row]))
-
     def resume_window(self, end_ns: int, memory_peak: int, oom_peak: int) -> None:
         """Continue a saved window, unless a window is running already."""
         table, row = self.table, self.row

@@ -9,18 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.control.controllers import (
-    ControllerIndex,
-    ControllerKey,
-    topmost_controller,
-)
-from trimtab.decide.vertical.control.scope import (
-    NodeLabels,
-    Scope,
-    ScopeError,
-    mismatch,
-    resolve_scope,
-)
+from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
+from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError, mismatch, resolve_scope
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME

@@ -10,12 +10,7 @@ import numpy as np
 
 from trimtab.decide.vertical.histogram.buckets import Buckets, Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
-from trimtab.decide.vertical.histogram.int64_times import (
-    from_int64,
-    from_wire_time,
-    to_int64,
-    to_wire_time,
-)
+from trimtab.decide.vertical.histogram.int64_times import from_int64, from_wire_time, to_int64, to_wire_time
 from trimtab.decide.vertical.histogram.matrix import HistogramMatrix, SampleBatch
 from trimtab.decide.vertical.histogram.percentiles import EMPTY
 from trimtab.model.vpa.types import HistogramCheckpoint

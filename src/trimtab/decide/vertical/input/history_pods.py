@@ -12,11 +12,7 @@ import msgspec
 
 from trimtab.decide.vertical.control.attribution import Attribution, attribute
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex
-from trimtab.decide.vertical.control.controllers import (
-    ControllerIndex,
-    ControllerKey,
-    topmost_controller,
-)
+from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.pod import Pod

@@ -13,11 +13,7 @@ import msgspec
 import numpy as np
 
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
-from trimtab.decide.vertical.cluster_state.cluster import (
-    ClusterState,
-    PodId,
-    TrackedContainer,
-)
+from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId, TrackedContainer
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.int64_times import from_int64, to_int64

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.resources.container_resources import (
-    requests_and_limits,
-    status_of,
-)
+from trimtab.decide.vertical.resources.container_resources import requests_and_limits, status_of
 from trimtab.model import times
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import MEMORY, ContainerStateTerminated, ContainerStatus, Pod

@@ -4,8 +4,7 @@ A single absurd sample would stay in the histogram and in its checkpoint for day
 one). See decision 0021.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,7 +20,6 @@ from trimtab.model.times import SECOND_NS
 MAX_CLOCK_SKEW_NS: Final = 60 * SECOND_NS
 """How far a sample's time may be ahead of our clock."""
 
-DISCARDED: Final = "sample discarded (invalid or out of order)"
 FROM_THE_FUTURE: Final = "more than a minute ahead of the clock"
 
 
@@ -34,18 +32,6 @@ class Capacity:
 
 
 @dataclass(frozen=True)
-class UsageBatch:
-    """Samples of a resource of many containers, all lists of one length."""
-
-    containers: Sequence[ContainerId]
-    amounts: Sequence[int]
-    """Millicores or bytes."""
-    times_ns: Sequence[int]
-    capacities: Sequence[int] | None = None
-    """The capacity of each container's node, None if unknown."""
-
-
-@dataclass(frozen=True)
 class IntakeReport:
     """The result of adding a batch of samples."""
 
@@ -54,24 +40,8 @@ class IntakeReport:
     """Negative, or not newer than the container's last sample."""
     above_capacity: int = 0
     from_the_future: int = 0
-    unknown: tuple[ContainerId, ...] = field(default=())
-    """Containers that are not in the cluster state."""
     usage: UsageRows | None = None
     """The accepted samples."""
-
-
-def add_usage(state: ClusterState, resource: str, batch: UsageBatch, now_ns: int) -> IntakeReport:
-    """Add the samples of a scrape, by container."""
-    rows = [state.rows.get(container) for container in batch.containers]
-    unknown = tuple(name for name, row in zip(batch.containers, rows, strict=True) if row is None)
-    known = np.array([row is not None for row in rows], dtype=np.bool_)
-    usage = UsageRows(
-        np.array([row for row in rows if row is not None], dtype=np.int64),
-        np.array(batch.amounts, dtype=np.int64)[known],
-        np.array(batch.times_ns, dtype=np.int64)[known],
-    )
-    capacities = None if batch.capacities is None else np.array(batch.capacities, dtype=np.int64)[known]
-    return replace(add_rows(state, resource, usage, capacities, now_ns), unknown=unknown)
 
 
 def add_rows(
@@ -106,19 +76,6 @@ def _find_impossible(
 def _reattach(state: ClusterState, rows: Ints, now_ns: int) -> None:
     for row in rows[state.containers.aggregate[rows] == DETACHED].tolist():
         state.reattach(row, now_ns)
-
-
-def add_sample(
-    state: ClusterState, container: ContainerId, resource: str, amount: int, time_ns: int, now_ns: int
-) -> str | None:
-    """Add a sample. Return an error if it is rejected."""
-    tracked = state.find_container(container)
-    if isinstance(tracked, str):
-        return tracked
-    report = add_usage(state, resource, UsageBatch([container], [amount], [time_ns]), now_ns)
-    if report.from_the_future:
-        return FROM_THE_FUTURE
-    return None if report.accepted else DISCARDED
 
 
 def record_oom(state: ClusterState, oom: OOM, now_ns: int, capacity: Capacity | None = None) -> str | None:

@@ -6,10 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trimtab.decide.vertical.cluster_state.aggregates import (
-    SCALED_RESOURCES,
-    AggregateTable,
-)
+from trimtab.decide.vertical.cluster_state.aggregates import SCALED_RESOURCES, AggregateTable
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, millicores_from_cores, scaled
 from trimtab.decide.vertical.recommend.estimators import (
     BOUNDS,

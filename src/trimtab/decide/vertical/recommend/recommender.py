@@ -17,12 +17,7 @@ from trimtab.decide.vertical.recommend.recommendation import (
     pod_resources,
     recommend_rows,
 )
-from trimtab.decide.vertical.resources.capping import (
-    Cut,
-    cap_by_policy,
-    cap_to_nodes,
-    total_target,
-)
+from trimtab.decide.vertical.resources.capping import Cut, cap_by_policy, cap_to_nodes, total_target
 from trimtab.decide.vertical.resources.container_resources import is_off, policy_for
 from trimtab.decide.vertical.resources.node_fit import NodeRoom, no_room
 from trimtab.model.core.pod import ResourceList

@@ -1,9 +1,9 @@
-"""Cap a recommendation: by the user's policy, by the namespace's LimitRanges, by the container's own limit.
+"""Caps recommendations by the VPA's policy, the namespace's LimitRanges and the container's limit.
 
-Two callers: the recommender caps what it writes into a VPA's status (`cap_by_policy`), updater and admission cap
-what they give to one pod (`cap_for_pod`). The order is upstream's: pod LimitRange, container LimitRange,
-minAllowed, maxAllowed (so the maximum wins), and the container's limit where only requests are controlled.
-`uncappedTarget` is never touched. Each cut is named in the result.
+The recommender caps what it writes into a VPA's status (`cap_by_policy`). Updater and admission cap what they give to
+one pod (`cap_for_pod`). The order is upstream's: pod LimitRange, container LimitRange, minAllowed, maxAllowed (so the
+maximum wins), and the container's limit where only requests are controlled. `uncappedTarget` never changes. The result
+lists every cut.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ from trimtab.model.vpa.types import (
 
 
 class Cause(StrEnum):
-    """Why an amount was cut or raised; the words are part of the `vpaUpdates` annotation."""
+    """Why an amount was cut or raised, in the words of the `vpaUpdates` annotation."""
 
     MIN_ALLOWED = "capped to minAllowed"
     MAX_ALLOWED = "capped to maxAllowed"
@@ -70,14 +70,14 @@ class Cut:
 
 @dataclass(frozen=True)
 class CappedRecommendation:
-    """A capped recommendation, every cut, and the texts upstream would annotate (target only)."""
+    """A capped recommendation and every cut."""
 
     recommendation: RecommendedPodResources | None
     cuts: tuple[Cut, ...] = ()
 
     @property
     def annotations(self) -> dict[str, tuple[str, ...]]:
-        """Return, per container with any, the words for the `vpaUpdates` annotation."""
+        """Return the texts of the `vpaUpdates` annotation by container, for cuts of targets only."""
         texts: dict[str, tuple[str, ...]] = {}
         for cut in self.cuts:
             if cut.bound == "target" and cut.cause is not Cause.POD_LIMIT_RANGE:
@@ -88,7 +88,7 @@ class CappedRecommendation:
 def cap_for_pod(
     vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: VpaCompat = DEFAULT
 ) -> CappedRecommendation:
-    """Return what this VPA recommends for this pod within every bound that applies to the pod."""
+    """Return the VPA's recommendation within every bound that applies to this pod."""
     policy, recommendation = vpa.spec.resource_policy, vpa.status.recommendation
     if recommendation is None and policy is None:
         return CappedRecommendation(None)
@@ -114,23 +114,26 @@ def cap_by_policy(
     policy: PodResourcePolicy | None,
     global_max: ResourceList | None = None,
 ) -> CappedRecommendation:
-    """Return a recommendation within minAllowed and maxAllowed; the global maximum fills what no policy says."""
+    """Return a recommendation within minAllowed and maxAllowed.
+
+    The global maximum applies to resources without maxAllowed.
+    """
     if recommendation is None:
         return CappedRecommendation(None)
     cuts: list[Cut] = []
     capped: list[RecommendedContainerResources] = []
     for entry in recommendation.container_recommendations:
-        found = policy_for(entry.container_name, policy) or ContainerResourcePolicy()
+        own = policy_for(entry.container_name, policy) or ContainerResourcePolicy()
         rules = (
-            _raised(found.min_allowed, Cause.MIN_ALLOWED),
-            _lowered({**(global_max or {}), **found.max_allowed}, Cause.MAX_ALLOWED),
+            _raised(own.min_allowed, Cause.MIN_ALLOWED),
+            _lowered({**(global_max or {}), **own.max_allowed}, Cause.MAX_ALLOWED),
         )
         capped.append(_capped(entry, (_each_resource(rules),), cuts))
     return CappedRecommendation(RecommendedPodResources(container_recommendations=tuple(capped)), tuple(cuts))
 
 
 def total_target(recommendation: RecommendedPodResources) -> ResourceList:
-    """Return what a pod would request if each container got its target."""
+    """Return the requests of a pod whose containers all get their target."""
     total: ResourceList = {}
     for entry in recommendation.container_recommendations:
         for resource, amount in entry.target.items():
@@ -158,6 +161,7 @@ def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList)
 Change = tuple[str, Quantity, Cause]
 Rule = Callable[[str, Quantity], Change | None]
 Stage = Callable[[ResourceList], Iterable[Change]]
+_BOUNDS: tuple[Bound, ...] = ("target", "lower_bound", "upper_bound")
 
 
 def _rules_for(
@@ -173,18 +177,12 @@ def _rules_for(
         stages.append(
             _each_resource((_raised(least, Cause.LIMIT_RANGE_MIN), _lowered(most, Cause.LIMIT_RANGE_MAX)))
         )
-    found = policy_for(name, policy)
-    if found is not None:
-        stages.append(
-            _each_resource(
-                (
-                    _raised(found.min_allowed, Cause.MIN_ALLOWED),
-                    _lowered(found.max_allowed, Cause.MAX_ALLOWED),
-                )
-            )
-        )
+    own = policy_for(name, policy)
+    if own is not None:
+        rules = (_raised(own.min_allowed, Cause.MIN_ALLOWED), _lowered(own.max_allowed, Cause.MAX_ALLOWED))
+        stages.append(_each_resource(rules))
     if controls_requests_only(name, policy):
-        # A zero limit is a limit here: the request must not exceed what the user wrote, whatever it is.
+        # A zero limit is a limit here: the request must not exceed what the user wrote.
         stages.append(_each_resource((_lowered(limits, Cause.CONTAINER_LIMIT, zero_counts=True),)))
     return tuple(stages)
 
@@ -192,9 +190,8 @@ def _rules_for(
 def _capped(
     entry: RecommendedContainerResources, stages: tuple[Stage, ...], cuts: list[Cut]
 ) -> RecommendedContainerResources:
-    bounds: tuple[Bound, ...] = ("target", "lower_bound", "upper_bound")
     changed: dict[str, ResourceList] = {}
-    for bound in bounds:
+    for bound in _BOUNDS:
         amounts: ResourceList = dict(getattr(entry, bound))
         for stage in stages:
             for resource, after, cause in stage(amounts):
@@ -242,11 +239,11 @@ def _controlled(
     for entry in entries:
         if is_off(entry.container_name, policy):
             continue
-        found = policy_for(entry.container_name, policy)
-        if found is None or found.controlled_resources is None:
+        own = policy_for(entry.container_name, policy)
+        if own is None or own.controlled_resources is None:
             yield entry
         else:
-            yield _only(entry, frozenset(found.controlled_resources))
+            yield _only(entry, frozenset(own.controlled_resources))
 
 
 def _only(entry: RecommendedContainerResources, kept: frozenset[str]) -> RecommendedContainerResources:
@@ -264,17 +261,10 @@ def _only(entry: RecommendedContainerResources, kept: frozenset[str]) -> Recomme
 def _pod_cuts(
     before: tuple[RecommendedContainerResources, ...], after: tuple[RecommendedContainerResources, ...]
 ) -> Iterable[Cut]:
-    bounds: tuple[Bound, ...] = ("target", "lower_bound", "upper_bound")
     for old, new in zip(before, after, strict=False):
-        for bound in bounds:
+        for bound in _BOUNDS:
             was, now = getattr(old, bound), getattr(new, bound)
             for resource in sorted(was):
                 if was[resource] != now[resource]:
-                    yield Cut(
-                        old.container_name,
-                        bound,
-                        resource,
-                        was[resource],
-                        now[resource],
-                        Cause.POD_LIMIT_RANGE,
-                    )
+                    amounts = was[resource], now[resource]
+                    yield Cut(old.container_name, bound, resource, *amounts, Cause.POD_LIMIT_RANGE)

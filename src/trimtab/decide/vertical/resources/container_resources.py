@@ -1,4 +1,4 @@
-"""What a pod's containers have now, and what a VPA says about each of them."""
+"""Containers of a pod: their actual resources, their policy and their recommendation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def status_of(pod: Pod, name: str) -> ContainerStatus | None:
 
 
 def requests_and_limits(pod: Pod, name: str) -> tuple[ResourceList, ResourceList]:
-    """Return what the container really has: its status knows after a resize in place, the spec otherwise."""
+    """Return the container's actual resources, from its status if present, else from its spec."""
     status = status_of(pod, name)
     if status is not None and status.resources is not None:
         return status.resources.requests, status.resources.limits
@@ -39,13 +39,16 @@ def requests_and_limits(pod: Pod, name: str) -> tuple[ResourceList, ResourceList
 
 
 def amount_of(resources: Mapping[str, Quantity], resource: str) -> Quantity:
-    """Return the amount of one resource; what is not listed counts as zero."""
-    found = resources.get(resource)
-    return found if found is not None else (_NO_CPU if resource == CPU else _NO_MEMORY)
+    """Return the amount of one resource, or zero if it is not listed."""
+    amount = resources.get(resource)
+    return amount if amount is not None else (_NO_CPU if resource == CPU else _NO_MEMORY)
 
 
 def policy_for(name: str, policy: PodResourcePolicy | None) -> ContainerResourcePolicy | None:
-    """Return the container's own policy, else the `*` one; of several `*` the last counts, as upstream's does."""
+    """Return the container's own policy, else the `*` one.
+
+    Of several `*` policies the last counts, as in upstream.
+    """
     fallback = None
     for candidate in policy.container_policies if policy else ():
         if candidate.container_name == name:
@@ -56,35 +59,35 @@ def policy_for(name: str, policy: PodResourcePolicy | None) -> ContainerResource
 
 
 def controls_limits(name: str, policy: PodResourcePolicy | None) -> bool:
-    """Return whether limits follow the requests (the default), rather than staying as the user wrote them."""
-    found = policy_for(name, policy)
-    values = found.controlled_values if found else None
+    """Return whether limits follow the requests, which is the default."""
+    own = policy_for(name, policy)
+    values = own.controlled_values if own else None
     return values is None or values == ContainerControlledValues.REQUESTS_AND_LIMITS
 
 
 def controls_requests_only(name: str, policy: PodResourcePolicy | None) -> bool:
-    """Return whether the user keeps the limits for themselves."""
-    found = policy_for(name, policy)
-    return found is not None and found.controlled_values == ContainerControlledValues.REQUESTS_ONLY
+    """Return whether limits stay as the user wrote them."""
+    own = policy_for(name, policy)
+    return own is not None and own.controlled_values == ContainerControlledValues.REQUESTS_ONLY
 
 
 def is_off(name: str, policy: PodResourcePolicy | None) -> bool:
-    """Return whether the container is not to be scaled at all."""
-    found = policy_for(name, policy)
-    return found is not None and found.mode == ContainerScalingMode.OFF
+    """Return whether the container is not scaled at all."""
+    own = policy_for(name, policy)
+    return own is not None and own.mode == ContainerScalingMode.OFF
 
 
 def recommendation_for(
     name: str, recommendation: RecommendedPodResources | None
 ) -> RecommendedContainerResources | None:
-    """Return what is recommended for one container."""
+    """Return the recommendation for one container."""
     listed = recommendation.container_recommendations if recommendation else ()
     return next((entry for entry in listed if entry.container_name == name), None)
 
 
 @dataclass(frozen=True)
 class ContainerResources:
-    """Requests and limits to give to one container; what is empty stays as it is."""
+    """Requests and limits to give to one container. Resources that are not listed stay as they are."""
 
     requests: ResourceList
     limits: ResourceList

@@ -1,8 +1,8 @@
-"""Fit wanted sizes to what the API server admits.
+"""Fits wanted sizes to what the API server admits.
 
-What the user wrote is admitted, what is recommended may not be. All rules on one resource are linear, so on the
-way from the one to the other there is a last point that is admitted. Each container goes as far as its own rules
-allow, then all of them together as far as the rules of the pod do. Limits follow requests by the user's ratio.
+The server admits what the user wrote; it may refuse the recommended size. All rules on one resource are linear, so on
+the path from the user's size to the wanted one there is a last admitted point. Each container goes as far as its own
+rules allow, then all containers together go as far as the rules of the pod allow. Limits keep the user's ratio.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,13 +31,13 @@ from trimtab.decide.vertical.resources.proportional import (
 from trimtab.model.core.pod import Pod, ResourceRequirements
 from trimtab.model.quantity import Quantity
 
-_WHOLE_WAY = 2**20
+_WHOLE_PATH = 2**20
 _ROUNDINGS = (FractionRounding.CEILING, FractionRounding.NONE)
 
 
 @dataclass(frozen=True)
 class HeldBack:
-    """One request that stays short of what is wanted, and the rule that it would break."""
+    """A request that stays short of the wanted amount, and the rule that it would break."""
 
     container: str
     resource: str
@@ -48,7 +48,7 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The sizes that are admitted; a refusal says why there are none."""
+    """The admitted sizes, or a refusal that gives the reason."""
 
     containers: tuple[ContainerResources, ...]
     held_back: tuple[HeldBack, ...] = ()
@@ -58,9 +58,9 @@ class Fitted:
 def fit_sizes(
     base: Pod, wanted: Sequence[ContainerResources], ranges: LimitRanges, written: Pod | None = None
 ) -> Fitted:
-    """Return the sizes nearest to `wanted` that the server admits for a pod that is `base`.
+    """Return the sizes nearest to `wanted` that the server admits for pod `base`.
 
-    Limits follow requests by the ratio in `written`, the pod of the user, where that is another one.
+    Limits keep the ratio of `written`, the user's pod, if that differs from `base`.
     """
     if first_violation(base, apply_sizes(base, wanted), ranges) is None:
         return Fitted(tuple(wanted))
@@ -71,7 +71,7 @@ def fit_sizes(
 
 
 def apply_sizes(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
-    """Return the pod with the wanted amounts in place of its own."""
+    """Return the pod with the wanted amounts."""
     return with_resources(
         base,
         tuple(
@@ -86,10 +86,13 @@ def apply_sizes(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
 
 
 def first_violation(base: Pod, pod: Pod, ranges: LimitRanges) -> Violation | None:
-    """Return the first rule that a pod breaks which was `base`; first requests may end the class BestEffort."""
-    found = next(violations(pod, ranges), None)
-    if found is not None:
-        return found
+    """Return the first rule that changing `base` into `pod` breaks.
+
+    The first requests of a pod may end the QoS class BestEffort.
+    """
+    violation = next(violations(pod, ranges), None)
+    if violation is not None:
+        return violation
     was, becomes = qos_class(base.spec), qos_class(pod.spec)
     if was in (QoSClass.BEST_EFFORT, becomes):
         return None
@@ -97,34 +100,34 @@ def first_violation(base: Pod, pod: Pod, ranges: LimitRanges) -> Violation | Non
 
 
 @dataclass(frozen=True)
-class _Way:
-    """The way of one request from what the user wrote to what is wanted, and how far along it is."""
+class _Path:
+    """The path of one request from the user's amount to the wanted one, and a point on it."""
 
     index: int
     resource: str
     wanted: ContainerResources
     own: ResourceRequirements
     written: ResourceRequirements
-    share: int = _WHOLE_WAY
+    share: int = _WHOLE_PATH
     rounding: FractionRounding = FractionRounding.CEILING
     violation: Violation | None = None
 
     @property
     def request(self) -> Quantity | None:
-        """Return the request at this point of the way."""
+        """Return the request at this point."""
         own, end = self.own.requests.get(self.resource), self.wanted.requests[self.resource]
-        if self.share == _WHOLE_WAY:
+        if self.share == _WHOLE_PATH:
             return end
         count, made = units_of(self.resource)
         start = count(own) if own is not None else 0
         distance = count(end) - start
-        # Toward what the user wrote, so that a point between two admitted ones is admitted.
-        moved = abs(distance) * self.share // _WHOLE_WAY
+        # Rounded toward what the user wrote, so that a point between two admitted ones is admitted.
+        moved = abs(distance) * self.share // _WHOLE_PATH
         return own if moved == 0 else made(start + (moved if distance > 0 else -moved), end.format)
 
     @property
     def limit(self) -> Quantity | None:
-        """Return the limit that goes with the request."""
+        """Return the limit for the request."""
         own, wanted = self.own.limits.get(self.resource), self.wanted.limits.get(self.resource)
         request = self.request
         if wanted is None or request is None or request == self.own.requests.get(self.resource):
@@ -137,7 +140,7 @@ class _Way:
         return proportional_limit(self.resource, limit, former, request, None, rounding=self.rounding).limit
 
     def applied(self, sizes: ContainerResources) -> ContainerResources:
-        """Return sizes with the amounts of this point."""
+        """Return the sizes with the amounts of this point."""
         request, limit = self.request, self.limit
         if request is not None:
             sizes = replace(sizes, requests={**sizes.requests, self.resource: request})
@@ -146,101 +149,101 @@ class _Way:
 
 @dataclass
 class _Fitting:
-    """One search for admitted sizes; `ways` holds the point that each request has reached."""
+    """A search for admitted sizes. `paths` holds the point that each request has reached."""
 
     base: Pod
     wanted: tuple[ContainerResources, ...]
     ranges: LimitRanges
     written: Pod
-    ways: dict[tuple[int, str], _Way] = field(default_factory=dict)
+    paths: dict[tuple[int, str], _Path] = field(default_factory=dict)
 
     def run(self) -> Fitted:
-        """Let each container go its way alone, then all of them together, one resource at a time."""
-        alone = {(way.index, way.resource): self._alone(way) for way in self._all_ways()}
+        """Move each container alone, then all containers together, one resource at a time."""
+        alone = {(path.index, path.resource): self._alone(path) for path in self._all_paths()}
         for resource in SIZED:
-            ways = tuple(way for way in alone.values() if way.resource == resource)
-            self.ways.update({(way.index, resource): way for way in self._together(ways)})
+            paths = tuple(path for path in alone.values() if path.resource == resource)
+            self.paths.update({(path.index, resource): path for path in self._together(paths)})
         sizes = tuple(self._sizes())
         return Fitted(sizes, tuple(self._held_back()))
 
-    def _all_ways(self) -> Iterator[_Way]:
+    def _all_paths(self) -> Iterator[_Path]:
         both = zip(self.base.spec.containers, self.written.spec.containers, strict=True)
         for index, (own, written) in enumerate(both):
             for resource in SIZED:
                 if resource in self.wanted[index].requests:
-                    yield _Way(index, resource, self.wanted[index], own.resources, written.resources)
+                    yield _Path(index, resource, self.wanted[index], own.resources, written.resources)
 
-    def _alone(self, way: _Way) -> _Way:
+    def _alone(self, path: _Path) -> _Path:
         """Return the furthest point that the container's own rules admit."""
 
-        def breaks(point: _Way) -> Violation | None:
+        def breaks(point: _Path) -> Violation | None:
             sizes = point.applied(NOTHING)
-            everyone = [sizes if place == way.index else NOTHING for place in range(len(self.wanted))]
-            pod = apply_sizes(self.base, everyone)
-            found = container_violations(pod.spec.containers[way.index], pod.spec, self.ranges)
-            return next((one for one in found if one.resource == way.resource), None)
+            wanted = [sizes if index == path.index else NOTHING for index in range(len(self.wanted))]
+            pod = apply_sizes(self.base, wanted)
+            broken = container_violations(pod.spec.containers[path.index], pod.spec, self.ranges)
+            return next((violation for violation in broken if violation.resource == path.resource), None)
 
-        return _furthest((way,), lambda points: breaks(points[0]))[0]
+        return _furthest((path,), lambda points: breaks(points[0]))[0]
 
-    def _together(self, ways: tuple[_Way, ...]) -> tuple[_Way, ...]:
+    def _together(self, paths: tuple[_Path, ...]) -> tuple[_Path, ...]:
         """Return the furthest points that the rules of the pod admit."""
 
-        def breaks(points: tuple[_Way, ...]) -> Violation | None:
-            moved = {**self.ways, **{(point.index, point.resource): point for point in points}}
+        def breaks(points: tuple[_Path, ...]) -> Violation | None:
+            moved = {**self.paths, **{(point.index, point.resource): point for point in points}}
             return first_violation(self.base, apply_sizes(self.base, tuple(self._sizes(moved))), self.ranges)
 
-        return _furthest(ways, breaks)
+        return _furthest(paths, breaks)
 
-    def _sizes(self, ways: dict[tuple[int, str], _Way] | None = None) -> Iterator[ContainerResources]:
-        ways = self.ways if ways is None else ways
+    def _sizes(self, paths: dict[tuple[int, str], _Path] | None = None) -> Iterator[ContainerResources]:
+        paths = self.paths if paths is None else paths
         for index in range(len(self.wanted)):
             sizes = NOTHING
             for resource in SIZED:
-                if (index, resource) in ways:
-                    sizes = ways[index, resource].applied(sizes)
+                if (index, resource) in paths:
+                    sizes = paths[index, resource].applied(sizes)
             yield sizes
 
     def _held_back(self) -> Iterator[HeldBack]:
-        for way in self.ways.values():
-            wanted = way.wanted.requests[way.resource]
-            if way.request != wanted and way.violation is not None:
-                name = self.base.spec.containers[way.index].name
-                yield HeldBack(name, way.resource, wanted, way.request, way.violation)
+        for path in self.paths.values():
+            wanted = path.wanted.requests[path.resource]
+            if path.request != wanted and path.violation is not None:
+                name = self.base.spec.containers[path.index].name
+                yield HeldBack(name, path.resource, wanted, path.request, path.violation)
 
 
 def _furthest(
-    ways: tuple[_Way, ...], breaks: Callable[[tuple[_Way, ...]], Violation | None]
-) -> tuple[_Way, ...]:
-    """Return the ways at the last common share that breaks no rule, with limits rounded up if possible."""
-    violation = breaks(ways)
+    paths: tuple[_Path, ...], breaks: Callable[[tuple[_Path, ...]], Violation | None]
+) -> tuple[_Path, ...]:
+    """Return the paths at the last common share that breaks no rule, with limits rounded up if possible."""
+    violation = breaks(paths)
     if violation is None:
-        return ways
-    best, best_share = _at(ways, 0), 0
+        return paths
+    best, best_share = _at(paths, 0), 0
     for rounding in _ROUNDINGS:
         rounded = tuple(
-            replace(way, rounding=max(way.rounding, rounding, key=_ROUNDINGS.index)) for way in ways
+            replace(path, rounding=max(path.rounding, rounding, key=_ROUNDINGS.index)) for path in paths
         )
         share = _largest(partial(_breaks_none, rounded, breaks))
         if share > best_share:
             best, best_share = _at(rounded, share), share
-    return tuple(replace(way, violation=way.violation or violation) for way in best)
+    return tuple(replace(path, violation=path.violation or violation) for path in best)
 
 
 def _breaks_none(
-    ways: tuple[_Way, ...], breaks: Callable[[tuple[_Way, ...]], Violation | None], share: int
+    paths: tuple[_Path, ...], breaks: Callable[[tuple[_Path, ...]], Violation | None], share: int
 ) -> bool:
-    return breaks(_at(ways, share)) is None
+    return breaks(_at(paths, share)) is None
 
 
-def _at(ways: tuple[_Way, ...], share: int) -> tuple[_Way, ...]:
-    return tuple(replace(way, share=way.share * share // _WHOLE_WAY) for way in ways)
+def _at(paths: tuple[_Path, ...], share: int) -> tuple[_Path, ...]:
+    return tuple(replace(path, share=path.share * share // _WHOLE_PATH) for path in paths)
 
 
 def _largest(holds: Callable[[int], bool]) -> int:
-    """Return the largest share that holds, where none of the way always does."""
-    if holds(_WHOLE_WAY):
-        return _WHOLE_WAY
-    low, high = 0, _WHOLE_WAY
+    """Return the largest share for which `holds` is true, at least 0."""
+    if holds(_WHOLE_PATH):
+        return _WHOLE_PATH
+    low, high = 0, _WHOLE_PATH
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)

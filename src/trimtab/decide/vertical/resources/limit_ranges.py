@@ -1,4 +1,4 @@
-"""LimitRanges: several merged into one, and the bounds that follow from it for a container and for a pod."""
+"""LimitRanges: merged into one per namespace, and the bounds of a container and of a pod."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -58,12 +58,12 @@ class NamespaceRanges:
 
 
 def merge_limit_ranges(ranges: Iterable[LimitRange], namespace: str, kind: str) -> LimitRangeItem | None:
-    """Return one item as strict as all items of `kind` in the namespace: highest min, lowest max and ratio."""
+    """Return one item as strict as all items of `kind`: highest min, lowest max and ratio."""
     default: ResourceList = {}
     lowest: ResourceList = {}
     highest: ResourceList = {}
     ratio: ResourceList = {}
-    # By name, so that the default that counts does not depend on the order of a listing.
+    # By name, so that the default does not depend on the order of a listing.
     in_order = sorted(ranges, key=lambda limit_range: limit_range.metadata.name)
     for item in (item for limit_range in in_order for item in _items(limit_range, namespace, kind)):
         default = item.default or default
@@ -97,7 +97,7 @@ def _tighten(
 def container_bounds(
     requests: ResourceList, limits: ResourceList, item: LimitRangeItem
 ) -> tuple[ResourceList, ResourceList]:
-    """Return the least and the greatest request whose limit, kept in ratio, the LimitRange allows."""
+    """Return the least and greatest request whose proportional limit the LimitRange allows."""
     least = _boundaries(requests, limits, item.min, item.default)
     # The request itself must not fall below the minimum either.
     for resource in (CPU, MEMORY) if item.min else ():
@@ -132,14 +132,14 @@ def fit_pod(
     """Scale all containers' amounts together until the pod as a whole fits its LimitRange."""
     fitted = tuple(recommendations)
     if not compat.limit_range_keeps_absent:
-        fitted += tuple(_as_they_are(recommendations, pod))
+        fitted += tuple(_unrecommended(recommendations, pod))
     for bound in BOUNDS:
         for resource in (CPU, MEMORY):
             fitted = fit_pod_amount(fitted, pod, item, resource, bound, compat)
     return fitted
 
 
-def _as_they_are(
+def _unrecommended(
     recommendations: Sequence[RecommendedContainerResources], pod: Pod
 ) -> Iterable[RecommendedContainerResources]:
     named = {entry.container_name for entry in recommendations}
@@ -157,7 +157,10 @@ def fit_pod_amount(
     bound: Bound,
     compat: VpaCompat,
 ) -> tuple[RecommendedContainerResources, ...]:
-    """Fit one resource of one bound; containers nobody recommends for count as they are and are not changed."""
+    """Fit one resource of one bound.
+
+    Containers without a recommendation count with their actual amounts and do not change.
+    """
     least, most = amount_of(item.min, resource), amount_of(item.max, resource)
     moved, rest = _totals(recommendations, pod, item, resource, bound)
     total_limit, total = moved.limit + rest.limit, moved.request + rest.request
@@ -166,7 +169,7 @@ def fit_pod_amount(
     if total_limit.is_zero:
         return tuple(recommendations)
     if compat.limit_range_keeps_absent:
-        # What is not recommended stays, so what is recommended has to make room for all of it.
+        # Containers without a recommendation stay, so the others have to make room for them.
         least_limit, least, most = least - rest.limit, least - rest.request, most - rest.limit
         total_limit, total = moved.limit, moved.request
     else:
@@ -185,13 +188,13 @@ def fit_pod_amount(
 
 
 def item_max_is_open(item: LimitRangeItem, resource: str) -> bool:
-    """Return whether a LimitRange sets no maximum of a resource; zero counts as none, as upstream's does."""
+    """Return whether a LimitRange sets no maximum of a resource. Zero is no maximum, as in upstream."""
     return amount_of(item.max, resource).is_zero
 
 
 @dataclass(frozen=True)
 class _Total:
-    """What some containers ask for together, with the limits that go with it."""
+    """The requests and limits of some containers together."""
 
     request: Quantity = Quantity.zero
     limit: Quantity = Quantity.zero
@@ -207,7 +210,7 @@ def _totals(
     resource: str,
     bound: Bound,
 ) -> tuple[_Total, _Total]:
-    """Return the totals of containers with a recommendation and of all others."""
+    """Return the totals of containers with and without a recommendation."""
     moved, rest = _Total(), _Total()
     listed = RecommendedPodResources(container_recommendations=tuple(recommendations))
     for container in pod.spec.containers:
@@ -215,13 +218,13 @@ def _totals(
         request = amount_of(requests, resource)
         entry = recommendation_for(container.name, listed)
         amount = request if entry is None else amount_of(getattr(entry, bound), resource)
-        answer = proportional_limit(
+        limit = proportional_limit(
             resource, amount_of(limits, resource), request, amount, amount_of(item.default, resource)
-        )
+        ).limit
         if entry is None:
-            rest = rest.plus(amount, answer.limit)
+            rest = rest.plus(amount, limit)
         else:
-            moved = moved.plus(amount, answer.limit)
+            moved = moved.plus(amount, limit)
     return moved, rest
 
 
@@ -240,7 +243,7 @@ def _scaled(
         amounts: ResourceList = getattr(entry, bound)
         is_changed = entry.container_name in named and (resource in amounts or _invents(amounts, compat))
         if is_changed:
-            # A container is changed once: a second entry of its name is not the one that counts.
+            # Only the first entry of a container counts.
             named.discard(entry.container_name)
             amount = scale(resource, amount_of(amounts, resource), base, result, rounding).quantity
             entry = msgspec.structs.replace(entry, **{bound: {**amounts, resource: amount}})

@@ -1,7 +1,7 @@
-"""Whether some node could hold a pod of a given size.
+"""Whether a node could hold a pod of a given size.
 
-Looks at what the scheduler looks at first: schedulable nodes, node selector and required node affinity, taints and
-tolerations, and requests against what is allocatable. Affinity between pods, spreading and volumes are not looked at.
+Checked are schedulable nodes, node selector and required node affinity, taints and tolerations, and requests against
+allocatable resources. Affinity between pods, topology spread and volumes are not checked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,20 +13,20 @@ from trimtab.model.core.objects import Node, Taint
 from trimtab.model.core.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec, ResourceList
 from trimtab.model.json.wire import Wire
 
-_KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
+_REPELLING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 _NAME_FIELD = "metadata.name"
 
 
 class Toleration(Wire):
-    """A taint that a pod bears."""
+    """A taint that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
     value: str = ""
     effect: str = ""
 
-    def bears(self, taint: Taint) -> bool:
-        """Return whether the taint does not keep the pod out."""
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether the pod may run on a node with the taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if not self.key:
@@ -35,28 +35,28 @@ class Toleration(Wire):
 
 
 class PlacedSpec(PodSpec, frozen=True):
-    """A pod's spec with all that decides which nodes take it."""
+    """A pod's spec with the fields that restrict its nodes."""
 
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
 
 
 class PlacedPod(Wire):
-    """A pod that is yet to be placed."""
+    """A pod that is not scheduled yet."""
 
     spec: PlacedSpec = PlacedSpec()
 
 
 @dataclass(frozen=True)
 class NodeRoom:
-    """A node, and what the pods on it request already."""
+    """A node and the requests of its pods."""
 
     node: Node
     used: Mapping[str, int]
     """In units of the resource: millicores, bytes."""
 
     def free(self, resource: str) -> int:
-        """Return how much of a resource is not requested yet."""
+        """Return the unrequested amount of a resource."""
         count, _ = units_of(resource)
         offered = self.node.status.allocatable.get(resource)
         return max((count(offered) if offered is not None else 0) - self.used.get(resource, 0), 0)
@@ -64,14 +64,17 @@ class NodeRoom:
 
 @dataclass(frozen=True)
 class NoNodeFits:
-    """Why no node could hold a size, and the largest size that one could."""
+    """Why no node could hold a size, and the largest size that fits."""
 
     message: str
     largest: ResourceList
 
 
 def no_node_fits(spec: PlacedSpec, rooms: Sequence[NodeRoom]) -> NoNodeFits | None:
-    """Return why no node could hold the pod; None if one could, or if no node is known at all."""
+    """Return why no node could hold the pod, or None if one could.
+
+    Without any node the result is None, too.
+    """
     if not rooms:
         return None
     fitting = [room for room in rooms if can_schedule(room.node, spec)]
@@ -83,11 +86,14 @@ def no_node_fits(spec: PlacedSpec, rooms: Sequence[NodeRoom]) -> NoNodeFits | No
 
 
 def no_room(size: ResourceList, rooms: Sequence[NodeRoom]) -> NoNodeFits | None:
-    """Return why none of the nodes has room for a size; None if one has, or if there is none."""
+    """Return why no node has room for a size, or None if one has.
+
+    Without any node the result is None, too.
+    """
     wanted = {name: units_of(name)[0](size[name]) for name in SIZED if name in size}
     if not rooms or any(all(room.free(name) >= wanted[name] for name in wanted) for room in rooms):
         return None
-    # Of several nodes that are too small the one that comes nearest is the one to be told of.
+    # The message names the node that comes nearest.
     best = max(rooms, key=lambda room: (_share(room, wanted), room.node.metadata.name))
     largest = {
         name: units_of(name)[1](min(best.free(name), amount), size[name].format)
@@ -121,48 +127,48 @@ def can_schedule(node: Node, spec: PlacedSpec) -> bool:
     if wanted and not any(_meets(node, term) for term in wanted):
         return False
     return all(
-        any(toleration.bears(taint) for toleration in spec.tolerations)
+        any(toleration.tolerates(taint) for toleration in spec.tolerations)
         for taint in node.spec.taints
-        if taint.effect in _KEEPS_OUT
+        if taint.effect in _REPELLING_EFFECTS
     )
 
 
 def _meets(node: Node, term: NodeSelectorTerm) -> bool:
     fields = {_NAME_FIELD: node.metadata.name}
-    parts = (
-        *((one, node.metadata.labels) for one in term.match_expressions),
-        *((one, fields) for one in term.match_fields),
+    requirements = (
+        *((requirement, node.metadata.labels) for requirement in term.match_expressions),
+        *((requirement, fields) for requirement in term.match_fields),
     )
-    return bool(parts) and all(_holds(requirement, values) for requirement, values in parts)
+    return bool(requirements) and all(_holds(requirement, values) for requirement, values in requirements)
 
 
 def _holds(requirement: NodeSelectorRequirement, values: Mapping[str, str]) -> bool:
-    found = values.get(requirement.key)
-    if requirement.operator in ("In", "Exists", "Gt", "Lt") and found is None:
+    value = values.get(requirement.key)
+    if requirement.operator in ("In", "Exists", "Gt", "Lt") and value is None:
         return False
     match requirement.operator:
         case "In":
-            return found in requirement.values
+            return value in requirement.values
         case "NotIn":
-            return found not in requirement.values
+            return value not in requirement.values
         case "DoesNotExist":
-            return found is None
+            return value is None
         case "Gt" | "Lt":
-            return _compares(requirement, found or "")
+            return _compares(requirement, value or "")
         case _:
             return requirement.operator == "Exists"
 
 
-def _compares(requirement: NodeSelectorRequirement, found: str) -> bool:
+def _compares(requirement: NodeSelectorRequirement, value: str) -> bool:
     try:
-        number, bound = int(found), int(requirement.values[0])
+        number, bound = int(value), int(requirement.values[0])
     except (ValueError, IndexError):
         return False
     return number > bound if requirement.operator == "Gt" else number < bound
 
 
 def node_rooms(nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]] | None = None) -> list[NodeRoom]:
-    """Return the nodes that say what they offer, with what is taken on each; nothing unless said otherwise."""
+    """Return the nodes with allocatable resources, and the requests on each."""
     return [
         NodeRoom(node, (used or {}).get(node.metadata.name, {})) for node in nodes if node.status.allocatable
     ]

@@ -1,4 +1,4 @@
-"""What each container of a pod should request and be limited to, once everything is capped."""
+"""The requests and limits that a VPA gives to the containers of one pod."""
 
 from dataclasses import dataclass, replace
 
@@ -39,13 +39,14 @@ from trimtab.model.vpa.types import (
 
 @dataclass(frozen=True)
 class Sizing:
-    """The resources of all containers, in the pod's order, with the words that explain them and every cut made."""
+    """The resources of all containers, in the pod's order, and how they came about."""
 
     containers: tuple[ContainerResources, ...]
     annotations: dict[str, tuple[str, ...]]
+    """The texts of the `vpaUpdates` annotation, by container."""
     cuts: tuple[Cut, ...] = ()
     recommendation: RecommendedPodResources | None = None
-    """What is recommended within all bounds and rules that apply to the pod."""
+    """The recommendation within all bounds and rules that apply to the pod."""
     held_back: tuple[HeldBack, ...] = ()
     """Requests that stay short of the recommendation, since the API server would refuse the pod."""
     refusal: str = ""
@@ -53,11 +54,11 @@ class Sizing:
 
     @property
     def note(self) -> str:
-        """Say which rules hold the pod back from its recommendation; empty if none does."""
-        return self.refusal or "; ".join(map(_words, self.held_back))
+        """Return which rules hold the pod back from its recommendation, or empty if none does."""
+        return self.refusal or "; ".join(map(_describe, self.held_back))
 
 
-def _words(held: HeldBack) -> str:
+def _describe(held: HeldBack) -> str:
     stays = f"is given {held.given}" if held.given is not None else "is not set"
     return (
         f"container {held.container}: {held.resource} request {stays} instead of {held.wanted}: "
@@ -72,9 +73,9 @@ def size_pod(
     compat: VpaCompat = DEFAULT,
     running: Pod | None = None,
 ) -> Sizing:
-    """Return what the VPA gives to each container of a pod with the resources that its user wrote.
+    """Return what the VPA gives to each container of a pod as its user wrote it.
 
-    `running` is the same pod with the resources that it has by now.
+    `running` is the same pod with its current resources.
     """
     sizing = _sized(pod, vpa, ranges, compat)
     if not compat.sizes_are_admissible or vpa.status.recommendation is None:
@@ -84,7 +85,7 @@ def size_pod(
     fitted = fit_sizes(pod, sizing.containers, ranges)
     if not fitted.refusal:
         return _held_back(sizing, fitted)
-    # The template is refused as it is. Upstream scales every container then, and the pod starts.
+    # The API server refuses the template. Upstream then scales every container, and the pod starts.
     scaled = _sized(pod, vpa, ranges, replace(compat, limit_range_keeps_absent=False))
     if first_violation(pod, apply_sizes(pod, scaled.containers), ranges) is None:
         return scaled
@@ -92,27 +93,27 @@ def size_pod(
 
 
 def _size_running(sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges) -> Sizing:
-    """Return the sizing of a running pod: what is given now starts from what the user wrote, the rest stays."""
+    """Return the sizing of a running pod, which starts from the user's amounts of the given resources."""
     start = _mixed(written, running, sizing.containers)
     fitted = fit_sizes(start, sizing.containers, ranges, written)
     if fitted.refusal:
-        # What other sizes left behind does not go with what the user wrote, but what runs was admitted.
+        # Leftovers of other sizes conflict with what the user wrote, but the running pod was admitted.
         start, fitted = running, fit_sizes(running, sizing.containers, ranges, written)
     if fitted.refusal:
         return Sizing((NOTHING,) * len(running.spec.containers), {}, refusal=fitted.refusal)
-    found = _held_back(sizing, fitted)
+    admitted = _held_back(sizing, fitted)
     containers = tuple(
         replace(sizes, limits={**_kept_limits(own.resources, sizes), **sizes.limits})
-        for sizes, own in zip(found.containers, start.spec.containers, strict=True)
+        for sizes, own in zip(admitted.containers, start.spec.containers, strict=True)
     )
-    return replace(found, containers=containers)
+    return replace(admitted, containers=containers)
 
 
 def _mixed(written: Pod, running: Pod, wanted: tuple[ContainerResources, ...]) -> Pod:
-    """Return the running pod with the user's amounts of those resources that are about to be given."""
+    """Return the running pod with the user's amounts of the resources to be given."""
 
-    def amounts(now: ResourceList, once: ResourceList, given_now: ContainerResources) -> ResourceList:
-        return {**now, **{name: once[name] for name in given_now.requests if name in once}}
+    def amounts(own: ResourceList, users: ResourceList, given: ContainerResources) -> ResourceList:
+        return {**own, **{name: users[name] for name in given.requests if name in users}}
 
     return with_resources(
         running,
@@ -130,7 +131,7 @@ def _mixed(written: Pod, running: Pod, wanted: tuple[ContainerResources, ...]) -
 
 
 def _kept_limits(own: ResourceRequirements, sizes: ContainerResources) -> ResourceList:
-    """Return the user's limits of resources whose requests alone are given; another VPA may have moved them."""
+    """Return the user's limits of given requests, since another VPA may have moved them."""
     return {name: own.limits[name] for name in sizes.requests if name in own.limits}
 
 
@@ -149,7 +150,7 @@ def size_capped(
     ranges: LimitRanges,
     rounding: FractionRounding = FractionRounding.NONE,
 ) -> Sizing:
-    """Return the requests of an already capped recommendation, with limits that keep their ratio to them."""
+    """Return the requests of a capped recommendation, with limits that keep their ratio."""
     policy = _policy(vpa)
     default_limits = ranges.container.default if ranges.container else {}
     annotations = dict(capped.annotations)
@@ -182,17 +183,17 @@ def _size(
     if not controls_limits(name, policy):
         return sized, ()
     requests, limits = requests_and_limits(pod, name)
-    found, notes = proportional_limits(limits, requests, entry.target, default_limits, rounding=rounding)
-    return (sized, ()) if found is None else (replace(sized, limits=found), notes)
+    scaled, notes = proportional_limits(limits, requests, entry.target, default_limits, rounding=rounding)
+    return (sized, ()) if scaled is None else (replace(sized, limits=scaled), notes)
 
 
 def _named(amounts: ResourceList) -> ResourceList:
-    """Drop a resource without a name: the API would refuse the whole pod for it."""
+    """Drop resources without a name, for which the API would refuse the whole pod."""
     return {resource: amount for resource, amount in amounts.items() if resource}
 
 
 def _held_back(sizing: Sizing, fitted: Fitted) -> Sizing:
-    """Return the sizing with what the API server admits of it, and the recommendation that this amounts to."""
+    """Return the part of the sizing that the API server admits, with the recommendation to match."""
     if not fitted.held_back:
         return replace(sizing, containers=fitted.containers)
     annotations = dict(sizing.annotations)
@@ -223,13 +224,13 @@ def _fitted_recommendation(
     for entry in recommendation.container_recommendations:
         for held in held_back:
             if held.container == entry.container_name:
-                entry = _moved(entry, held)
+                entry = _with_given(entry, held)
         entries.append(entry)
     return RecommendedPodResources(container_recommendations=tuple(entries))
 
 
-def _moved(entry: RecommendedContainerResources, held: HeldBack) -> RecommendedContainerResources:
-    """Return the entry with what is given as its target, within its bounds; what cannot be given is not asked for."""
+def _with_given(entry: RecommendedContainerResources, held: HeldBack) -> RecommendedContainerResources:
+    """Return the entry with the given amount as its target, within its bounds."""
     if held.given is None:
         kept = {
             bound: {name: amount for name, amount in getattr(entry, bound).items() if name != held.resource}

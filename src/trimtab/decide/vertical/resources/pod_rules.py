@@ -1,7 +1,7 @@
 """The API server's rules about the resources of a whole pod.
 
-What validation, the LimitRanger plugin and a resize demand of CPU and memory (Kubernetes 1.36). Amounts of other
-resources are never changed here, so their rules are left to the server.
+They are those of validation, of the LimitRanger plugin and of resizes, for CPU and memory (Kubernetes 1.36). Amounts of
+other resources never change here, so their rules are left to the server.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ _NO_AMOUNTS = ResourceRequirements()
 
 
 class QoSClass(StrEnum):
-    """The classes by which a node chooses what to kill first."""
+    """The quality-of-service classes."""
 
     GUARANTEED = "Guaranteed"
     BURSTABLE = "Burstable"
@@ -30,7 +30,7 @@ class QoSClass(StrEnum):
 
 
 class PodRule(StrEnum):
-    """The rule that an amount breaks; the words are part of the `vpaUpdates` annotation."""
+    """The rule that an amount breaks, in the words of the `vpaUpdates` annotation."""
 
     LIMIT = "capped to its limit"
     POD_LEVEL = "capped to fit the pod-level resources"
@@ -41,12 +41,14 @@ class PodRule(StrEnum):
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: of which resource, in which container (empty: the whole pod), in the server's words."""
+    """A broken rule."""
 
     rule: PodRule
     resource: str
     container: str
+    """Empty if the rule is about the whole pod."""
     message: str
+    """In the server's words."""
 
 
 def violations(pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES) -> Iterator[Violation]:
@@ -88,7 +90,7 @@ def pod_violations(spec: PodSpec, ranges: LimitRanges) -> Iterator[Violation]:
 
 
 def container_totals(spec: PodSpec) -> ResourceRequirements:
-    """Return what containers and sidecars have together, or the largest init container if that is more."""
+    """Return the sum of containers and sidecars, or the largest init container if that is more."""
     running = _added(container.resources for container in spec.containers)
     beside, starting = _NO_AMOUNTS, _NO_AMOUNTS
     for container in spec.init_containers:
@@ -102,7 +104,7 @@ def container_totals(spec: PodSpec) -> ResourceRequirements:
 
 
 def pod_totals(spec: PodSpec) -> ResourceRequirements:
-    """Return what the pod counts as; pod-level resources replace the sums of its containers."""
+    """Return the pod's totals, in which pod-level resources replace the sums of containers."""
     totals = container_totals(spec)
     if spec.resources is None:
         return totals
@@ -113,7 +115,7 @@ def pod_totals(spec: PodSpec) -> ResourceRequirements:
 
 
 def scheduler_requests(spec: PodSpec) -> ResourceList:
-    """Return what the scheduler reserves on a node for the pod, its overhead included."""
+    """Return the requests that the scheduler reserves for the pod, with its overhead."""
     asked = pod_totals(spec).requests
     return {name: _sum(asked.get(name), spec.overhead.get(name)) for name in {*asked, *spec.overhead}}
 
@@ -128,7 +130,7 @@ def _added(parts: Iterable[ResourceRequirements]) -> ResourceRequirements:
     return ResourceRequirements(requests=requests, limits=limits)
 
 
-def _larger(one: ResourceRequirements, other: ResourceRequirements) -> ResourceRequirements:
+def _larger(first: ResourceRequirements, second: ResourceRequirements) -> ResourceRequirements:
     def merged(left: ResourceList, right: ResourceList) -> ResourceList:
         return {
             name: max(amounts[name] for amounts in (left, right) if name in amounts)
@@ -136,50 +138,54 @@ def _larger(one: ResourceRequirements, other: ResourceRequirements) -> ResourceR
         }
 
     return ResourceRequirements(
-        requests=merged(one.requests, other.requests), limits=merged(one.limits, other.limits)
+        requests=merged(first.requests, second.requests), limits=merged(first.limits, second.limits)
     )
 
 
-def _sum(one: Quantity | None, other: Quantity | None) -> Quantity:
-    return (one or Quantity.zero) + (other or Quantity.zero)
+def _sum(first: Quantity | None, second: Quantity | None) -> Quantity:
+    return (first or Quantity.zero) + (second or Quantity.zero)
 
 
 def _sized(amounts: ResourceList) -> ResourceList:
     return {resource: amounts[resource] for resource in SIZED if resource in amounts}
 
 
-def _range_violations(item: LimitRangeItem | None, found: ResourceRequirements) -> Iterator[tuple[str, str]]:
+def _range_violations(item: LimitRangeItem | None, own: ResourceRequirements) -> Iterator[tuple[str, str]]:
     """Yield resource and message of each bound of a LimitRange that the amounts break."""
     if item is None:
         return
     for resource in SIZED:
-        request, limit = found.requests.get(resource), found.limits.get(resource)
+        request, limit = own.requests.get(resource), own.limits.get(resource)
         least, most = item.min.get(resource), item.max.get(resource)
         ratio = item.max_limit_request_ratio.get(resource)
-        if least is not None:
-            words = f"minimum {resource} usage per {item.type} is {least}"
-            if request is None:
-                yield resource, f"{words}.  No request is specified"
-            elif _is_more(least, request):
-                yield resource, f"{words}, but request is {request}"
-            elif limit is not None and _is_more(least, limit):
-                yield resource, f"{words}, but limit is {limit}"
-        if most is not None:
-            words = f"maximum {resource} usage per {item.type} is {most}"
-            if limit is None:
-                yield resource, f"{words}.  No limit is specified"
-            elif _is_more(limit, most):
-                yield resource, f"{words}, but limit is {limit}"
-            elif request is not None and _is_more(request, most):
-                yield resource, f"{words}, but request is {request}"
+        if least is not None and (message := _min_violation(request, limit, least)):
+            yield resource, f"minimum {resource} usage per {item.type} is {least}{message}"
+        if most is not None and (message := _max_violation(request, limit, most)):
+            yield resource, f"maximum {resource} usage per {item.type} is {most}{message}"
         if ratio is not None and (message := _ratio_violation(request, limit, ratio)):
             yield resource, f"{resource} max limit to request ratio per {item.type} is {ratio}, but {message}"
 
 
-def _is_more(one: Quantity, other: Quantity) -> bool:
-    if max(one.value(), other.value()) > _LARGEST_MILLI:
-        return one.value() > other.value()
-    return one.milli_value() > other.milli_value()
+def _min_violation(request: Quantity | None, limit: Quantity | None, least: Quantity) -> str:
+    if request is None:
+        return ".  No request is specified"
+    if _is_more(least, request):
+        return f", but request is {request}"
+    return f", but limit is {limit}" if limit is not None and _is_more(least, limit) else ""
+
+
+def _max_violation(request: Quantity | None, limit: Quantity | None, most: Quantity) -> str:
+    if limit is None:
+        return ".  No limit is specified"
+    if _is_more(limit, most):
+        return f", but limit is {limit}"
+    return f", but request is {request}" if request is not None and _is_more(request, most) else ""
+
+
+def _is_more(amount: Quantity, other: Quantity) -> bool:
+    if max(amount.value(), other.value()) > _LARGEST_MILLI:
+        return amount.value() > other.value()
+    return amount.milli_value() > other.milli_value()
 
 
 def _ratio_violation(request: Quantity | None, limit: Quantity | None, ratio: Quantity) -> str:
@@ -188,16 +194,16 @@ def _ratio_violation(request: Quantity | None, limit: Quantity | None, ratio: Qu
     if limit is None or limit.is_zero:
         return "no limit is specified or limit is 0"
     if max(request.value(), limit.value(), ratio.value()) > _LARGEST_MILLI:
-        found = float(limit.value()) / float(request.value())
+        actual = float(limit.value()) / float(request.value())
     else:
-        found = float(limit.milli_value()) / float(request.milli_value())
-    # The server compares floats in thousandths; a ratio that is exact on paper may fail by the last digit.
-    is_over = found * 1000 > float(ratio.milli_value())
-    return f"provided ratio is {found:f}" if is_over else ""
+        actual = float(limit.milli_value()) / float(request.milli_value())
+    # The server compares floats in thousandths, so an exact ratio may fail by the last digit.
+    is_over = actual * 1000 > float(ratio.milli_value())
+    return f"provided ratio is {actual:f}" if is_over else ""
 
 
 def qos_class(spec: PodSpec) -> QoSClass:
-    """Return the quality-of-service class of a pod, by its pod-level resources where it has any."""
+    """Return the QoS class of a pod, by its pod-level resources where it has any."""
     if spec.resources is not None:
         # Pod-level requests without limits never make a pod Guaranteed, since the two lists differ in length.
         return _class_of((spec.resources,), only_listed=True)
@@ -219,16 +225,16 @@ def _class_of(parts: Sequence[ResourceRequirements], *, only_listed: bool = Fals
 
 
 def _positive(lists: Iterable[ResourceList]) -> ResourceList:
-    found: ResourceList = {}
+    totals: ResourceList = {}
     for amounts in lists:
         for name in SIZED:
             if name in amounts and amounts[name].sign > 0:
-                found[name] = _sum(found.get(name), amounts[name])
-    return found
+                totals[name] = _sum(totals.get(name), amounts[name])
+    return totals
 
 
 def resize_refusal(before: Pod, after: Pod) -> str:
-    """Say why the server would refuse to resize `before` into `after`, whatever the node; empty if it would not."""
+    """Return why the server would refuse a resize on any node, or empty if it would not."""
     if has_claims(before.spec):
         return CLAIMS_REFUSAL
     was, becomes = qos_class(before.spec), qos_class(after.spec)

@@ -1,4 +1,4 @@
-"""Keep the ratio of limit to request that the user chose, whatever the request becomes.
+"""Keeps the user's ratio of limit to request when the request changes.
 
 CPU is scaled in whole millicores, memory in whole bytes. Upstream drops the fraction. Ours rounds up, so that a limit
 above its request stays above it.
@@ -13,11 +13,11 @@ from trimtab.model.core.pod import CPU, MEMORY, ResourceList
 from trimtab.model.quantity import Quantity
 
 LARGEST = 2**63 - 1
-"""The API's amounts are int64; beyond it a scaled amount is capped and says so."""
+"""The API's amounts are int64. A larger scaled amount is capped, with a note."""
 
 
 class FractionRounding(IntEnum):
-    """What happens to the fraction that scaling leaves; NONE and DOWN drop it."""
+    """How to round the fraction that scaling leaves. NONE and DOWN drop it."""
 
     NONE = 0
     UP = 1
@@ -37,14 +37,14 @@ class Scaled:
 
 @dataclass(frozen=True)
 class ProportionalLimit:
-    """A limit that keeps the ratio; None if there is to be none, with the words that say why."""
+    """A limit that keeps the ratio, or None with a note why there is none."""
 
     limit: Quantity | None
     note: str = ""
 
 
 def units_of(resource: str) -> tuple[Callable[[Quantity], int], Callable[..., Quantity]]:
-    """Return how a resource is counted in whole units, and how an amount is made of them."""
+    """Return how to count a resource in whole units, and how to make an amount of them."""
     if resource == MEMORY:
         return Quantity.value, Quantity.from_int
     return Quantity.milli_value, Quantity.from_milli
@@ -57,7 +57,7 @@ def scale(
     result: Quantity,
     rounding: FractionRounding = FractionRounding.NONE,
 ) -> Scaled:
-    """Return the amount that stands to `amount` as `result` stands to `base`; with base zero, `amount` itself."""
+    """Return `amount` * `result` / `base`, or `amount` itself if `base` is zero."""
     counted, made = units_of(resource)
     divisor = counted(base)
     if divisor == 0:
@@ -83,14 +83,14 @@ def proportional_limit(
     *,
     rounding: FractionRounding = FractionRounding.NONE,
 ) -> ProportionalLimit:
-    """Return the limit that goes with a recommended request; `default_limit` stands in for an absent limit."""
+    """Return the limit for a recommended request. `default_limit` replaces an absent limit."""
     limit = _or_default(limit, default_limit)
-    if _is_nothing(limit):
+    if _is_absent(limit):
         return ProportionalLimit(None, f"{resource}: limit NOT set since originalLimit is nil or 0")
     if recommended is None or recommended.value() == 0:
         return ProportionalLimit(None, f"{resource}: limit NOT set since recommendedRequest is nil or 0")
     assert limit is not None
-    # Without a request Kubernetes takes the limit for it, so the ratio is one.
+    # Kubernetes sets an absent request to the limit, so the ratio is 1.
     if request is None or request.value() == 0 or request.milli_value() == limit.milli_value():
         return ProportionalLimit(recommended)
     scaled = scale(resource, limit, request, recommended, rounding)
@@ -106,11 +106,11 @@ def proportional_limits(
     *,
     rounding: FractionRounding = FractionRounding.NONE,
 ) -> tuple[ResourceList | None, tuple[str, ...]]:
-    """Return the limits of CPU and memory that go with recommended requests, and what there is to say of them."""
-    found: ResourceList = {}
+    """Return the limits of CPU and memory for recommended requests, with notes."""
+    scaled: ResourceList = {}
     notes: list[str] = []
     for resource in (CPU, MEMORY):
-        answer = proportional_limit(
+        result = proportional_limit(
             resource,
             amount_of(limits, resource),
             amount_of(requests, resource),
@@ -118,11 +118,11 @@ def proportional_limits(
             amount_of(default_limits, resource),
             rounding=rounding,
         )
-        if answer.limit is not None:
-            found[resource] = answer.limit
-        if answer.note:
-            notes.append(answer.note)
-    return (found, tuple(notes)) if found else (None, ())
+        if result.limit is not None:
+            scaled[resource] = result.limit
+        if result.note:
+            notes.append(result.note)
+    return (scaled, tuple(notes)) if scaled else (None, ())
 
 
 def boundary_request(
@@ -132,9 +132,9 @@ def boundary_request(
     boundary: Quantity,
     default_limit: Quantity | None,
 ) -> Quantity:
-    """Return the request at which the limit, kept in ratio, reaches `boundary`; zero means there is none."""
+    """Return the request at which the proportional limit reaches `boundary`, or zero if there is none."""
     limit = _or_default(limit, default_limit)
-    if _is_nothing(limit):
+    if _is_absent(limit):
         return Quantity.zero
     assert limit is not None
     if request is None or request.value() == 0:
@@ -143,8 +143,8 @@ def boundary_request(
 
 
 def _or_default(limit: Quantity | None, default_limit: Quantity | None) -> Quantity | None:
-    return default_limit if _is_nothing(limit) and default_limit is not None else limit
+    return default_limit if _is_absent(limit) and default_limit is not None else limit
 
 
-def _is_nothing(quantity: Quantity | None) -> bool:
+def _is_absent(quantity: Quantity | None) -> bool:
     return quantity is None or quantity.value() == 0

@@ -34,7 +34,10 @@ class ReplicaGroup:
 
     @property
     def is_disruptable(self) -> bool:
-        """Return whether another pod may be disrupted; with tolerance 0 one may, while all run."""
+        """Return whether another pod may be disrupted.
+
+        With tolerance 0 one may, while all are running.
+        """
         alive = self.running - self.evicted - self.resized
         untouched = self.evicted == 0 and self.resized == 0
         return alive > self.configured - self.tolerance or (
@@ -85,7 +88,7 @@ def count_group(
     compat: VpaCompat,
     available: Collection[str] | None = None,
 ) -> ReplicaGroup | None:
-    """Count one controller's live pods; None if the configured number is unknown.
+    """Count one controller's live pods, or None if the configured number is unknown.
 
     `available` names the pods that are available. Without it every pod that is not Pending is, as in upstream.
     """

@@ -1,6 +1,6 @@
-"""Which pods are disrupted: from the request of a resize or eviction until the pod is Ready at its new size.
+"""Which pods are disrupted.
 
-The ledger is derived from the pods (readiness, resize conditions, resize annotation), so a new updater process counts
+A disruption lasts from the request of a resize or eviction until the pod is Ready at its new size. The ledger is derived from the pods (readiness, resize conditions, resize annotation), so a new updater process counts
 as the last one did. Only requests that the pod does not show yet are held in memory.
 """
 

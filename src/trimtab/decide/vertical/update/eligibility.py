@@ -121,7 +121,7 @@ def is_lower_anywhere(before: RecommendedPodResources | None, after: Recommended
 
 
 def oom_threshold(vpa: VerticalPodAutoscaler, default: timedelta, gates: FeatureGates) -> timedelta:
-    """Return how quick an OOM kill must be to count: by the VPA if its gate is on, else the default."""
+    """Return the VPA's own threshold of quick OOM kills if its gate is on, else the default."""
     policy = vpa.spec.update_policy
     if policy is None or policy.evict_after_oom_seconds is None or not gates.per_vpa_config:
         return default

@@ -21,7 +21,7 @@ INEFFECTIVE_REASON = "EvictionFruitless"
 
 
 class EvictionLimitSettings(Wire):
-    """Settings of the eviction limits; None switches a limit off."""
+    """Settings of the eviction limits. None switches a limit off."""
 
     max_evictions_per_minute: int | None = 10
     """In the whole cluster. Ten lets a restart of 3 000 pods take hours, not minutes."""
@@ -79,7 +79,7 @@ class EvictionLimits(Wire):
 def evictions_left(
     state: EvictionLimits, live_pods: int, now: datetime, settings: EvictionLimitSettings
 ) -> int | None:
-    """Return how many pods may still be evicted in this minute; None means any number."""
+    """Return how many pods may still be evicted in this minute, or None for any number."""
     recent = sum(now - moment < MINUTE for moment in state.evictions)
     limits = []
     if settings.max_evictions_per_minute is not None:

@@ -59,7 +59,7 @@ class VpaEvictions:
                 self._after(candidate, result)
 
     def _blocker(self, pod: Pod, *, is_urgent: bool = False) -> str:
-        """Return why a pod cannot be evicted now; empty if it can."""
+        """Return why a pod cannot be evicted now, or empty if it can."""
         if not self.update.context.compat.disruptions_last_until_ready:
             return "" if self._can_evict_as_upstream(pod) else NO_BUDGET
         status = self.update.group_status(pod)

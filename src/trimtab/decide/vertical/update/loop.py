@@ -52,7 +52,7 @@ class UpdateResult:
     short_of_budget: frozenset[ControllerKey] = frozenset()
     """Creators of which a pod with a role waits until another pod is up again."""
     requeue_at: datetime | None = None
-    """When an update is due before the next loop; None if none is."""
+    """When an update is due before the next loop, or None if none is."""
     to_evict: frozenset[str] = frozenset()
     """Pods that should be evicted, by `namespace/name`, whether they could be or not."""
     inadmissible: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def _revert_uncontrolled(pod: Pod, loop: LoopState) -> Step:
 
 
 def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VpaPods], list[Pod]]:
-    """Assign each live pod to its VPA; return also uncontrolled pods with a resize annotation."""
+    """Assign live pods to VPAs. Return also uncontrolled pods with a resize annotation."""
     observation = context.observation
     ignored = frozenset(context.settings.ignored_namespaces)
     index = observation.index(context.gates, context.compat).for_updater()

@@ -191,7 +191,7 @@ class LoopState:
         self.eviction_limits = msgspec.structs.replace(self.eviction_limits, trials=trials)
 
     def eviction_limit(self, pod: Pod, creator: ControllerKey) -> str:
-        """Return the limit that holds back the eviction of this pod; empty if none does."""
+        """Return the limit that holds back the eviction of this pod, or empty if none does."""
         now, settings = self.context.now, self.context.settings.eviction_limits
         if evictions_left(self.eviction_limits, len(self.context.live), now, settings) == 0:
             return "enough pods of the cluster were evicted within the last minute"
@@ -218,7 +218,7 @@ class LoopState:
     def disruption_blocker(
         self, pod: Pod, creator: ControllerKey | None, *, restarts: bool, is_urgent: bool
     ) -> str:
-        """Return why a pod cannot be disrupted now; empty if it can.
+        """Return why a pod cannot be disrupted now, or empty if it can.
 
         A pod that is not up uses no budget. It is left to start, unless it was OOM-killed or exceeded its time.
         """
@@ -240,7 +240,7 @@ class LoopState:
         return not is_stuck(pod, self.context.now)
 
     def record_eviction(self, pod: Pod, creator: ControllerKey, vpa: str = "") -> None:
-        """Count an eviction; a pod that was not up uses no budget."""
+        """Count an eviction. A pod that was not up uses no budget."""
         if self.is_up(pod) and creator in self.groups:
             self.groups[creator] = self.groups[creator].after_eviction()
         self.available.discard(pod.metadata.key)
@@ -276,7 +276,7 @@ class LoopState:
         self.set_result(pod, vpa, "none", reason)
 
     def set_result(self, pod: Pod, vpa: str | None, action: str, reason: str) -> None:
-        """Set the result of a pod; the last one counts."""
+        """Set the result of a pod, replacing an earlier one."""
         key = pod.metadata.key
         self.pod_results[key] = PodUpdateResult(pod=key, vpa=vpa, action=action, reason=reason)
 

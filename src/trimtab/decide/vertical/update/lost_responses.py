@@ -42,15 +42,15 @@ def due_checks(state: UpdaterState, now: datetime) -> frozenset[str]:
 
 
 def next_check(state: UpdaterState) -> datetime | None:
-    """Return when to read the next pod; None if no response is missing."""
+    """Return when to read the next pod, or None if no response is missing."""
     checks = (_due(disruption) for disruption in state.disruptions.values())
     return min((due for due in checks if due is not None), default=None)
 
 
 def resolve_lost(state: UpdaterState, pods: Mapping[str, Pod | None], read_at: datetime) -> UpdaterState:
-    """Return the state after pods were read live, by uid; None is a deleted pod.
+    """Return the state after pods were read live, by uid.
 
-    Leave out a pod that could not be read; its request then stays as it is.
+    None is a deleted pod. Leave out a pod that could not be read; its request then stays as it is.
     """
     disruptions = dict(state.disruptions)
     for uid, pod in pods.items():

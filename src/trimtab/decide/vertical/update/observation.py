@@ -32,7 +32,7 @@ class ObservedController(Wire):
     """Its own controller, `Kind/namespace/name`."""
     is_scalable: bool = True
     replicas: int | None = None
-    """For a DaemonSet, status.desiredNumberScheduled; None if not known."""
+    """For a DaemonSet, status.desiredNumberScheduled, or None if not known."""
 
 
 class UpdateObservation(Wire):
@@ -82,7 +82,7 @@ def read_key(text: str) -> ControllerKey:
 
 
 def read_selector(text: str | None) -> Selector | None:
-    """Read a selector; None if it is absent or malformed."""
+    """Read a selector, or None if it is absent or malformed."""
     if text is None:
         return None
     try:

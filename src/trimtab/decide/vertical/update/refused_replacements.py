@@ -19,9 +19,9 @@ _NAMED = 3
 def changed_annotations(
     pods: Iterable[Pod], checked: Mapping[str, str], to_evict: Collection[str]
 ) -> list[tuple[Pod, str | None]]:
-    """Return the pods whose annotation must change, with its new value; None removes it.
+    """Return the pods whose annotation must change, each with its new value.
 
-    `checked` holds the refusal of each replacement by pod, empty where a dry run was admitted. Pods of one controller
+    None removes the annotation. `checked` holds the refusal of each replacement by pod, empty where a dry run was admitted. Pods of one controller
     have one template: where a replacement is admitted now, the annotations of unchecked pods are removed, too.
     """
     pods = list(pods)

@@ -32,7 +32,10 @@ class InPlaceDecision(StrEnum):
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """A pod's replica group. A pod that is no member, or whose group is unknown, must not be disrupted."""
+    """A pod's replica group.
+
+    A pod that is no member, or whose group is unknown, must not be disrupted.
+    """
 
     is_member: bool
     group: ReplicaGroup | None

@@ -98,7 +98,10 @@ class VpaPods:
         return None
 
     def _may_precede_boost(self, pod: Pod, *, is_quick_oom: bool) -> bool:
-        """Return whether the pod need not wait for the end of its boost; an expired boost ends first."""
+        """Return whether the pod need not wait for the end of its boost.
+
+        An OOM-killed pod need not, unless its boost is expired. Then the boost ends first.
+        """
         context = self.context
         if not is_boosted(pod) or not excludes_boosted_pods(self.claim, context):
             return True
@@ -124,7 +127,10 @@ class VpaPods:
         return True
 
     def sizing(self, pod: Pod) -> Sizing:
-        """Return what the VPA gives to a pod. Pods of one template share their spec, and so the result."""
+        """Return what the VPA gives to a pod.
+
+        Pods of one template share their spec, and so the result.
+        """
         spec, compat = pod.spec, self.context.compat
         parts = (spec.containers, spec.init_containers, spec.resources)
         originals = pod.metadata.annotations.get(ORIGINALS_ANNOTATION)

@@ -3,20 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trimtab.model.field_errors import (
-    FieldError,
-    FieldPath,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from trimtab.model.field_errors import FieldError, FieldPath, forbidden, invalid, not_supported, required
 from trimtab.model.hpa.metric_fields import validate_loss, validate_max_age
 from trimtab.model.hpa.types import (
     SOURCE_FIELDS,
     ContainerResourceMetricSource,
     ExternalMetricSource,
-    MetricIdentifier,
     MetricSourceType,
     MetricSpec,
     MetricTarget,
@@ -101,8 +93,7 @@ def _validate_object(
     source: ObjectMetricSource, path: FieldPath, objects: ReferenceOptions
 ) -> list[FieldError]:
     errors = validate_reference(source.described_object, path.child("describedObject"), objects)
-    errors += _validate_identifier(source.metric, path.child("metric"))
-    errors += _validate_target(source.target, path.child("target"))
+    errors += _validate_metric_source(source, path)
     if source.target.value is None and source.target.average_value is None:
         detail = "must set either a target value or averageValue"
         errors.append(required(path.child("target", "averageValue"), detail))
@@ -112,8 +103,7 @@ def _validate_object(
 def _validate_external(
     source: ExternalMetricSource, path: FieldPath, _: ReferenceOptions
 ) -> list[FieldError]:
-    errors = _validate_identifier(source.metric, path.child("metric"))
-    errors += _validate_target(source.target, path.child("target"))
+    errors = _validate_metric_source(source, path)
     if source.target.value is None and source.target.average_value is None:
         detail = "must set either a target value for metric or a per-pod target"
         errors.append(required(path.child("target", "averageValue"), detail))
@@ -124,8 +114,7 @@ def _validate_external(
 
 
 def _validate_pods(source: PodsMetricSource, path: FieldPath, _: ReferenceOptions) -> list[FieldError]:
-    errors = _validate_identifier(source.metric, path.child("metric"))
-    errors += _validate_target(source.target, path.child("target"))
+    errors = _validate_metric_source(source, path)
     if source.target.average_value is None:
         detail = "must specify a positive target averageValue"
         errors.append(required(path.child("target", "averageValue"), detail))
@@ -143,17 +132,12 @@ def _validate_resource(
 def _validate_container_resource(
     source: ContainerResourceMetricSource, path: FieldPath, _: ReferenceOptions
 ) -> list[FieldError]:
-    errors = []
-    if source.name:
-        problems = _resource_name_problems(source.name)
-        errors += [invalid(path.child("name"), source.name, problem) for problem in problems]
-    else:
-        errors.append(required(path.child("name"), "must specify a resource name"))
-    if source.container:
-        problems = names.dns1123_label_problems(source.container)
-        errors += [invalid(path.child("container"), source.container, problem) for problem in problems]
-    else:
-        errors.append(required(path.child("container"), "must specify a container"))
+    errors = names.check_name(
+        source.name, path.child("name"), _resource_name_problems, "must specify a resource name"
+    )
+    errors += names.check_name(
+        source.container, path.child("container"), names.dns1123_label_problems, "must specify a container"
+    )
     return errors + _validate_resource_target(source.target, path.child("target"))
 
 
@@ -164,6 +148,15 @@ _RULES: dict[str, Callable[[Any, FieldPath, ReferenceOptions], list[FieldError]]
     "resource": _validate_resource,
     "containerResource": _validate_container_resource,
 }
+
+
+def _validate_metric_source(
+    source: ObjectMetricSource | ExternalMetricSource | PodsMetricSource, path: FieldPath
+) -> list[FieldError]:
+    # As upstream, leave the selector unchecked: a bad one shows as a condition at run time.
+    name, missing = source.metric.name, "must specify a metric name"
+    errors = names.check_name(name, path.child("metric", "name"), names.path_segment_problems, missing)
+    return errors + _validate_target(source.target, path.child("target"))
 
 
 def _validate_resource_target(target: MetricTarget, path: FieldPath) -> list[FieldError]:
@@ -191,16 +184,6 @@ def _validate_target(target: MetricTarget, path: FieldPath) -> list[FieldError]:
             invalid(path.child("averageUtilization"), target.average_utilization, "must be greater than 0")
         )
     return errors
-
-
-def _validate_identifier(metric: MetricIdentifier, path: FieldPath) -> list[FieldError]:
-    # As upstream, leave the selector unchecked: a bad one shows as a condition at run time.
-    if not metric.name:
-        return [required(path.child("name"), "must specify a metric name")]
-    return [
-        invalid(path.child("name"), metric.name, problem)
-        for problem in names.path_segment_problems(metric.name)
-    ]
 
 
 def _resource_name_problems(name: str) -> list[str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.model.field_errors import FieldError, FieldPath, invalid, required
+from trimtab.model.field_errors import FieldError, FieldPath, invalid
 from trimtab.model.labels import names
 
 
@@ -19,14 +19,8 @@ def validate_reference(
     ref: CrossVersionObjectReference, path: FieldPath, options: ReferenceOptions
 ) -> list[FieldError]:
     """Check kind, name and apiVersion."""
-    errors = []
-    for name, text in {"kind": ref.kind, "name": ref.name}.items():
-        if text:
-            errors += [
-                invalid(path.child(name), text, problem) for problem in names.path_segment_problems(text)
-            ]
-        else:
-            errors.append(required(path.child(name)))
+    errors = names.check_name(ref.kind, path.child("kind"), names.path_segment_problems, "")
+    errors += names.check_name(ref.name, path.child("name"), names.path_segment_problems, "")
     if problem := api_version_problem(ref.api_version, options):
         errors.append(invalid(path.child("apiVersion"), ref.api_version, problem))
     return errors

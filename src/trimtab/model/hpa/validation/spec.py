@@ -11,13 +11,7 @@ from trimtab.model.core.metadata_validation import (
     validate_metadata,
     validate_metadata_update,
 )
-from trimtab.model.field_errors import (
-    FieldError,
-    FieldPath,
-    invalid,
-    not_supported,
-    required,
-)
+from trimtab.model.field_errors import FieldError, FieldPath, invalid, not_supported, required
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerSpec,

@@ -13,12 +13,7 @@ from trimtab.model.hpa import selection_strategy, types
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric, default_behavior
 from trimtab.model.hpa.versions import v1, v1_annotations
 from trimtab.model.hpa.versions.canonical import canonical_as
-from trimtab.model.hpa.versions.flat_metrics import (
-    flat_spec,
-    flat_status,
-    nested_spec,
-    nested_status,
-)
+from trimtab.model.hpa.versions.flat_metrics import flat_spec, flat_status, nested_spec, nested_status
 from trimtab.model.json import shape
 from trimtab.model.json.wire import Json, without_members
 

@@ -1,7 +1,7 @@
-"""What is remembered of one HPA: the memory that the object carries, and our own in the epoch in which we decide.
+"""The memory of one HPA: the copy that the object stores, and the copy of this replica.
 
-The stored memory is kept always, as the newest version of the object has it. Our own is worth something only in the
-epoch it was made in. Whoever decides in a new epoch begins with the stored one, as of the last holder's renewal.
+`stored` is always as the newest version of the object has it. `own` is valid in the epoch in which it was made. The
+first decision of an epoch starts from `stored`, as of the time when the last holder renewed its lease.
 """
 
 from dataclasses import dataclass
@@ -22,32 +22,32 @@ from trimtab.decide.horizontal.memory import (
 
 @dataclass(slots=True, eq=False)
 class HpaMemory:
-    """The stored and our own memory of one HPA."""
+    """The stored memory and the own memory of one HPA."""
 
     stored: str = ""
-    """As the newest version of the object carries it."""
+    """The memory that the newest version of the object carries."""
     own: Memory = EMPTY
-    """What the next decision in `epoch` starts from."""
+    """The memory that the next decision in `epoch` starts from."""
     epoch: Epoch | None = None
-    """The epoch that `own` belongs to; None before the first decision, and when `own` must not be used again."""
+    """The epoch of `own`. None before the first decision and when `own` must not be used again."""
     is_confirmed: bool = False
-    """Whether the server showed us the object in `epoch`: a watch may not have got to the last holder's last write."""
+    """Whether the object was read in `epoch`. The watch may lack the last write of the last holder."""
     must_store: bool = False
-    """Whether `own` has to be stored although no status changed: what is stored was dated by another clock.
+    """Whether `own` has to be stored even if the status did not change, because another clock dated `stored`.
 
-    The other clock is that of the last holder, or our own before it was set.
+    That clock is the last holder's, or our own before it was set.
     """
     _is_untried: bool = True
-    """Whether no decision in `epoch` was carried out yet."""
+    """Whether no decision in `epoch` was written yet."""
     _reaches_to: float | None = None
-    """How far `own` reaches while it does not know the replicas yet; None when it does."""
+    """The time up to which `own` is complete, until the current replicas are read. None afterwards."""
     _clock_offset: float | None = None
-    """By how much the wall clock was ahead of the monotonic one when `own` was last used."""
+    """The wall clock minus the monotonic clock when `own` was last used."""
 
-    def begin(self, epoch: Epoch, current: int | None, now: float, monotonic: float) -> bool:
-        """Make `own` the memory of an epoch and of the current replicas; return whether it changed.
+    def load(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> bool:
+        """Load `own` for an epoch and the current replicas; return whether it changed.
 
-        `now` is the moment of the decision: nothing that is remembered may lie after it, by a microsecond either.
+        `now` is the time of the decision. No remembered time may be later, not even by a microsecond.
         """
         is_new = self.epoch is not epoch
         if is_new:
@@ -58,16 +58,25 @@ class HpaMemory:
             self.own = msgspec.structs.replace(dated, clock=epoch.own_clock(now, monotonic))
             self.epoch, self.is_confirmed, self._clock_offset = epoch, not epoch.is_elected, None
             self._is_untried = True
-            # Whoever takes over from us knows our clock, and perhaps no clock of those before us.
-            self.must_store = skew != 0.0 or (self.own.clock != stored.clock and _has_moments(self.own))
-        if self._reaches_to is None or current is None:
+            # The next holder can convert from our clock, and perhaps not from the clocks before ours.
+            self.must_store = skew != 0.0 or (self.own.clock != stored.clock and _has_times(self.own))
+        if self._reaches_to is None or replicas is None:
             return is_new
-        self.own = caught_up(self.own, current, self._reaches_to)
+        self.own = caught_up(self.own, replicas, self._reaches_to)
         self._reaches_to = None
         return True
 
-    def take_stored(self, stored: str) -> bool:
-        """Take in what the object carries now; return whether that is not what was last known to be stored.
+    def reload(self) -> None:
+        """Start the epoch again from `stored`, unless a decision in it was already written."""
+        if self._is_untried:
+            self.epoch = None
+
+    def contradicts(self, epoch: Epoch, replicas: int) -> bool:
+        """Return whether a new epoch would start with other replicas than the last leader left."""
+        return self.epoch is not epoch and loads(self.stored).replicas not in (None, replicas)
+
+    def update_stored(self, stored: str) -> bool:
+        """Replace `stored` with what a watch event carries; return whether it differs.
 
         `kubectl replace` drops the annotation of a native HPA. Then `own` has to be stored again.
         """
@@ -75,31 +84,40 @@ class HpaMemory:
         self.stored, self.must_store = stored, self.must_store or is_new
         return is_new
 
-    def contradicts(self, epoch: Epoch, current: int) -> bool:
-        """Return whether an epoch would begin with replicas that are not those the last leader left behind."""
-        return self.epoch is not epoch and loads(self.stored).replicas not in (None, current)
+    def set_stored(self, stored: str) -> None:
+        """Replace `stored` with what our own write or read returned."""
+        self.stored = stored
+
+    def mark_confirmed(self) -> None:
+        """Note that the object was read in this epoch."""
+        self.is_confirmed = True
+
+    def mark_stored(self) -> None:
+        """Note that `own` was stored, or that a dry run would have stored it."""
+        self.must_store = False
 
     def keep(self, memory: Memory) -> None:
-        """Keep what a decision left behind once it was carried out."""
+        """Keep the memory of a decision that was written."""
         self.own, self._is_untried = memory, False
 
-    def preview(self, current: int | None, now: float) -> Memory:
-        """Return the memory that whoever decides now would start from, for those who only show it."""
-        stored = loads(self.stored)
-        return stored if current is None else restore_memory(stored, current, now)
+    def keep_in_doubt(self, memory: Memory, at: float) -> None:
+        """Keep the memory of a decision whose scale may have been written at that time.
 
-    def doubt(self, memory: Memory, at: float) -> None:
-        """Keep a memory whose scale may have been written at that moment: the next look at the replicas tells."""
+        The next read of the replicas shows whether it was.
+        """
         self.keep(memory)
         self._reaches_to = at
 
-    def start_over(self) -> None:
-        """Begin the epoch again with the stored memory, unless a decision in it was carried out already."""
-        if self._is_untried:
-            self.epoch = None
+    def preview(self, replicas: int | None, now: float) -> Memory:
+        """Return the memory that a decision would start from now, for dry runs."""
+        stored = loads(self.stored)
+        return stored if replicas is None else restore_memory(stored, replicas, now)
 
-    def follow_wall_clock(self, now: float, monotonic: float) -> bool:
-        """Move `own` along when the wall clock was set, so that no window moves (fault F27); return whether it was."""
+    def adjust_for_clock_jump(self, now: float, monotonic: float) -> bool:
+        """Move the times in `own` along when the wall clock was set, so that no window moves (fault F27).
+
+        Return whether the clock was set.
+        """
         offset = now - monotonic
         jump = 0.0 if self._clock_offset is None else offset - self._clock_offset
         self._clock_offset = offset
@@ -112,13 +130,16 @@ class HpaMemory:
         return True
 
 
-def _has_moments(memory: Memory) -> bool:
-    """Return whether a window or a rate may depend on a moment: not so while one recommendation is all there is."""
+def _has_times(memory: Memory) -> bool:
+    """Return whether a window or a rate limit may depend on a time in the memory.
+
+    That is not so while it has one recommendation and no scale event.
+    """
     return len(memory.recommendations or ()) > 1 or bool(memory.scale_up or memory.scale_down)
 
 
 def loads(text: str) -> Memory:
-    """Return a stored memory; one that cannot be read is lost, not fatal."""
+    """Parse a stored memory; text that cannot be parsed counts as no memory."""
     if not text:
         return EMPTY
     try:

@@ -1,85 +1,44 @@
-"""Successive states of one HPA: what did not change is the same object in both.
+"""The state that the operator keeps of one HPA between reconciles."""
 
-Every write of a status brings the whole HPA back, and twenty of these are kept in its records. A status keeps its
-conditions most of the time, and metadata nearly all of itself. The memory is left out: it is kept beside the object.
-"""
-
+import asyncio
 from collections.abc import Sequence
-from typing import TypeVar, overload
+from dataclasses import dataclass, field
+from math import inf
+from typing import overload
 
-import msgspec
-
-from trimtab.decide.horizontal import Record
+from trimtab.cluster.leases.epoch import Epoch
+from trimtab.cluster.resource import Resource
+from trimtab.decide.horizontal import FetchFailure, Record
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
-from trimtab.model.core.meta import Condition, ObjectMeta
-from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-
-V = TypeVar("V")
-
-MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
-"""Where a native HPA carries its memory: its status has no field for it."""
-
-
-def reuse_unchanged_metadata(before: ObjectMeta, new: ObjectMeta) -> ObjectMeta:
-    """Return the new metadata, with the very values of the old where they are equal."""
-    annotations = new.annotations
-    if MEMORY_ANNOTATION in annotations:
-        annotations = {key: text for key, text in annotations.items() if key != MEMORY_ANNOTATION}
-    return msgspec.structs.replace(
-        new,
-        name=_same(before.name, new.name),
-        namespace=_same(before.namespace, new.namespace),
-        uid=_same(before.uid, new.uid),
-        creation_timestamp=_same(before.creation_timestamp, new.creation_timestamp),
-        labels=_same(before.labels, new.labels),
-        annotations=_same(before.annotations, annotations),
-    )
-
-
-def reuse_unchanged_status(
-    before: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus
-) -> HorizontalPodAutoscalerStatus:
-    """Return the new status, with the very conditions of the old where they are equal."""
-    return msgspec.structs.replace(
-        new,
-        memory="",
-        last_scale_time=_same(before.last_scale_time, new.last_scale_time),
-        current_metrics=_same(before.current_metrics, new.current_metrics),
-        conditions=_conditions_after(before.conditions, new.conditions),
-    )
-
-
-def _conditions_after(before: tuple[Condition, ...], new: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    if before == new:
-        return before
-    known = {one.type: one for one in before}
-    return tuple([_same(known.get(one.type, one), one) for one in new])
-
-
-def _same(before: V, new: V) -> V:
-    return before if before == new else new
+from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
+from trimtab.decide.horizontal.records.usage_bands import Band, bands_of
+from trimtab.metrics.queries import Query
+from trimtab.model.hpa.dry_run import is_dry_run
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
+from trimtab.operator.horizontal.inputs.hpa_memory import HpaMemory
+from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries
 
 
 class RecordHistory(Sequence[Record]):
-    """Records, oldest first; when there are `most`, a new one takes the place of the oldest."""
+    """The last records of one HPA, oldest first; a new one replaces the oldest when the history is full."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
         # Not a deque: an empty one takes 760 bytes, and there is one for every HPA.
         self._packed: list[PackedRecord] = []
         self._last: Record | None = None
 
     def append(self, record: Record) -> None:
-        """Take in the newest record."""
-        if self._last is not None and self._most > 1:
+        """Add the newest record."""
+        if self._last is not None and self._capacity > 1:
             self._packed.append(pack(self._last, self._packed[-1] if self._packed else None))
-            if len(self._packed) >= self._most:
+            if len(self._packed) >= self._capacity:
                 del self._packed[0]
-        self._last = record if self._most else None
+        self._last = record if self._capacity else None
 
     def newer_than(self, moment: float) -> list[Record]:
-        """Return the records of decisions after this moment, oldest first; no other is made whole."""
-        newer = [unpack(one) for one in self._packed if one.now > moment]
+        """Return the records of decisions after this time, oldest first; older records stay packed."""
+        newer = [unpack(packed) for packed in self._packed if packed.now > moment]
         if self._last is not None and self._last.decision.now > moment:
             newer.append(self._last)
         return newer
@@ -94,9 +53,9 @@ class RecordHistory(Sequence[Record]):
     def __getitem__(self, place: slice) -> list[Record]: ...
 
     def __getitem__(self, place: int | slice) -> Record | list[Record]:
-        """Return a record, or several; an older one is made whole again."""
+        """Return a record, or several; older records are unpacked."""
         if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
+            return [self[index] for index in range(*place.indices(len(self)))]
         position = place + len(self) if place < 0 else place
         if not 0 <= position < len(self):
             raise IndexError(place)
@@ -104,3 +63,160 @@ class RecordHistory(Sequence[Record]):
             return unpack(self._packed[position])
         assert self._last is not None
         return self._last
+
+
+@dataclass(slots=True, eq=False)
+class ReconcileRequest:
+    """One reconcile of one HPA, from the first read to the last write.
+
+    An HPA has at most one. The task that holds it finishes it, however the task ends.
+    """
+
+    hpa_state: "HpaState"
+    started_at: float
+    """When it started, on the monotonic clock."""
+    queries: MetricQueries | None = None
+    """The metric queries that it waits for. None until they are known."""
+    task: asyncio.Task[None] | None = None
+    """The task that holds it."""
+    conflicts: int = 0
+    """How often it started over because an object had changed meanwhile."""
+
+    def finish(self) -> None:
+        """Let the next sync reconcile the HPA again."""
+        if self.hpa_state.request is self:
+            self.hpa_state.request = None
+
+
+@dataclass(slots=True, eq=False)
+class HpaState:
+    """One HPA with its memory, its last decisions and its next sync. Only its own methods change it."""
+
+    resource: Resource[HorizontalPodAutoscaler]
+    hpa: HorizontalPodAutoscaler
+    """The newest known version, with defaults and without its memory."""
+    memory: HpaMemory = field(default_factory=HpaMemory)
+    records: RecordHistory = field(default_factory=lambda: RecordHistory(20))
+    problem: str = ""
+    """Why no decision can be made on the stored spec. Empty if one can."""
+    is_deleted: bool = False
+    request: ReconcileRequest | None = None
+    """The reconcile that is in progress."""
+    queries: MetricQueries | None = None
+    """The metric queries for the registered target. None until they are built."""
+    _query_per_metric: tuple[HorizontalPodAutoscalerSpec, str, tuple[Query | FetchFailure, ...]] | None = None
+    """The spec, the pod selector, and the query of each metric that they lead to."""
+    unchanged: Steady | None = None
+    """The last decision, if it holds until an input changes. `memory.own` is then what it left."""
+    scaled_at: float = -inf
+    """When the scale was last written, on the monotonic clock."""
+    next_sync_at: float = -inf
+    """The time before which syncs skip the HPA because it was scaled between syncs. -inf if it was not."""
+    _bands: tuple[Band, ...] = ()
+    _bands_for: Record | None = None
+    _logged: tuple[str, str] = ("", "")
+
+    @property
+    def uid(self) -> str:
+        """Return the HPA's uid."""
+        return self.hpa.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return self.hpa.metadata.key
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a reconcile is in progress."""
+        return self.request is not None
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether the object is of the group autoscaling."""
+        return self.resource.group == "autoscaling"
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Return whether the object asks for a dry run."""
+        return is_dry_run(self.hpa)
+
+    def replace_hpa(self, hpa: HorizontalPodAutoscaler, problem: str) -> None:
+        """Replace the object with a newer version, and what is wrong with its spec."""
+        self.hpa, self.problem = hpa, problem
+
+    def mark_deleted(self) -> None:
+        """Note that the object was deleted."""
+        self.is_deleted = True
+
+    def start_reconcile(self, now: float) -> ReconcileRequest:
+        """Start a reconcile. None may be in progress."""
+        self.request = ReconcileRequest(self, now)
+        return self.request
+
+    def query_per_metric(self, selector: str) -> tuple[Query | FetchFailure, ...] | None:
+        """Return the query of each metric, if it was kept for this spec and pod selector."""
+        kept = self._query_per_metric
+        return kept[2] if kept is not None and kept[0] is self.hpa.spec and kept[1] == selector else None
+
+    def keep_query_per_metric(
+        self, spec: HorizontalPodAutoscalerSpec, selector: str, queries: tuple[Query | FetchFailure, ...]
+    ) -> None:
+        """Keep the query of each metric, unless a query failed: its kind may be installed later."""
+        is_final = not any(isinstance(query, FetchFailure) for query in queries)
+        self._query_per_metric = (spec, selector, queries) if is_final else None
+
+    def keep_queries(self, queries: MetricQueries | None) -> None:
+        """Keep the queries for the registered target; None drops them."""
+        self.queries = queries
+
+    def load_memory(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> None:
+        """Load the memory for a decision."""
+        is_new = self.memory.load(epoch, replicas, now, monotonic)
+        if self.memory.adjust_for_clock_jump(now, monotonic) or is_new:
+            self.unchanged = None
+
+    def adjust_for_clock_jump(self, now: float, monotonic: float) -> None:
+        """Move the memory along if the wall clock was set."""
+        if self.memory.adjust_for_clock_jump(now, monotonic):
+            self.unchanged = None
+
+    def update_stored_memory(self, stored: str) -> None:
+        """Replace the stored memory with what a watch event carries."""
+        if self.memory.update_stored(stored):
+            self.unchanged = None
+
+    def invalidate(self) -> None:
+        """Drop the last decision, so that the next reconcile decides anew."""
+        self.unchanged = None
+
+    def extend_decision(self, now: float) -> Steady:
+        """Leave everything as the last decision left it, only later, and return it."""
+        assert self.unchanged is not None
+        self.memory.own = continued(self.memory.own, now)
+        return self.unchanged
+
+    def record_decision(self, record: Record, monotonic: float) -> None:
+        """Keep what a decision leaves after it was written."""
+        decision = record.decision
+        self.memory.keep(decision.memory)
+        self.records.append(record)
+        if decision.action != "none":
+            self.scaled_at = monotonic
+        self.unchanged = steady(record.observation, decision)
+
+    def schedule_next(self, at: float = -inf) -> None:
+        """Let syncs skip the HPA until that time; by default none is skipped."""
+        self.next_sync_at = at
+
+    def usage_bands(self) -> tuple[Band, ...]:
+        """Return between which usage the last decision stays the same; empty if only a new decision can tell."""
+        record = self.records[-1]
+        if self._bands_for is not record:
+            self._bands, self._bands_for = bands_of(record.observation, record.decision), record
+        return self._bands
+
+    def new_warnings(self, ignored: str, misspelt: str) -> tuple[str, str]:
+        """Return those of two warnings that differ from the last ones."""
+        before, self._logged = self._logged, (ignored, misspelt)
+        return ignored if ignored != before[0] else "", misspelt if misspelt != before[1] else ""

@@ -1,7 +1,4 @@
-"""The kinds that the horizontal loop watches, each read into no more than it needs.
-
-A cluster has a hundred times more pods than HPAs, so what is kept of a pod decides how much memory we take.
-"""
+"""The kinds that the HPA controller watches, each reduced to the fields that it reads."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -35,9 +32,12 @@ NATIVE_HPAS = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
 )
 
+MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
+"""The annotation that carries the memory of a native HPA, whose status has no field for it."""
+
 
 class SlimMeta(Wire):
-    """Metadata without annotations, which may be large and decide nothing here."""
+    """Metadata without annotations, which may be large and are not read."""
 
     name: str = ""
     namespace: str = ""
@@ -52,23 +52,23 @@ class SlimMeta(Wire):
 
 
 class HpaCacheEntry(msgspec.Struct, gc=False):
-    """An HPA in the cache, which hands the object on and keeps what tells its versions apart.
+    """Cache entry that keeps only metadata; the object lives in `HpaCache`.
 
-    The book of autoscalers has the object already, as the last write left it: 5 KB with its conditions and metrics.
+    The object takes 5 KB with its conditions and metrics, so it is not kept twice.
     """
 
     metadata: SlimMeta
     whole: HorizontalPodAutoscaler | None
 
     def take(self) -> HorizontalPodAutoscaler:
-        """Return the object; once, to the book."""
+        """Return the object and drop it; `HpaCache` calls this once."""
         whole, self.whole = self.whole, None
-        assert whole is not None, f"{self.metadata.key} was handed on before"
+        assert whole is not None, f"{self.metadata.key} was taken before"
         return whole
 
 
 def to_cache_entry(hpa: HorizontalPodAutoscaler) -> HpaCacheEntry:
-    """Return an HPA for the cache."""
+    """Return the cache entry of an HPA."""
     meta = hpa.metadata
     slim = SlimMeta(
         name=meta.name,
@@ -81,14 +81,14 @@ def to_cache_entry(hpa: HorizontalPodAutoscaler) -> HpaCacheEntry:
 
 
 class SlimSpec(Wire):
-    """The scale of a workload as its spec has it."""
+    """The fields of a workload's spec that its scale shows."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
 
 
 class SlimStatus(Wire):
-    """The scale of a workload as its status has it; a DaemonSet counts nodes instead."""
+    """The fields of a workload's status that count its pods; a DaemonSet has its own."""
 
     replicas: int = 0
     desired_number_scheduled: int = 0
@@ -103,7 +103,7 @@ class SlimWorkload(Wire):
 
 
 class SlimControllerSpec(Wire):
-    """The scale of a ReplicationController, whose selector is a plain map."""
+    """The spec of a ReplicationController, whose selector is a plain map."""
 
     replicas: int | None = None
     selector: dict[str, str] = msgspec.field(default_factory=dict)
@@ -123,41 +123,38 @@ CACHED_TARGETS: dict[tuple[str, str], Resource[Any]] = {
     ("apps", "StatefulSet"): STATEFUL_SETS.into(SlimWorkload),
     ("", "ReplicationController"): REPLICATION_CONTROLLERS.into(SlimController),
 }
-"""Kinds whose scale we know from a watch, so that no GET is needed."""
+"""Kinds whose scale is computed from a watched object, without a GET."""
 
-
-RIVAL = "kube-controller-manager"
-LATELY = timedelta(minutes=5)
+KUBE_CONTROLLER_MANAGER = "kube-controller-manager"
+RECENT = timedelta(minutes=5)
 
 
 class RivalControllerError(Exception):
-    """The cluster's own HPA controller acts on the same objects; the message says what to do."""
+    """kube-controller-manager reconciles the same HPAs. The message says how to stop it."""
 
 
 async def ensure_hpa_controller_is_off(client: Client, namespaces: Sequence[str], now: datetime) -> None:
-    """Raise if kube-controller-manager wrote to an HPA of these namespaces lately; none means all.
+    """Raise if kube-controller-manager wrote to an HPA of these namespaces recently.
 
-    A list that fails raises its ClusterError: without it nothing is known about a rival.
+    No namespaces means all. A list that fails raises its ClusterError.
     """
     for namespace in namespaces or ("",):
         listed = await client.list(NATIVE_HPAS.untyped(), ListOptions(namespace or None))
         for hpa in listed.items:
-            _refuse(hpa.get("metadata", {}), now)
+            _ensure_not_written(hpa.get("metadata", {}), now)
 
 
-def _refuse(meta: Json, now: datetime) -> None:
-    written = _last_written_by_rival(meta.get("managedFields") or [])
-    if written is not None and now - written < LATELY:
+def _ensure_not_written(meta: Json, now: datetime) -> None:
+    times = [
+        parse_time(entry["time"])
+        for entry in meta.get("managedFields") or []
+        if entry.get("manager") == KUBE_CONTROLLER_MANAGER and "time" in entry
+    ]
+    written = max(times, default=None)
+    if written is not None and now - written < RECENT:
         raise RivalControllerError(
             f"kube-controller-manager's HPA controller wrote to {meta.get('namespace')}/{meta.get('name')} at "
             f"{written:%H:%M:%S} UTC: two controllers on one object fight. Start kube-controller-manager with "
             "--controllers=*,-horizontal-pod-autoscaler-controller, or run without --native-hpas and move "
             "your HPAs to autoscaling.trimtab.dev/v2"
         )
-
-
-def _last_written_by_rival(entries: list[dict[str, str]]) -> datetime | None:
-    times = [
-        parse_time(entry["time"]) for entry in entries if entry.get("manager") == RIVAL and "time" in entry
-    ]
-    return max(times, default=None)

@@ -1,5 +1,10 @@
-"""What a round has to ask for each autoscaler, kept as long as its object and its target stay the same."""
+"""The metric queries of HPAs: which they are, and their results.
 
+`MetricQueries` are built from an HPA and its target, and stay valid until either changes. `MetricFetcher` sends
+queries to the metrics APIs. `samples_for` selects from the results what one metric of one HPA needs.
+"""
+
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -32,52 +37,13 @@ from trimtab.operator.horizontal.inputs.pod_usage import (
 )
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 
-Wanted = frozenset[Query]
+QuerySet = frozenset[Query]
+QueryResult = ClusterUsage | NamespaceUsage | MetricSamples
+Samples = Mapping[Query, QueryResult]
 
-_ONLY_USAGE: Wanted = frozenset({ALL_NAMESPACES})
+_ONLY_USAGE: QuerySet = frozenset({ALL_NAMESPACES})
 
-
-@dataclass(frozen=True, slots=True)
-class MetricQueries:
-    """The answers that one decision waits for."""
-
-    spec: HorizontalPodAutoscalerSpec
-    conditions: tuple[Condition, ...]
-    aim: ResolvedTarget
-    wanted: Wanted
-    """The questions, with the usage of the pods of its namespace."""
-    wanted_whole: Wanted
-    """The same, with the usage of all pods instead."""
-    usage: PodUsage | None
-    """The question for the usage of the pods of its namespace; None if it is not wanted."""
-
-    def is_for(self, hpa: HorizontalPodAutoscaler, aim: ResolvedTarget) -> bool:
-        """Return whether it would be made again just so: no more of an object than this goes into it."""
-        return self.aim is aim and self.spec is hpa.spec and self.conditions is hpa.status.conditions
-
-    @property
-    def is_only_usage(self) -> bool:
-        """Return whether nothing but the usage of pods is asked for."""
-        return self.wanted_whole is _ONLY_USAGE
-
-
-def queries_for_hpa(
-    hpa: HorizontalPodAutoscaler, aim: ResolvedTarget, questions: Iterable[Query | FetchFailure]
-) -> MetricQueries:
-    """Return the plan for an object and its target."""
-    wanted = frozenset(one for one in questions if not isinstance(one, FetchFailure))
-    usage = next((one for one in wanted if isinstance(one, PodUsage)), None)
-    whole = wanted
-    if usage is not None:
-        # Nearly all plans are this one set; sharing it makes them quick to compare.
-        whole = _ONLY_USAGE if len(wanted) == 1 else wanted - {usage} | _ONLY_USAGE
-    return MetricQueries(hpa.spec, hpa.status.conditions, aim, wanted, whole, usage)
-
-
-def namespaces_of(plans: Iterable[MetricQueries]) -> set[str]:
-    """Return the namespaces whose pods' usage is wanted."""
-    return {plan.usage.namespace for plan in plans if plan.usage is not None and plan.usage.namespace}
-
+_NOT_SET = FetchFailure(message="the metric source is not set")
 
 _FAILURES = {
     PodUsage: "unable to fetch metrics from resource metrics API: ",
@@ -87,111 +53,170 @@ _FAILURES = {
 }
 
 
-Answer = ClusterUsage | NamespaceUsage | MetricSamples
+@dataclass(frozen=True, slots=True)
+class MetricQueries:
+    """The queries that one decision waits for."""
 
-_NOT_SET = FetchFailure(message="the metric source is not set")
+    spec: HorizontalPodAutoscalerSpec
+    conditions: tuple[Condition, ...]
+    target: ResolvedTarget
+    per_metric: tuple[Query | FetchFailure, ...]
+    """The query of each metric of the spec. Empty if the decision needs no metrics."""
+    queries: QuerySet
+    """The distinct queries, with the usage of the pods of the HPA's namespace."""
+    queries_list_all: QuerySet
+    """The same, with the usage of all pods instead."""
+    usage: PodUsage | None
+    """The query for the usage of the pods of the HPA's namespace. None if no metric needs it."""
+
+    def is_for(self, hpa: HorizontalPodAutoscaler, target: ResolvedTarget) -> bool:
+        """Return whether the queries are still valid for this HPA and target."""
+        return self.target is target and self.spec is hpa.spec and self.conditions is hpa.status.conditions
+
+    @property
+    def is_only_usage(self) -> bool:
+        """Return whether the usage of pods is the only query."""
+        return self.queries_list_all is _ONLY_USAGE
+
+
+def build_queries(
+    hpa: HorizontalPodAutoscaler, target: ResolvedTarget, per_metric: tuple[Query | FetchFailure, ...]
+) -> MetricQueries:
+    """Build the queries of an HPA and its target."""
+    queries = frozenset(query for query in per_metric if not isinstance(query, FetchFailure))
+    usage = next((query for query in queries if isinstance(query, PodUsage)), None)
+    list_all = queries
+    if usage is not None:
+        # Nearly all HPAs have this one set. Sharing it makes them quick to group.
+        list_all = _ONLY_USAGE if len(queries) == 1 else queries - {usage} | _ONLY_USAGE
+    return MetricQueries(hpa.spec, hpa.status.conditions, target, per_metric, queries, list_all, usage)
+
+
+def usage_namespaces(all_queries: Iterable[MetricQueries]) -> set[str]:
+    """Return the namespaces whose pods' usage is queried."""
+    return {
+        queries.usage.namespace
+        for queries in all_queries
+        if queries.usage is not None and queries.usage.namespace
+    }
 
 
 class MetricFetcher:
-    """Turns metric specs into questions, and questions into answers.
+    """Resolves the queries of metrics, and sends queries to the metrics APIs.
 
-    A strict one refuses answers about something else than was asked; upstream believes them.
+    A strict fetcher rejects results about another object than the query's; upstream accepts them.
     """
 
     def __init__(
-        self, reader: MetricsReader, discovery: Discovery, whole: ListAllPolicy, *, is_strict: bool
+        self, reader: MetricsReader, discovery: Discovery, list_all: ListAllPolicy, *, is_strict: bool
     ) -> None:
-        self.whole = whole
+        self.list_all = list_all
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
 
-    async def of_metric(self, spec: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure:
-        """Return the question that a metric spec asks."""
-        known = query_for(spec, namespace, pod_selector)
-        if known is not None or spec.object is None:
-            return known or _NOT_SET
+    async def resolve(self, metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure:
+        """Return the query of a metric; look up the kind of the object that it describes."""
+        query = query_for(metric, namespace, pod_selector)
+        if query is not None or metric.object is None:
+            return query or _NOT_SET
         try:
-            return await self._of_object(spec.object, namespace)
-        except SelectorError as error:
+            return await self._resolve_object(metric.object, namespace)
+        except (SelectorError, errors.ClusterError) as error:
             return FetchFailure(message=str(error))
 
-    async def _of_object(self, source: ObjectMetricSource, namespace: str) -> Query | FetchFailure:
+    async def _resolve_object(self, source: ObjectMetricSource, namespace: str) -> Query:
         described = source.described_object
-        selector = _text(source.metric.selector)
-        try:
-            served = await self._discovery.find_kind(described.api_version or "v1", described.kind)
-        except errors.ClusterError as error:
-            return FetchFailure(message=str(error))
+        selector = _selector_text(source.metric.selector)
+        served = await self._discovery.find_kind(described.api_version or "v1", described.kind)
         resource = f"{served.plural}.{served.group}" if served.group else served.plural
         return ObjectMetric(namespace, resource, described.name, source.metric.name, selector)
 
-    async def ask(self, query: Query) -> Answer:
-        """Ask one question; a source that does not answer is a failed reading, never an exception."""
+    async def fetch(self, queries: Iterable[Query]) -> Samples:
+        """Send each query once, all at the same time."""
+        sent = tuple(queries)
+        results = await asyncio.gather(*map(self.fetch_one, sent))
+        samples = dict(zip(sent, results, strict=True))
+        if (listed := samples.get(ALL_NAMESPACES)) is not None:
+            if isinstance(listed, FetchFailure):
+                self.list_all.note_failure(listed.message)
+            else:
+                self.list_all.note_success()
+        return samples
+
+    async def fetch_usage(self, all_queries: Iterable[MetricQueries]) -> Samples:
+        """Fetch the usage of pods only, with one list for all namespaces where that is cheaper."""
+        namespaces = usage_namespaces(all_queries)
+        if self.list_all.is_cheaper(namespaces):
+            return await self.fetch([ALL_NAMESPACES])
+        return await self.fetch(PodUsage(namespace) for namespace in sorted(namespaces))
+
+    async def fetch_one(self, query: Query) -> QueryResult:
+        """Send one query; a source that fails is a `FetchFailure`, not an exception."""
         try:
             if isinstance(query, PodUsage):
                 usage = await self._reader.pod_usage(query)
                 return ClusterUsage(usage) if query == ALL_NAMESPACES else namespace_usage(usage)
-            asked = _asked(query) if self._is_strict else None
+            expected = _expected(query) if self._is_strict else None
             if isinstance(query, ExternalMetric):
-                return read_external_metric(await self._reader.external(query), asked)
-            answer = await self._reader.custom(query)
+                return read_external_metric(await self._reader.external(query), expected)
+            values = await self._reader.custom(query)
             read = read_pods_metric if isinstance(query, PodsMetric) else read_object_metric
-            return read(answer, asked)
+            return read(values, expected)
         except (MetricsError, ValueError, OverflowError) as error:
             is_forbidden = isinstance(error.__cause__, errors.Forbidden)
             return FetchFailure(message=f"{_FAILURES[type(query)]}{error}", is_forbidden=is_forbidden)
 
 
-def query_for(spec: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure | None:
-    """Return the question of a metric spec; None if something has to be looked up first."""
+def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure | None:
+    """Return the query of a metric; None if the kind of an object has to be looked up first."""
     try:
-        if spec.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
+        if metric.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
             return PodUsage(namespace)
-        if spec.type == MetricSourceType.PODS and spec.pods is not None:
-            metric = spec.pods.metric
-            return PodsMetric(namespace, metric.name, pod_selector, _text(metric.selector))
-        if spec.type == MetricSourceType.EXTERNAL and spec.external is not None:
-            metric = spec.external.metric
-            return ExternalMetric(namespace, metric.name, _text(metric.selector))
+        if metric.type == MetricSourceType.PODS and metric.pods is not None:
+            identifier = metric.pods.metric
+            return PodsMetric(namespace, identifier.name, pod_selector, _selector_text(identifier.selector))
+        if metric.type == MetricSourceType.EXTERNAL and metric.external is not None:
+            identifier = metric.external.metric
+            return ExternalMetric(namespace, identifier.name, _selector_text(identifier.selector))
     except SelectorError as error:
         return FetchFailure(message=str(error))
-    is_object = spec.type == MetricSourceType.OBJECT and spec.object is not None
+    is_object = metric.type == MetricSourceType.OBJECT and metric.object is not None
     return None if is_object else _NOT_SET
 
 
 def samples_for(
-    spec: MetricSpec, question: Query, answers: Mapping[Query, Answer], pods: tuple[PodSnapshot, ...]
+    metric: MetricSpec, query: Query, samples: Samples, pods: tuple[PodSnapshot, ...]
 ) -> MetricSamples:
-    """Return what the answers say to one metric of one autoscaler."""
-    answer = usage_in(question, answers) if isinstance(question, PodUsage) else answers[question]
-    if not isinstance(answer, NamespaceUsage):
-        assert not isinstance(answer, ClusterUsage | None), f"{question} was not asked"
-        return answer
-    return answer.of(pods, *measured_by(spec))
+    """Return the samples of one metric of one HPA."""
+    result = usage_in(query, samples) if isinstance(query, PodUsage) else samples[query]
+    if not isinstance(result, NamespaceUsage):
+        assert not isinstance(result, ClusterUsage | None), f"{query} was not sent"
+        return result
+    return result.samples(pods, *measured_resource(metric))
 
 
-def measured_by(spec: MetricSpec) -> tuple[str, str]:
-    """Return the resource, and the container or "" for all of them, whose usage a metric is."""
-    if spec.container_resource is not None and spec.type == MetricSourceType.CONTAINER_RESOURCE:
-        return spec.container_resource.name, spec.container_resource.container
-    return spec.resource.name if spec.resource else "", ""
+def measured_resource(metric: MetricSpec) -> tuple[str, str]:
+    """Return the resource that a metric measures, and its container or "" for the whole pod."""
+    if metric.container_resource is not None and metric.type == MetricSourceType.CONTAINER_RESOURCE:
+        return metric.container_resource.name, metric.container_resource.container
+    return metric.resource.name if metric.resource else "", ""
 
 
-def usage_in(question: PodUsage, answers: Mapping[Query, Answer]) -> Answer | None:
-    """Return the answer about one namespace, out of the answer about all of them if only that was asked for."""
-    whole = answers.get(ALL_NAMESPACES)
-    return whole.within(question.namespace) if isinstance(whole, ClusterUsage) else answers.get(question)
+def usage_in(query: PodUsage, samples: Samples) -> QueryResult | None:
+    """Return the usage of one namespace, from the list for all namespaces if that was fetched."""
+    listed = samples.get(ALL_NAMESPACES)
+    return listed.within(query.namespace) if isinstance(listed, ClusterUsage) else samples.get(query)
 
 
-def _asked(query: ExternalMetric | ObjectMetric | PodsMetric) -> Asked:
-    """Return what an answer has to be about (fault F40)."""
+def _expected(query: ExternalMetric | ObjectMetric | PodsMetric) -> Asked:
+    """Return the object that a result has to be about (fault F40)."""
     if isinstance(query, ObjectMetric):
         name = query.namespace if query.resource == "namespaces" else query.name
         return Asked(metric=query.metric, namespace=query.namespace, object=name)
     return Asked(metric=query.metric, namespace=query.namespace)
 
 
-def _text(selector: LabelSelector | None) -> str:
+def _selector_text(selector: LabelSelector | None) -> str:
     # No selector means every series, although an absent label selector usually selects nothing.
     return "" if selector is None else str(Selector.from_label_selector(selector))

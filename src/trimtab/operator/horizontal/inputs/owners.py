@@ -1,11 +1,12 @@
 """Owners of pods, for the OwnerReference strategy: from watches for the built-in kinds, else from a short-lived cache.
 
-Nothing here runs unless some HPA selects by owner. One owner is asked for once per lifetime of its entry, however many
-pods it has, and so is one that cannot be read. That an owner is gone is believed for one sync period only.
+Nothing here runs unless an HPA selects by owner. An owner is read once per lifetime of its cache entry, however many
+pods it has. A failed read is cached as well. That an owner was not found is cached for one sync period only.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from trimtab.decide.horizontal import (
     owner_key,
     owners_to_find,
 )
+from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import OwnerReference
 from trimtab.operator.horizontal.inputs.kinds import (
     CACHED_TARGETS,
@@ -34,27 +36,25 @@ from trimtab.operator.horizontal.inputs.kinds import (
     SlimWorkload,
 )
 
-Found = Owner | OwnerNotFound | OwnerUnavailable
-
 WATCHED: dict[tuple[str, str], Resource[Any]] = {
     **CACHED_TARGETS,
     ("apps", "DaemonSet"): DAEMON_SETS.into(SlimWorkload),
     ("batch", "Job"): JOBS.into(SlimWorkload),
 }
-"""Kinds that own pods in every cluster; once one of them is met it is watched instead of asked for."""
+"""Kinds that own pods in every cluster. Once an owner of such a kind is met, the kind is watched."""
 
 FIRST_LIST_SECONDS = 5.0
 
 
 @dataclass(slots=True)
 class _Entry:
-    found: Found
+    owner: OwnerLookup
     until: float
     plural: str
 
 
 class OwnerCache:
-    """Looks owners up, at most once per owner and lifetime."""
+    """Finds the owners of pods, reading each at most once per lifetime of its entry."""
 
     def __init__(
         self,
@@ -77,88 +77,89 @@ class OwnerCache:
         self._entries: dict[tuple[str, str], _Entry] = {}
         self._swept_at = clock.monotonic()
 
-    async def of(
+    async def find(
         self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
-    ) -> dict[str, Found]:
-        """Return every owner that deciding between these pods and targets needs, by `owner_key`."""
+    ) -> dict[str, OwnerLookup]:
+        """Find the owners that the selection of these pods for these targets needs, by `owner_key`."""
         self._sweep()
         pods = tuple(pods)
-        found: dict[str, Found] = {}
+        found: dict[str, OwnerLookup] = {}
         while needed := _needed(pods, targets, found):
-            answers = await asyncio.gather(*(self._find(one, namespace) for one in needed.values()))
-            found |= dict(zip(needed, answers, strict=True))
+            owners = await asyncio.gather(
+                *(self._find(reference, namespace) for reference in needed.values())
+            )
+            found |= dict(zip(needed, owners, strict=True))
         return found
 
-    def known(
+    def find_cached(
         self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
-    ) -> dict[str, Found] | None:
-        """Return the same without asking anybody; None if an owner is in no cache."""
+    ) -> dict[str, OwnerLookup] | None:
+        """Find the same owners without a request; None if an owner is not cached."""
         pods = tuple(pods)
-        found: dict[str, Found] = {}
+        found: dict[str, OwnerLookup] = {}
         while needed := _needed(pods, targets, found):
             for key, reference in needed.items():
-                owner = self._watched(reference, namespace) or self._remembered(reference, namespace)
+                owner = self._cached(reference, namespace)
                 if owner is None:
                     return None
                 found[key] = owner
         return found
 
-    async def _find(self, reference: OwnerReference, namespace: str) -> Found:
+    async def _find(self, reference: OwnerReference, namespace: str) -> OwnerLookup:
         watched = WATCHED.get((reference.group, reference.kind))
         if watched is not None:
-            await _is_listed(self._caches.want(watched))
-        found = self._watched(reference, namespace) or self._remembered(reference, namespace)
-        return found or await self._look_up(reference, namespace)
+            await _wait_listed(self._caches.want(watched))
+        return self._cached(reference, namespace) or await self._read(reference, namespace)
+
+    def _cached(self, reference: OwnerReference, namespace: str) -> OwnerLookup | None:
+        return self._watched(reference, namespace) or self._remembered(reference, namespace)
 
     def _watched(self, reference: OwnerReference, namespace: str) -> Owner | OwnerNotFound | None:
         cache = self._caches.running(reference.group, reference.kind)
-        thing = cache.get(reference.name, namespace) if cache is not None else None
-        if not isinstance(thing, SlimWorkload | SlimController):
+        workload = cache.get(reference.name, namespace) if cache is not None else None
+        if not isinstance(workload, SlimWorkload | SlimController):
             return None
-        return found_owner(reference, _owner(reference.kind, thing))
+        return found_owner(reference, _owner(reference.kind, workload))
 
-    def _remembered(self, reference: OwnerReference, namespace: str) -> Found | None:
+    def _remembered(self, reference: OwnerReference, namespace: str) -> OwnerLookup | None:
         entry = self._entries.get((namespace, owner_key(reference)))
         if entry is None or entry.until <= self._clock.monotonic():
             return None
         if entry.plural:
             self._count(entry.plural, True)
-        return entry.found
+        return entry.owner
 
-    async def _look_up(self, reference: OwnerReference, namespace: str) -> Found:
+    async def _read(self, reference: OwnerReference, namespace: str) -> OwnerLookup:
         try:
             served = await self._discovery.find_kind(reference.api_version, reference.kind)
         except UnknownKindError as error:
-            return self._kept(
-                reference, namespace, OwnerNotFound(why=str(error))
-            )  # the kind was removed: a broken chain
+            # The kind was removed, so the chain of owners is broken.
+            return self._remember(reference, namespace, OwnerNotFound(reason=str(error)))
         except errors.ClusterError as error:
-            return self._kept(reference, namespace, OwnerUnavailable(error=str(error)))
+            return self._remember(reference, namespace, OwnerUnavailable(error=str(error)))
         self._count(served.plural, False)
-        return await self._ask(served, reference, namespace)
-
-    async def _ask(self, served: Served, reference: OwnerReference, namespace: str) -> Found:
         if not served.namespaced:
-            outside = OwnerNotFound(why="it is an object of the cluster, no workload of this namespace")
-            return self._kept(reference, namespace, outside)
-        found = await self._get(served, reference, namespace)
-        return self._kept(reference, namespace, found, served.plural)
+            outside = OwnerNotFound(reason="it is an object of the cluster, no workload of this namespace")
+            return self._remember(reference, namespace, outside)
+        owner = await self._get(served, reference, namespace)
+        return self._remember(reference, namespace, owner, served.plural)
 
-    def _kept(self, reference: OwnerReference, namespace: str, found: Found, plural: str = "") -> Found:
-        """Remember what was found, as the resource that was read, if one was."""
-        ttl = min(self._ttl, self._gone_ttl) if isinstance(found, OwnerNotFound) else self._ttl
+    def _remember(
+        self, reference: OwnerReference, namespace: str, owner: OwnerLookup, plural: str = ""
+    ) -> OwnerLookup:
+        ttl = min(self._ttl, self._gone_ttl) if isinstance(owner, OwnerNotFound) else self._ttl
         until = self._clock.monotonic() + ttl
-        self._entries[namespace, owner_key(reference)] = _Entry(found, until, plural)
-        return found
+        self._entries[namespace, owner_key(reference)] = _Entry(owner, until, plural)
+        return owner
 
-    async def _get(self, served: Served, reference: OwnerReference, namespace: str) -> Found:
+    async def _get(self, served: Served, reference: OwnerReference, namespace: str) -> OwnerLookup:
         resource: Resource[PartialObject] = served.resource().into(PartialObject)
         try:
             owner = await self._client.get(resource, reference.name, namespace)
         except errors.NotFound:
             return found_owner(reference, None)
         except errors.Forbidden as error:
-            return OwnerUnavailable(error=str(error), right=f"get {_full_name(served)}")
+            return OwnerUnavailable(error=str(error), permission=f"get {_full_name(served)}")
         except (errors.ClusterError, ValueError) as error:
             return OwnerUnavailable(error=str(error))
         return found_owner(reference, _owner(reference.kind, owner))
@@ -171,7 +172,7 @@ class OwnerCache:
 
 
 def _needed(
-    pods: tuple[PodSnapshot, ...], targets: Iterable[Target], found: dict[str, Found]
+    pods: tuple[PodSnapshot, ...], targets: Iterable[Target], found: dict[str, OwnerLookup]
 ) -> dict[str, OwnerReference]:
     """Return the owners to find next, for any of the targets."""
     needed: dict[str, OwnerReference] = {}
@@ -180,22 +181,19 @@ def _needed(
     return needed
 
 
-async def _is_listed(cache: NamespacedInformer[Any]) -> bool:
-    """Wait for a first list that is under way; one that fails is tried again beside, nobody waits for it."""
+async def _wait_listed(cache: NamespacedInformer[Any]) -> None:
+    """Wait for a first list that is in progress; a list that failed is not waited for."""
     if not cache.has_synced and cache.last_error() is None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):
                 await cache.wait_synced()
-        except TimeoutError:
-            return False
-    return cache.has_synced
 
 
 def _full_name(served: Served) -> str:
-    """Return a resource as `kubectl auth can-i` takes it."""
+    """Return a resource's name as `kubectl auth can-i` expects it."""
     return f"{served.plural}.{served.group}" if served.group else served.plural
 
 
-def _owner(kind: str, thing: PartialObject | SlimWorkload | SlimController) -> Owner:
-    meta = thing.metadata
+def _owner(kind: str, workload: PartialObject | SlimWorkload | SlimController) -> Owner:
+    meta = workload.metadata
     return Owner(uid=meta.uid, kind=kind, name=meta.name, owners=meta.owner_references)

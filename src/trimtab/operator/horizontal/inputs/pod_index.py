@@ -1,4 +1,4 @@
-"""The pods, as the decisions see them, found by namespace and label query."""
+"""The pods of the watched namespaces, indexed by the selectors of HPAs."""
 
 from collections.abc import Iterable
 
@@ -10,82 +10,82 @@ from trimtab.operator.pods.decoder import CachedPod
 
 
 class PodIndex:
-    """Facts of every pod, and which autoscaler's label query finds which pods.
+    """Snapshots of all pods, and which HPA's selector matches which pods.
 
-    Uids are the keys: a pod recreated under the same name is another pod.
+    Pods and HPAs are keyed by uid: a pod that was recreated under the same name is another pod.
     """
 
     def __init__(self) -> None:
-        self._facts: dict[str, PodSnapshot] = {}
+        self._snapshots: dict[str, PodSnapshot] = {}
         self._index: SelectorIndex[str, str] = SelectorIndex()
         self._selectors: dict[str, str] = {}
-        self._homes: dict[str, str] = {}
-        self._changes: dict[str, int] = {}
+        self._namespaces: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._facts)
+        return len(self._snapshots)
 
-    def take(self, delta: Delta[CachedPod]) -> None:
-        """Follow a change of the pod cache."""
+    def on_pod_event(self, delta: Delta[CachedPod]) -> None:
+        """Apply an event of the pod cache."""
         if delta.new is not None:
-            facts = delta.new.facts
-            self._facts[facts.uid] = facts
-            self._index.set_pod(facts.uid, delta.new.namespace, facts.labels)
-            self._changed(delta.new.namespace)
+            snapshot = delta.new.facts
+            self._snapshots[snapshot.uid] = snapshot
+            self._index.set_pod(snapshot.uid, delta.new.namespace, snapshot.labels)
+            self._bump(delta.new.namespace)
         elif delta.old is not None:
-            self._facts.pop(delta.old.uid, None)
+            self._snapshots.pop(delta.old.uid, None)
             self._index.remove_pod(delta.old.uid)
-            self._changed(delta.old.namespace)
+            self._bump(delta.old.namespace)
 
-    def changes_in(self, namespace: str) -> int:
-        """Return how often pods or label queries of a namespace changed: an equal number means equal answers."""
-        return self._changes.get(namespace, 0)
+    def version(self, namespace: str) -> int:
+        """Return a number that grows with every change of the namespace's pods and selectors."""
+        return self._versions.get(namespace, 0)
 
-    def _changed(self, namespace: str) -> None:
-        self._changes[namespace] = self._changes.get(namespace, 0) + 1
+    def _bump(self, namespace: str) -> None:
+        self._versions[namespace] = self._versions.get(namespace, 0) + 1
 
-    def watch(self, autoscaler: str, namespace: str, selector: str) -> None:
-        """Keep the label query of an autoscaler (by uid) in the index; an empty one and a wrong one match nothing."""
-        if self._selectors.get(autoscaler) == selector:
+    def set_selector(self, hpa_uid: str, namespace: str, selector: str) -> None:
+        """Index the selector of an HPA; an empty or invalid selector matches no pod."""
+        if self._selectors.get(hpa_uid) == selector:
             return
         try:
             parsed = Selector.parse(selector)
         except SelectorError:
             parsed = Selector()
-        # An empty query matches every pod: its HPA would be the rival of all others in the namespace.
+        # An empty selector would match every pod, and its HPA would conflict with all HPAs of the namespace.
         if parsed.is_empty:
-            self.forget(autoscaler)
+            self.remove_selector(hpa_uid)
         else:
-            self._index.set_selector(autoscaler, namespace, parsed)
-            self._selectors[autoscaler] = selector
-            self._homes[autoscaler] = namespace
-            self._changed(namespace)
+            self._index.set_selector(hpa_uid, namespace, parsed)
+            self._selectors[hpa_uid] = selector
+            self._namespaces[hpa_uid] = namespace
+            self._bump(namespace)
 
-    def forget(self, autoscaler: str) -> None:
-        """Drop the label query of an autoscaler."""
-        if self._selectors.pop(autoscaler, None) is not None:
-            self._index.remove_selector(autoscaler)
-            self._changed(self._homes.pop(autoscaler))
+    def remove_selector(self, hpa_uid: str) -> None:
+        """Drop the selector of an HPA."""
+        if self._selectors.pop(hpa_uid, None) is not None:
+            self._index.remove_selector(hpa_uid)
+            self._bump(self._namespaces.pop(hpa_uid))
 
-    def of(self, autoscaler: str) -> tuple[PodSnapshot, ...]:
-        """Return the pods that an autoscaler's label query finds, sorted by name."""
-        if autoscaler not in self._selectors:
+    def selector_of(self, hpa_uid: str) -> str:
+        """Return the indexed selector of an HPA."""
+        return self._selectors[hpa_uid]
+
+    def matching(self, hpa_uid: str) -> tuple[PodSnapshot, ...]:
+        """Return the pods that an HPA's selector matches, sorted by name."""
+        if hpa_uid not in self._selectors:
             return ()
-        found = [self._facts[uid] for uid in self._index.pods_of(autoscaler)]
-        found.sort(key=_name)
-        return tuple(found)
+        pods = [self._snapshots[uid] for uid in self._index.pods_of(hpa_uid)]
+        pods.sort(key=_name)
+        return tuple(pods)
 
-    def rivals(self, autoscaler: str, pods: Iterable[PodSnapshot]) -> set[str]:
-        """Return the other autoscalers whose label queries find any of these pods."""
-        found: set[str] = set()
+    def also_matched_by(self, hpa_uid: str, pods: Iterable[PodSnapshot]) -> set[str]:
+        """Return the uids of other HPAs whose selectors match any of these pods."""
+        uids: set[str] = set()
         for pod in pods:
-            found.update(self._index.selectors_of(pod.uid))
-        found.discard(autoscaler)
-        return found
-
-    def selector_of(self, autoscaler: str) -> str:
-        """Return the label query of an autoscaler."""
-        return self._selectors[autoscaler]
+            uids.update(self._index.selectors_of(pod.uid))
+        uids.discard(hpa_uid)
+        return uids
 
 
 def _name(pod: PodSnapshot) -> str:

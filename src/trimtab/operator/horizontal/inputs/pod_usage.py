@@ -1,8 +1,8 @@
-"""The usage of pods, for one namespace or for all of them at once, and when one list for all is the cheaper question.
+"""The CPU and memory usage of pods, and whether to list it per namespace or for all namespaces at once.
 
-Each list costs the server and us a request, and each pod in it a little. One list for all pays when the requests that
-it saves are worth more than the pods that nobody asked for. It is only ever a saving: if it is forbidden, too large,
-too slow or broken, the namespaces are asked one by one in the same round, and for a while after.
+Each list costs a request, and each pod in it a little. One list for all namespaces pays when the requests that it
+saves cost more than the pods that no HPA needs. If that list is forbidden, too large, too slow or broken, the
+namespaces are listed one by one in the same sync, and for a while after.
 """
 
 import logging
@@ -19,17 +19,17 @@ from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 log = logging.getLogger(__name__)
 
 ALL_NAMESPACES = PodUsage()
-"""The question for the usage of all pods of the cluster."""
+"""The query for the usage of all pods of the cluster."""
 
 PODS_PER_REQUEST = 300
-"""How many pods too many are as cheap as one more request: both sides spend 1 ms on a request, 2 to 3 us on a pod."""
+"""How many unneeded pods cost as much as one request: a request costs both sides 1 ms, a pod 2 to 3 us."""
 
 MOST_PODS_AT_ONCE = 25_000
-"""Beyond this a list for all takes more memory while it is read (1.3 KB per pod) than the pods take for good (0.8 KB)."""
+"""Beyond this, decoding one list for all takes more memory (1.3 KB per pod) than caching the pods (0.8 KB)."""
 
 FIRST_PAUSE = 60.0
 LONGEST_PAUSE = 3600.0
-"""Seconds for which a list for all that failed is not tried again; each further failure doubles them."""
+"""Seconds without another list for all after it failed; each further failure doubles them."""
 
 
 class NamespaceUsage:
@@ -40,20 +40,20 @@ class NamespaceUsage:
     def __init__(self, items: dict[str, PodMetrics], span: tuple[float, float]) -> None:
         self._items = items
         self.span = span
-        """Within which time all of it was measured, and maybe that of other namespaces."""
+        """The first and the last time of all samples in the same list."""
 
-    def of(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> MetricSamples:
-        """Return the reading of one resource for these pods."""
-        known = self._items
+    def samples(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> MetricSamples:
+        """Return the samples of one resource for these pods."""
+        items = self._items
         return read_usage(
-            [known[pod.name] for pod in pods if pod.name in known], resource, container, wraps=False
+            [items[pod.name] for pod in pods if pod.name in items], resource, container, wraps=False
         )
 
     def values(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> list[int] | None:
-        """Return what each of these pods uses; None if it is not known of all."""
-        known = self._items
+        """Return the usage of each of these pods; None if a pod has no sample."""
+        items = self._items
         try:
-            return each_usage([known[pod.name] for pod in pods], resource, container)
+            return each_usage([items[pod.name] for pod in pods], resource, container)
         except KeyError:
             return None
 
@@ -61,32 +61,32 @@ class NamespaceUsage:
 class ClusterUsage:
     """CPU and memory of the pods of every namespace."""
 
-    __slots__ = ("_namespaces", "_nothing")
+    __slots__ = ("_empty", "_namespaces")
 
-    def __init__(self, answer: PodMetricsList) -> None:
-        span = span_of(answer.items)
+    def __init__(self, listed: PodMetricsList) -> None:
+        span = span_of(listed.items)
         namespaces: dict[str, dict[str, PodMetrics]] = {}
-        place, last = "", namespaces.setdefault("", {})
-        for item in answer.items:
+        namespace, items = "", namespaces.setdefault("", {})
+        for item in listed.items:
             meta = item.metadata
-            if meta.namespace != place:  # they come in the order of namespaces
-                place, last = meta.namespace, namespaces.setdefault(meta.namespace, {})
-            last[meta.name] = item
-        self._namespaces = {place: NamespaceUsage(items, span) for place, items in namespaces.items()}
-        self._nothing = NamespaceUsage({}, span)
+            if meta.namespace != namespace:  # the list is sorted by namespace
+                namespace, items = meta.namespace, namespaces.setdefault(meta.namespace, {})
+            items[meta.name] = item
+        self._namespaces = {name: NamespaceUsage(items, span) for name, items in namespaces.items()}
+        self._empty = NamespaceUsage({}, span)
 
     def within(self, namespace: str | None) -> NamespaceUsage:
-        """Return what a list of one namespace would have said."""
-        return self._namespaces.get(namespace or "", self._nothing)
+        """Return what a list of one namespace would have returned."""
+        return self._namespaces.get(namespace or "", self._empty)
 
 
-def namespace_usage(answer: PodMetricsList) -> NamespaceUsage:
-    """Return an answer about one namespace by pod."""
-    return NamespaceUsage({item.metadata.name: item for item in answer.items}, span_of(answer.items))
+def namespace_usage(listed: PodMetricsList) -> NamespaceUsage:
+    """Index the list of one namespace by pod."""
+    return NamespaceUsage({item.metadata.name: item for item in listed.items}, span_of(listed.items))
 
 
 class ListAllPolicy:
-    """Knows whether to ask for the usage of all pods at once."""
+    """Decides whether one list for all namespaces is used, and backs off after it failed."""
 
     def __init__(self, clock: Clock, caches: SharedInformers, *, is_allowed: bool) -> None:
         self._clock = clock
@@ -95,26 +95,24 @@ class ListAllPolicy:
         self._not_before = 0.0
         self._pause = FIRST_PAUSE
 
-    def pays(self, namespaces: Collection[str]) -> bool:
+    def is_cheaper(self, namespaces: Collection[str]) -> bool:
         """Return whether one list for all is cheaper than one for each of these namespaces."""
         if not self._is_allowed or len(namespaces) < 2 or self._clock.monotonic() < self._not_before:
             return False
         pods = self._caches.running(PODS.group, PODS.kind)
         if pods is None or len(pods) > MOST_PODS_AT_ONCE:
             return False
-        unasked = len(pods) - sum(pods.count_in(namespace) for namespace in namespaces)
-        return unasked <= PODS_PER_REQUEST * (len(namespaces) - 1)
+        unneeded = len(pods) - sum(pods.count_in(namespace) for namespace in namespaces)
+        return unneeded <= PODS_PER_REQUEST * (len(namespaces) - 1)
 
-    def worked(self) -> None:
-        """Take note of a list for all that was answered."""
+    def note_success(self) -> None:
+        """Reset the back-off."""
         self._pause = FIRST_PAUSE
 
-    def failed(self, why: str) -> None:
-        """Take note of a list for all that was not answered; the namespaces are asked one by one for a while."""
+    def note_failure(self, reason: str) -> None:
+        """Back off: use one list per namespace for a while."""
         log.info(
-            "usage of all pods at once was not answered (%s); asking by namespace for %.0f s",
-            why,
-            self._pause,
+            "the list of all PodMetrics failed (%s); listing by namespace for %.0f s", reason, self._pause
         )
         self._not_before = self._clock.monotonic() + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)

@@ -1,8 +1,8 @@
 """The scale of each target: from a watch for the built-in kinds, by GET for the rest.
 
-A cached object may be a moment old, but never older than what we wrote or read ourselves: then it is asked for. The
-write carries the version that was decided on. After a conflict it is repeated only while uid and replicas are still
-what was decided on; anything else leads to a new decision.
+A cached object that is older than our own last write or read is not used; the target is read instead. A write has
+the resourceVersion of the decision as its precondition. After a conflict it is repeated only while the uid and the
+replicas are those of the decision.
 """
 
 from dataclasses import dataclass
@@ -28,73 +28,73 @@ from trimtab.operator.horizontal.inputs.kinds import (
 _TARGETS = (SlimWorkload, SlimController)
 
 MOST_CONFLICTS = 5
-"""How often one write of a scale is tried on a target that keeps changing otherwise; a rollout changes its status."""
+"""Attempts to write a scale to a target that keeps changing, e.g. whose status changes in a rollout."""
 
 
 class TargetChangedError(Exception):
-    """The target is no longer what was decided on: another one, or of another size."""
+    """The target was replaced or scaled since the decision."""
 
 
 class TargetBusyError(Exception):
-    """The target changed again and again while it was being scaled."""
+    """Every attempt to write the scale ended in a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTarget:
-    """A target as it was found: its scale and where to write it, or why there is none."""
+    """The scale of a target and where to write it, or why it cannot be read."""
 
     served: Served | None = None
     scale: Scale | None = None
     failure: ScaleFailure | None = None
     is_read: bool = False
-    """Whether the server was asked for it, instead of a watch's copy."""
+    """Whether it was read from the server, not from a watch."""
 
 
 class TargetCache:
-    """Finds and writes the scales of targets."""
+    """Reads and writes the scales of targets."""
 
     def __init__(self, client: Client, discovery: Discovery, caches: SharedInformers) -> None:
         self._client = client
         self._discovery = discovery
         self._caches = caches
-        self._made: dict[str, tuple[SlimWorkload | SlimController, ResolvedTarget]] = {}
+        self._resolved: dict[str, tuple[SlimWorkload | SlimController, ResolvedTarget]] = {}
         self._newest: dict[str, str] = {}
-        """The version of a target as we last wrote or read it, by uid, until the watch has got there."""
+        """The version that we last wrote or read, by uid, until the watch has delivered it."""
         self._doubted: set[str] = set()
-        """Targets, by uid, whose last write may or may not have arrived."""
-        self._followed: set[str] = set()
+        """The uids of targets whose last write may or may not have been applied."""
+        self._watched_kinds: set[str] = set()
 
     def watch(self, reference: CrossVersionObjectReference) -> None:
-        """Begin to watch the kind of a target, if it is one that we know the scale of."""
+        """Watch the kind of a target, if its scale can be computed from a watched object."""
         resource = CACHED_TARGETS.get((reference.group, reference.kind))
         if resource is None:
             return
         cache = self._caches.want(resource)
-        if resource.kind not in self._followed:
-            self._followed.add(resource.kind)
-            cache.subscribe(self._take)
+        if resource.kind not in self._watched_kinds:
+            self._watched_kinds.add(resource.kind)
+            cache.subscribe(self._on_target_event)
 
     def cached(self, reference: CrossVersionObjectReference, namespace: str) -> ResolvedTarget | None:
-        """Return the target from a watch; None means that it must be asked for."""
+        """Return the target from a watch; None if it has to be read."""
         cache = self._caches.running(reference.group, reference.kind)
         if cache is None:
             return None
-        thing = cache.get(reference.name, namespace)
-        if not isinstance(thing, _TARGETS):
+        workload = cache.get(reference.name, namespace)
+        if not isinstance(workload, _TARGETS):
             return None
-        uid = thing.metadata.uid
-        if (self._newest or self._doubted) and not self._is_news(uid, thing.metadata.resource_version):
+        uid = workload.metadata.uid
+        if (self._newest or self._doubted) and not self._is_current(uid, workload.metadata.resource_version):
             return None
-        made = self._made.get(uid)
-        if made is None or made[0] is not thing:
-            made = self._made[uid] = (
-                thing,
-                ResolvedTarget(served=_served(cache.resource), scale=scale_of(thing)),
+        resolved = self._resolved.get(uid)
+        if resolved is None or resolved[0] is not workload:
+            resolved = self._resolved[uid] = (
+                workload,
+                ResolvedTarget(served=_served(cache.resource), scale=scale_of(workload)),
             )
-        return made[1]
+        return resolved[1]
 
-    def _is_news(self, uid: str, version: str) -> bool:
-        """Return whether a cached version is at least as new as what we wrote or read ourselves."""
+    def _is_current(self, uid: str, version: str) -> bool:
+        """Return whether a cached version is at least as new as our own last write or read."""
         if uid in self._doubted:
             return False
         newest = self._newest.get(uid)
@@ -105,20 +105,19 @@ class TargetCache:
         del self._newest[uid]
         return True
 
-    def doubt(self, aim: ResolvedTarget) -> None:
-        """Believe no cached copy of a target whose write may or may not have arrived, until it was read."""
-        if aim.scale is not None and self._is_cached(aim):
-            self._doubted.add(aim.scale.metadata.uid)
+    def doubt(self, target: ResolvedTarget) -> None:
+        """Do not use the cached target again until it was read; a write may or may not have been applied."""
+        if target.scale is not None and self._is_cached(target):
+            self._doubted.add(target.scale.metadata.uid)
 
-    def _take(self, delta: Delta[SlimWorkload | SlimController]) -> None:
-        """Drop what was made of a target that is gone."""
+    def _on_target_event(self, delta: Delta[SlimWorkload | SlimController]) -> None:
         if delta.change is CacheEvent.DELETED and delta.old is not None:
-            self._made.pop(delta.old.metadata.uid, None)
+            self._resolved.pop(delta.old.metadata.uid, None)
             self._newest.pop(delta.old.metadata.uid, None)
             self._doubted.discard(delta.old.metadata.uid)
 
     async def read(self, reference: CrossVersionObjectReference, namespace: str) -> ResolvedTarget:
-        """Ask the API server for the target's scale."""
+        """Read the target's scale from the API server."""
         group, _, version = reference.api_version.rpartition("/")
         if reference.api_version and (not version or "/" in group):
             return _failed(f"unexpected GroupVersion string: {reference.api_version}", "parse")
@@ -129,59 +128,61 @@ class TargetCache:
         try:
             scale = await read_scale(self._client, served, reference.name, namespace)
         except (errors.ClusterError, ValueError) as error:
-            said = error.message if isinstance(error, errors.ApiError) else ""
-            return _failed(said or str(error), "query")
-        aim = ResolvedTarget(served=served, scale=scale, is_read=True)
-        self._note(aim, scale)
-        return aim
+            message = error.message if isinstance(error, errors.ApiError) else ""
+            return _failed(message or str(error), "query")
+        target = ResolvedTarget(served=served, scale=scale, is_read=True)
+        self._note(target, scale)
+        return target
 
-    async def write(self, client: Client, aim: ResolvedTarget, namespace: str, replicas: int) -> Scale:
-        """Write the replicas, on the condition that the target is still what was decided on: its uid and its size."""
-        assert aim.served is not None
-        assert aim.scale is not None
-        meta = aim.scale.metadata
+    async def write(self, client: Client, target: ResolvedTarget, namespace: str, replicas: int) -> Scale:
+        """Write the replicas, if the target still has the uid and the replicas of the decision."""
+        assert target.served is not None
+        assert target.scale is not None
+        meta = target.scale.metadata
         version = meta.resource_version
         for _ in range(MOST_CONFLICTS):
-            wanted = Preconditions(uid=meta.uid or None, resource_version=version or None)
+            preconditions = Preconditions(uid=meta.uid or None, resource_version=version or None)
             try:
                 written = await write_scale(
-                    client, aim.served, meta.name, namespace, replicas, preconditions=wanted
+                    client, target.served, meta.name, namespace, replicas, preconditions=preconditions
                 )
             except errors.Conflict as conflict:
-                version = await self._version_now(aim, conflict)
+                version = await self._read_version(target, conflict)
                 continue
-            self._note(aim, written)
+            self._note(target, written)
             return written
         raise TargetBusyError(
-            f"{aim.served.kind} {meta.key} changed {MOST_CONFLICTS} times while it was being scaled"
+            f"{target.served.kind} {meta.key} changed {MOST_CONFLICTS} times while it was being scaled"
         )
 
-    async def _version_now(self, aim: ResolvedTarget, conflict: errors.Conflict) -> str:
-        """Return the target's version, if the conflict was about something that nothing was decided on."""
-        assert aim.served is not None
-        assert aim.scale is not None
-        meta = aim.scale.metadata
+    async def _read_version(self, target: ResolvedTarget, conflict: errors.Conflict) -> str:
+        """Read the target's version after a conflict; raise if its uid or its replicas changed."""
+        assert target.served is not None
+        assert target.scale is not None
+        meta = target.scale.metadata
         try:
-            found = await read_scale(self._client, aim.served, meta.name, meta.namespace)
+            scale = await read_scale(self._client, target.served, meta.name, meta.namespace)
         except (errors.ClusterError, ValueError) as error:
-            self.doubt(aim)
+            self.doubt(target)
             raise TargetChangedError(f"{conflict}; it could not be read again: {error}") from error
-        self._note(aim, found)
-        if found.metadata.uid != meta.uid or found.spec.replicas != aim.scale.spec.replicas:
+        self._note(target, scale)
+        if scale.metadata.uid != meta.uid or scale.spec.replicas != target.scale.spec.replicas:
             raise TargetChangedError(str(conflict)) from conflict
-        return found.metadata.resource_version
+        return scale.metadata.resource_version
 
-    def _note(self, aim: ResolvedTarget, scale: Scale) -> None:
-        """Believe no cached copy of a target that is older than this one."""
+    def _note(self, target: ResolvedTarget, scale: Scale) -> None:
+        """Do not use cached versions of a target that are older than this one."""
         meta = scale.metadata
-        cache = None if aim.served is None else self._caches.running(aim.served.group, aim.served.kind)
+        cache = (
+            None if target.served is None else self._caches.running(target.served.group, target.served.kind)
+        )
         if cache is not None:
             cache.note_written(meta.namespace, meta.resource_version)
             self._newest[meta.uid] = meta.resource_version
             self._doubted.discard(meta.uid)
 
-    def _is_cached(self, aim: ResolvedTarget) -> bool:
-        served = aim.served
+    def _is_cached(self, target: ResolvedTarget) -> bool:
+        served = target.served
         return served is not None and self._caches.running(served.group, served.kind) is not None
 
 

@@ -1,14 +1,21 @@
 """The ASGI application: bounded bodies, our few paths, JSON in and out."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 from trimtab.model.json import wire
 from trimtab.operator.vertical.admission.reviews import Reviewer
+from trimtab.serving.asgi import (
+    BodyTooLargeError,
+    ClientGoneError,
+    Message,
+    Receive,
+    Send,
+    read_body,
+    send_response,
+)
 
-Message = MutableMapping[str, Any]
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """Largest body that is read. An API server takes objects of 3 MiB and a review holds two of them, written out."""
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
@@ -20,24 +27,16 @@ class AdmissionApp:
         self._reviewer = reviewer
         self._is_ready = is_ready
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
         status, body = await self._answer(scope["method"], scope["path"], receive)
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers = [(b"content-type", b"application/json")]
         with self._reviewer.writing() if scope["path"] in self._reviewer.paths else nullcontext():
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await send_response(send, status, headers, body)
 
-    async def _answer(
-        self, method: str, path: str, receive: Callable[[], Awaitable[Message]]
-    ) -> tuple[int, bytes]:
+    async def _answer(self, method: str, path: str, receive: Receive) -> tuple[int, bytes]:
         if path in HEALTH:
             return (
                 (200, b'{"status":"ok"}')
@@ -49,9 +48,12 @@ class AdmissionApp:
             return 404, _message(f"there is no webhook at {path[:100]}; there are {paths}")
         if method != "POST":
             return 405, _message(f"reviews are sent with POST, not {method}")
-        body = await _read(receive)
-        if body is None:
-            return 413, _message(f"the review is larger than {MOST_BYTES} bytes")
+        try:
+            body = await read_body(receive, MAX_BYTES)
+        except BodyTooLargeError:
+            return 413, _message(f"the review is larger than {MAX_BYTES} bytes")
+        except ClientGoneError:
+            return 400, _message("the review ended early")
         if not self._is_ready():
             # The API server goes on without us, which is right for pods: we could only guess.
             return 503, _message("caches are not complete")
@@ -60,19 +62,3 @@ class AdmissionApp:
 
 def _message(text: str) -> bytes:
     return wire.encode({"message": text})
-
-
-async def _read(receive: Callable[[], Awaitable[Message]]) -> bytes | None:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return b"".join(parts)
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MOST_BYTES:
-            return None
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)

@@ -18,7 +18,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, retry_on_conflict
 from trimtab.cluster.resource import Json, Resource
 from trimtab.serving import certificates
-from trimtab.serving.certificates import CLOCK_SKEW
+from trimtab.serving.certificates import CertificateError, KeyPair
 
 AUTHORITY_LIFETIME = timedelta(days=5 * 365)
 LEAF_LIFETIME = timedelta(days=30)
@@ -26,55 +26,23 @@ PUBLISHED_BEFORE_USE = timedelta(minutes=2)
 """How long a new authority is in the webhook configurations before anything is signed with it."""
 
 
-class CertificateError(Exception):
-    """A certificate cannot be used; the message says which, why, and until when it was valid."""
+def is_due(pair: KeyPair, now: datetime) -> bool:
+    """Return whether two thirds of a pair's life are over, or it is invalid."""
+    try:
+        life = pair.not_after - pair.created_at
+    except CertificateError:
+        return True
+    return now >= pair.created_at + life * 2 / 3
 
 
-@dataclass(frozen=True)
-class KeyPair:
-    """A certificate with its key, both PEM."""
-
-    certificate_pem: bytes
-    key_pem: bytes
-
-    @property
-    def certificate(self) -> x509.Certificate:
-        """Return the first certificate; raise CertificateError if it is none."""
-        try:
-            return x509.load_pem_x509_certificate(self.certificate_pem)
-        except ValueError as error:
-            raise CertificateError(f"not a PEM certificate: {error}") from error
-
-    @property
-    def serial(self) -> int:
-        """Return the serial number, which tells one certificate from another."""
-        return self.certificate.serial_number
-
-    @property
-    def not_after(self) -> datetime:
-        """Return when it ends."""
-        return self.certificate.not_valid_after_utc
-
-    @property
-    def made_at(self) -> datetime:
-        """Return when it was made."""
-        return self.certificate.not_valid_before_utc + CLOCK_SKEW
-
-    def is_due(self, now: datetime) -> bool:
-        """Return whether two thirds of its life are over, or it cannot be read at all."""
-        try:
-            life = self.not_after - self.made_at
-        except CertificateError:
-            return True
-        return now >= self.made_at + life * 2 / 3
-
-    def check(self, now: datetime) -> None:
-        """Raise if it cannot be used now."""
-        if now >= self.not_after:
-            raise CertificateError(
-                f"the webhook's certificate (serial {self.serial:x}) expired on {self.not_after:%Y-%m-%d %H:%M:%S} UTC; "
-                "put a valid pair in its place"
-            )
+def check_validity(pair: KeyPair, now: datetime) -> None:
+    """Raise CertificateError if a pair has expired."""
+    if now >= pair.not_after:
+        serial = pair.certificate.serial_number
+        raise CertificateError(
+            f"the webhook's certificate (serial {serial:x}) expired on {pair.not_after:%Y-%m-%d %H:%M:%S} UTC; "
+            "put a valid pair in its place"
+        )
 
 
 @dataclass(frozen=True)
@@ -104,13 +72,13 @@ def make_material(names: tuple[str, ...], now: datetime) -> Material:
 def renewed(material: Material, names: tuple[str, ...], now: datetime) -> Material:
     """Return the material with whatever is due made anew; the same object if nothing is."""
     following = material.next_authority
-    if following is None and material.authority.is_due(now):
+    if following is None and is_due(material.authority, now):
         return Material(material.leaf, material.authority, make_authority(now), material.old_authority_pem)
-    if following is not None and now >= following.made_at + PUBLISHED_BEFORE_USE:
+    if following is not None and now >= following.created_at + PUBLISHED_BEFORE_USE:
         return Material(
             issue(following, names, now), following, old_authority_pem=material.authority.certificate_pem
         )
-    if material.leaf.is_due(now) or names_of(material.leaf) != frozenset(names):
+    if is_due(material.leaf, now) or names_of(material.leaf) != frozenset(names):
         leaf = issue(material.authority, names, now)
         return Material(leaf, material.authority, following, material.old_authority_pem)
     return material
@@ -131,17 +99,12 @@ def make_authority(now: datetime) -> KeyPair:
     """Make an authority that signs for itself."""
     # The number is in the name: two authorities in one bundle must not be mistaken for each other.
     name = f"trimtab-webhook-ca-{x509.random_serial_number() % 2**32:08x}"
-    return _pair(certificates.make_authority(name, now, AUTHORITY_LIFETIME))
+    return certificates.make_authority(name, now, AUTHORITY_LIFETIME)
 
 
 def issue(authority: KeyPair, names: tuple[str, ...], now: datetime) -> KeyPair:
     """Make a server's pair for some names and addresses."""
-    signer = certificates.Signed(authority.certificate_pem, authority.key_pem)
-    return _pair(certificates.issue(signer, "trimtab-webhook", names, now, LEAF_LIFETIME))
-
-
-def _pair(signed: certificates.Signed) -> KeyPair:
-    return KeyPair(signed.certificate_pem, signed.key_pem)
+    return certificates.issue(authority, "trimtab-webhook", names, now, LEAF_LIFETIME)
 
 
 SECRETS: Resource[Json] = Resource("", "v1", "secrets", "Secret", Json)
@@ -231,7 +194,7 @@ class FileCertificates:
             bundle = self._authority.read_bytes() if self._authority else pair.certificate_pem
         except OSError as error:
             raise CertificateError(f"cannot read the webhook's certificate: {error}") from error
-        pair.check(self._clock.now())
+        check_validity(pair, self._clock.now())
         return Serving(pair, bundle)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from trimtab.operator.settings.compat import VPA, upstreams
 from trimtab.operator.settings.settings import Settings
+from trimtab.serving.tls import server_context
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,7 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
     version = settings.admission.min_tls_version
     if version not in _VERSIONS:
         raise ValueError(f"--min-tls-version={version} is not known; use tls1_2 or tls1_3")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = _VERSIONS[version]
+    context = server_context(_VERSIONS[version])
     if chosen := _chosen_ciphers(settings):
         try:
             context.set_ciphers(":".join(chosen))

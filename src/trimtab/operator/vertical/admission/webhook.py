@@ -10,29 +10,33 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
-from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import (
-    CertificateError,
     Certificates,
     FileCertificates,
     SecretCertificates,
     Serving,
+    check_validity,
 )
 from trimtab.operator.vertical.admission.registration import Registration
 from trimtab.operator.vertical.admission.reviews import Reviewer
-from trimtab.operator.vertical.admission.serving import TlsServer
 from trimtab.operator.vertical.admission.tls import tls_context
 from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.estimation import parse_quantity
 from trimtab.operator.vertical.metrics import AdmissionMetrics
+from trimtab.serving.certificates import CertificateError
+from trimtab.serving.server import ClientLimits, served
+from trimtab.serving.tls import load_pair
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS = 10.0
 """How often certificate and configurations are checked; the Lease has an interval of its own."""
 _LEASE_SECONDS = 60
+LIMITS = ClientLimits(idle_seconds=75, connections=512)
+"""kube-apiserver is the only client. It keeps its connections for longer than a minute."""
 
 
 class AdmissionWebhook:
@@ -80,23 +84,19 @@ class AdmissionWebhook:
     async def run(self) -> None:
         """Serve until cancelled; a certificate that is not valid ends it at once, with the date."""
         serving = await self._certificates.current()
-        serving.pair.check(self._clock.now())
+        check_validity(serving.pair, self._clock.now())
         await self._view.wait_synced()
         settings = self._settings
-        server = TlsServer(
-            self.app, settings.admission.webhook_address, settings.admission.webhook_port, self._tls
-        )
-        server.use(serving.pair)
-        async with server:
-            self.port = server.port
+        load_pair(self._tls, serving.pair.certificate_pem, serving.pair.key_pem)
+        address, port = settings.admission.webhook_address, settings.admission.webhook_port
+        async with served(self.app, address, port, tls=self._tls, limits=LIMITS) as self.port:
             while True:
                 fresh = await self.refresh()
                 if fresh is not None and fresh.pair.certificate_pem != serving.pair.certificate_pem:
-                    server.use(fresh.pair)
+                    load_pair(self._tls, fresh.pair.certificate_pem, fresh.pair.key_pem)
                     serving = fresh
-                    log.info(
-                        "serving a new certificate", extra={"facts": {"serial": f"{fresh.pair.serial:x}"}}
-                    )
+                    serial = f"{fresh.pair.certificate.serial_number:x}"
+                    log.info("serving a new certificate", extra={"facts": {"serial": serial}})
                 await self._clock.sleep(min(REFRESH_SECONDS, self._lease_interval))
 
     async def refresh(self) -> Serving | None:

@@ -83,7 +83,7 @@ class UsageFeed:
         """Read the usage of some namespaces; failed ones are in `failures`."""
         self.failures = {}
         wanted = sorted(set(namespaces))
-        if self._whole.pays(wanted):
+        if self._whole.is_cheaper(wanted):
             answer = await self._read_all()
             if answer is not None:
                 return [answer]
@@ -95,10 +95,10 @@ class UsageFeed:
             answer = await self._reader.pod_usage(ALL_NAMESPACES)
         except (MetricsError, ValueError) as error:
             self._count(True)
-            self._whole.failed(str(error))
+            self._whole.note_failure(str(error))
             return None
         self._count(False)
-        self._whole.worked()
+        self._whole.note_success()
         return answer
 
     async def _read(self, namespace: str) -> PodMetricsList | None:

@@ -107,7 +107,7 @@ def test_a_minimum_lowered_to_zero_lets_the_next_idle_reading_stop_it():
     seen = observe(hpa(QUEUE, low=1), 3, series(0), settings=NO_WINDOW)
     first = run(seen)
     assert first.desired == 1
-    seen, now = later(seen, first, hpa=hpa(QUEUE, low=0), readings=(series(0),))
+    seen, now = later(seen, first, hpa=hpa(QUEUE, low=0), samples=(series(0),))
     assert run(seen, now).desired == 0
 
 
@@ -124,14 +124,14 @@ def test_the_condition_outlives_the_gate():
 
 def test_what_the_autoscaler_stopped_is_not_said_to_be_stopped_by_someone_else():
     told = explained(observe(stopped(), 0, series(500), pods=(), gates=OFF))
-    assert (told.verdict, told.summary) == (
+    assert (told.reason, told.summary) == (
         DecisionReason.PAUSED,
         "stays at 0: the autoscaler scaled it to zero, and does not wake it while the feature gate HPAScaleToZero is off",
     )
     assert told.next_step == (
         "set replicas to 1 or more to resume; or turn on the operator's feature gate HPAScaleToZero"
     )
-    assert told.ignored[0].endswith("is off: it counts as 1, and what is at zero stays there")
+    assert told.ignored_fields[0].endswith("is off: it counts as 1, and what is at zero stays there")
     blind = explained(observe(stopped(cpu(50)), 0, pods=()))
     assert blind.summary.endswith("none of its metrics can be read without pods, so nothing wakes it")
     assert blind.next_step == "set replicas to 1 or more to resume"
@@ -171,7 +171,7 @@ def test_a_metric_that_fails_at_zero_recovers_by_itself():
     down = run(seen)
     assert (down.desired, mark(down)) == (0, "True")
     assert condition(down, "ScalingActive").reason == "FailedGetExternalMetric"
-    back, now = later(seen, down, readings=(series(200),), pods=())
+    back, now = later(seen, down, samples=(series(200),), pods=())
     assert run(back, now).desired == 2
 
 
@@ -220,7 +220,7 @@ def test_a_scale_up_window_delays_waking_and_starts_over_after_a_restart():
     seen = observe(stopped(behavior=slow), 0, series(500), pods=())
     first = run(seen)
     assert first.desired == 0
-    seen, now = later(seen, first, 61, readings=(series(500, age=-50),), pods=())
+    seen, now = later(seen, first, 61, samples=(series(500, age=-50),), pods=())
     assert run(seen, now).desired == 5
     restarted = msgspec.structs.replace(seen, memory=Memory())
     assert run(restarted, now).desired == 0
@@ -231,7 +231,7 @@ def test_replicas_above_zero_clear_the_condition():
     seen = observe(stopped(), 3, series(300))
     steady = run(seen)
     assert (steady.desired, mark(steady)) == (3, "False")
-    seen, now = later(seen, steady, replicas=0, pods=(), readings=(series(300),))
+    seen, now = later(seen, steady, replicas=0, pods=(), samples=(series(300),))
     paused = run(seen, now)
     assert (paused.desired, condition(paused, "ScalingActive").reason) == (0, "ScalingDisabled")
     upstream = run(observe(stopped(), 3, series(300), compat=with_compat(clear_condition_above_zero=False)))
@@ -284,7 +284,7 @@ def test_the_downscale_window_delays_zero():
     seen = observe(hpa(QUEUE, low=0), 2, series(0))
     first = run(seen)
     assert (first.desired, condition(first, "AbleToScale").reason) == (2, "ScaleDownStabilized")
-    seen, now = later(seen, first, 301, readings=(series(0, age=-290),))
+    seen, now = later(seen, first, 301, samples=(series(0, age=-290),))
     assert run(seen, now).desired == 0
 
 
@@ -298,7 +298,7 @@ def test_the_time_of_the_condition_moves_once():
     seen = observe(stopped(), 0, series(300), pods=())
     first = run(seen)
     assert condition(first, "ScaledToZero").last_transition_time == NOW
-    seen, now = later(seen, first, readings=(series(900, age=5),))
+    seen, now = later(seen, first, samples=(series(900, age=5),))
     second = run(seen, now)
     assert second.desired > first.desired
     assert condition(second, "ScaledToZero").last_transition_time == NOW
@@ -324,10 +324,10 @@ class TestScenarios:
         """Z-I2."""
         seen = observe(hpa(QUEUE, low=0), 1, series(0), settings=NO_WINDOW)
         at_zero = run(seen)
-        seen, now = later(seen, at_zero, hpa=hpa(QUEUE, low=1), readings=(series(0),), pods=())
+        seen, now = later(seen, at_zero, hpa=hpa(QUEUE, low=1), samples=(series(0),), pods=())
         one = run(seen, now)
         assert (one.desired, mark(one)) == (1, "False")
-        seen, now = later(seen, one, readings=(series(0),))
+        seen, now = later(seen, one, samples=(series(0),))
         again = run(seen, now + timedelta(seconds=15))
         assert (again.desired, again.scale_to, told(again)) == (1, None, [])
 
@@ -336,7 +336,7 @@ class TestScenarios:
         seen, decision, steps = observe(hpa(QUEUE, low=0), 1, series(500), settings=NO_WINDOW), None, []
         for step, load in enumerate((500, 500, 0, 400)):
             if decision:
-                seen, _ = later(seen, decision, readings=(series(load, age=20 - 15 * step),))
+                seen, _ = later(seen, decision, samples=(series(load, age=20 - 15 * step),))
             decision = run(seen, NOW + timedelta(seconds=15 * step))
             steps.append((decision.desired, mark(decision)))
         assert steps == [(4, "False"), (5, "False"), (0, "True"), (4, "False")]
@@ -346,7 +346,7 @@ class TestScenarios:
         seen = observe(hpa(external(value(50)), low=0, high=3), 1, series(0), settings=NO_WINDOW)
         zero = run(seen)
         assert (zero.desired, mark(zero)) == (0, "True")
-        seen, now = later(seen, zero, readings=(series(200),), pods=())
+        seen, now = later(seen, zero, samples=(series(200),), pods=())
         assert run(seen, now).desired == 3
 
     def test_without_the_gate_never_below_one(self):

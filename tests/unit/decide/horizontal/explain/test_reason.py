@@ -81,7 +81,9 @@ STANDING_STILL = {
     DecisionReason.PAUSED: by_queue(500, 0),
     DecisionReason.SELECTOR_MISSING: observe(hpa(), 4, scale=scale(4, selector="")),
     DecisionReason.SELECTOR_INVALID: observe(hpa(), 4, scale=scale(4, selector="a in (")),
-    DecisionReason.AMBIGUOUS: by_queue(400, rivals=(ConflictingHpa(key="shop/other", selector="app=web"),)),
+    DecisionReason.AMBIGUOUS: by_queue(
+        400, conflicting_hpas=(ConflictingHpa(key="shop/other", selector="app=web"),)
+    ),
     DecisionReason.METRICS_FAILED: observe(hpa(QUEUE), 4, unreadable()),
     DecisionReason.METRICS_INCOMPLETE: observe(hpa(cpu(), QUEUE), 4, unreadable(), series(100)),
     DecisionReason.OWNERS_UNREAD: observe(
@@ -118,21 +120,21 @@ STANDING_STILL = {
 }
 
 
-@pytest.mark.parametrize("verdict", STANDING_STILL, ids=str)
-def test_a_reason_for_not_scaling(verdict):
-    decision = run(STANDING_STILL[verdict])
+@pytest.mark.parametrize("reason", STANDING_STILL, ids=str)
+def test_a_reason_for_not_scaling(reason):
+    decision = run(STANDING_STILL[reason])
     assert decision.desired == decision.current
-    assert reason_for(decision) == verdict
+    assert reason_for(decision) == reason
 
 
 def test_a_write_that_failed_is_told_apart():
     story = explained(by_queue(700), error="conflict")
-    assert story.verdict == DecisionReason.SCALE_NOT_WRITTEN
+    assert story.reason == DecisionReason.SCALE_NOT_WRITTEN
     assert story.summary == "stays at 4: the new size could not be written"
 
 
 @pytest.mark.parametrize(
-    ("seen", "verdict"),
+    ("seen", "reason"),
     [
         (by_queue(700), DecisionReason.SCALES_UP),
         (by_queue(200), DecisionReason.SCALES_DOWN),
@@ -141,8 +143,8 @@ def test_a_write_that_failed_is_told_apart():
         (observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()), DecisionReason.BELOW_MINIMUM),
     ],
 )
-def test_a_reason_for_scaling(seen, verdict):
-    assert reason_for(run(seen)) == verdict
+def test_a_reason_for_scaling(seen, reason):
+    assert reason_for(run(seen)) == reason
 
 
 def test_there_are_more_than_twelve_reasons_for_not_scaling_and_each_is_said_differently():
@@ -151,9 +153,9 @@ def test_there_are_more_than_twelve_reasons_for_not_scaling_and_each_is_said_dif
     assert len(set(SUMMARIES.values())) == len(SUMMARIES) == len(DecisionReason)
 
 
-@pytest.mark.parametrize("verdict", STANDING_STILL, ids=str)
-def test_every_standstill_says_what_would_change_it(verdict):
-    assert explained(STANDING_STILL[verdict]).next_step
+@pytest.mark.parametrize("reason", STANDING_STILL, ids=str)
+def test_every_standstill_says_what_would_change_it(reason):
+    assert explained(STANDING_STILL[reason]).next_step
 
 
 class TestExplanation:
@@ -181,7 +183,7 @@ class TestExplanation:
     def test_it_says_how_long_the_window_holds(self):
         story = explained(STANDING_STILL[DecisionReason.DOWN_WINDOW])
         assert story.next_step == "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z"
-        assert [one.replicas for one in story.window] == [4, 1]
+        assert [one.replicas for one in story.recommendations] == [4, 1]
 
     def test_it_says_when_the_rate_allows_more(self):
         story = explained(STANDING_STILL[DecisionReason.UP_RATE])
@@ -194,7 +196,7 @@ class TestExplanation:
 
     def test_a_window_and_a_bound_that_hold_together_are_both_named(self):
         told = explained(observe(hpa(QUEUE, low=4), 4, series(100), memory=remembering((4, 60))))
-        assert told.verdict == DecisionReason.DOWN_WINDOW
+        assert told.reason == DecisionReason.DOWN_WINDOW
         assert told.next_step == (
             "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z, and lower minReplicas"
         )
@@ -225,7 +227,7 @@ class TestTheDirectionThatTheMetricsAskFor:
     def test_a_remembered_peak_above_the_maximum_is_no_reason_to_raise_it(self):
         """W1: the window holds an idle workload; its bounds point the other way."""
         told = explained(observe(hpa(QUEUE, high=4), 4, series(100), memory=remembering((22, 60))))
-        assert told.verdict == DecisionReason.DOWN_WINDOW
+        assert told.reason == DecisionReason.DOWN_WINDOW
         assert told.next_step == "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z"
 
     def test_an_earlier_recommendation_that_is_carried_out_is_named_with_its_time(self):
@@ -233,7 +235,7 @@ class TestTheDirectionThatTheMetricsAskFor:
         seen = observe(hpa(QUEUE), 4, series(400), memory=remembering((7, 60)))
         why = "7 replicas were recommended at 2026-01-15T11:59:00Z, within the window of 300 s"
         told = explained(seen)
-        assert (told.verdict, told.desired) == (DecisionReason.EARLIER_RECOMMENDATION, 7)
+        assert (told.reason, told.desired) == (DecisionReason.EARLIER_RECOMMENDATION, 7)
         assert told.summary == f"scales from 4 to 7: {why}"
         assert run(seen).events[-1].message == f"New size: 7; reason: {why}"
 
@@ -262,7 +264,7 @@ class TestForeignPods:
 
     def test_counting_by_owner_comes_before_a_larger_maximum(self):
         told = explained(self.seen({REPLICA_SET.uid: self.OWNED, JOB.uid: Owner(uid=JOB.uid)}))
-        assert told.verdict == DecisionReason.AT_MAXIMUM
+        assert told.reason == DecisionReason.AT_MAXIMUM
         assert told.pods_foreign == {"scrape-1": "it belongs to Job/scrape"}
         assert told.next_step == (
             "set selectionStrategy to OwnerReference, because 1 counted pod is not the target's own; "
@@ -312,25 +314,25 @@ class TestSurge:
         told = explained(seen)
         assert (told.current, told.desired) == (4, 4)
         if is_surge:
-            assert told.verdict == DecisionReason.SURGE
+            assert told.reason == DecisionReason.SURGE
             assert told.next_step == "the rollout must end, so that the target has as many pods as replicas"
         else:
-            assert told.verdict == DecisionReason.AT_MAXIMUM
+            assert told.reason == DecisionReason.AT_MAXIMUM
             assert told.next_step == "raise maxReplicas"
 
     def test_one_metric_that_the_replicas_cannot_take_is_enough(self):
         readings = usage_of(self.FIVE, 43), series(445)
         seen = observe(hpa(cpu(50), QUEUE, high=4), 4, *readings, scale=scale(4, seen=5), pods=self.FIVE)
-        assert explained(seen).verdict == DecisionReason.AT_MAXIMUM
+        assert explained(seen).reason == DecisionReason.AT_MAXIMUM
 
     def test_the_end_of_the_rollout_brings_what_was_said(self):
         after = observe(hpa(cpu(50), high=4), 4, usage_of(pods(4), 43 * 5 // 4), pods=pods(4))
-        assert explained(after).verdict == DecisionReason.WITHIN_TOLERANCE
+        assert explained(after).reason == DecisionReason.WITHIN_TOLERANCE
 
     def test_a_foreign_pod_is_no_surge(self):
         seen = observe(hpa(cpu(50), high=4), 4, usage_of(self.FIVE, 43), pods=self.FIVE)
         told = explained(seen)
-        assert told.verdict == DecisionReason.AT_MAXIMUM
+        assert told.reason == DecisionReason.AT_MAXIMUM
         assert told.summary.endswith("maxReplicas; the selector counts 1 pod more than the target has")
 
 
@@ -355,7 +357,7 @@ class TestFieldsWithoutEffect:
         seen = self.seen(self.ALL_OFF)
         found = condition(run(seen), "FieldsIgnored")
         assert (found.status, found.reason) == ("True", "FeatureGateDisabled")
-        assert found.message.split("; ") == list(explained(seen).ignored)
+        assert found.message.split("; ") == list(explained(seen).ignored_fields)
         assert [
             line.split(": ")[1] for line in str(explained(seen)).splitlines() if line.startswith("ignored")
         ] == [
@@ -366,7 +368,7 @@ class TestFieldsWithoutEffect:
 
     def test_with_the_gates_on_there_is_none(self):
         assert condition(run(self.seen(EVERY_GATE)), "FieldsIgnored") is None
-        assert explained(self.seen(EVERY_GATE)).ignored == ()
+        assert explained(self.seen(EVERY_GATE)).ignored_fields == ()
 
     def test_the_condition_goes_when_the_gate_comes_on(self):
         seen = self.seen(self.ALL_OFF)
@@ -375,7 +377,7 @@ class TestFieldsWithoutEffect:
 
     def test_a_minimum_of_zero_that_counts_as_one_is_not_called_the_minimum(self):
         told = explained(observe(hpa(QUEUE, low=0), 1, series(0), gates=FeatureGates(), settings=NO_WINDOW))
-        assert told.verdict == DecisionReason.AT_MINIMUM
+        assert told.reason == DecisionReason.AT_MINIMUM
         assert (
             "spec.minReplicas: 0 has no effect while the feature gate HPAScaleToZero is off" in told.summary
         )

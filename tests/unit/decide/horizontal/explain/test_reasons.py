@@ -106,7 +106,7 @@ def anything(draw):
     return msgspec.structs.replace(
         seen,
         hpa=msgspec.structs.replace(seen.hpa, spec=spec),
-        readings=tuple(reading for _, reading in metrics),
+        samples=tuple(reading for _, reading in metrics),
         memory=draw(memories()),
         scale=scale(
             replicas, seen=draw(st.sampled_from([replicas, replicas, max(replicas - 1, 0), len(seen.pods)]))

@@ -57,7 +57,7 @@ class TestEdgeCases:
     def test_a_selector_on_a_pods_metric_leaves_the_pods_alone(self):
         """4.3-2."""
         decision = decided(pods_metric(10, selector=ORDERS), usage_of(pods(2), 10_000), 2)
-        assert (decision.trail.counted, decision.desired) == (2, 2)
+        assert (decision.trace.counted_pods, decision.desired) == (2, 2)
 
     def test_expressions_are_written_canonically(self):
         """4.3-3."""
@@ -96,7 +96,7 @@ class TestEdgeCases:
     def test_of_both_fields_of_an_object_target_the_type_decides(self, kind, want):
         """4.3-6."""
         both = {"type": kind, "value": "100", "averageValue": "10"}
-        assert decided(object_metric(both), series(500)).trail.proposals[0].replicas == want
+        assert decided(object_metric(both), series(500)).trace.proposals[0].replicas == want
 
     def test_several_values_for_one_object_are_an_error(self):
         """4.3-8, SPEC-A4."""
@@ -141,28 +141,28 @@ class TestEdgeCases:
     def test_a_value_of_zero_asks_for_zero_and_gets_the_minimum(self):
         """4.3-13."""
         decision = decided(external(average(10)), series(0), 3)
-        assert (decision.trail.proposals[0].replicas, decision.desired) == (0, 1)
+        assert (decision.trace.proposals[0].replicas, decision.desired) == (0, 1)
 
     def test_targets_are_precise_to_a_thousandth(self):
         """4.3-14."""
-        assert decided(object_metric(value("500m")), series(1)).trail.proposals[0].ratio == 2.0
+        assert decided(object_metric(value("500m")), series(1)).trace.proposals[0].ratio == 2.0
 
     @pytest.mark.parametrize("target", [value(10), average(10)])
     def test_a_negative_sum_is_negative_where_such_samples_are_accepted(self, target):
         """4.3-15."""
-        lenient = with_compat(refuse_absurd_samples=False)
+        lenient = with_compat(reject_implausible_samples=False)
         assert decided(external(target), series(-50, 20), 5, compat=lenient).desired == 1
 
     def test_upstream_takes_a_negative_sum_for_an_overflow(self):
         """4.3-15, F35 in the kubernetes setting."""
-        upstream = with_compat(refuse_absurd_samples=False, negative_sums=False, saturate=False)
+        upstream = with_compat(reject_implausible_samples=False, negative_sums=False, saturate=False)
         assert decided(external(average(10)), series(-50), 5, compat=upstream).desired > 5
 
     def test_the_same_metric_twice_with_different_selectors_is_two_metrics(self):
         """4.3-16."""
         other = external(average(10), selector={"matchLabels": {"queue": "mail"}})
         seen = observe(hpa(external(average(10), selector=ORDERS), other), 1, series(20), series(30))
-        assert [one.replicas for one in run(seen).trail.proposals] == [2, 3]
+        assert [one.replicas for one in run(seen).trace.proposals] == [2, 3]
 
     def test_an_unknown_type_is_an_error_of_the_spec(self):
         """4.3-18."""
@@ -261,7 +261,7 @@ class TestPodMetrics:
         )
         chosen = tuple(pod(f"web-{number}", containers=twin) for number in (1, 2))
         decision = run(observe(hpa(container_cpu("app", 50)), 2, usage_of(chosen, 100), pods=chosen))
-        assert (decision.trail.proposals[0].value, decision.desired) == (100, 4)
+        assert (decision.trace.proposals[0].value, decision.desired) == (100, 4)
         assert decision.reason == "cpu container resource utilization (percentage of request) above target"
 
     def test_a_missing_container_is_named(self):
@@ -275,7 +275,7 @@ class TestPodMetrics:
     def test_starting_pods_count_as_idle_when_growing(self):
         chosen = (*pods(2), pod("young", age=10.0, ready="False"))
         decision = run(observe(hpa(cpu(50)), 3, usage_of(chosen, 100), pods=chosen))
-        assert (decision.trail.proposals[0].filled_ratio, decision.desired) == (1.32, 4)
+        assert (decision.trace.proposals[0].filled_ratio, decision.desired) == (1.32, 4)
 
     def test_missing_pods_count_as_fully_used_when_shrinking(self):
         """F32."""
@@ -298,4 +298,4 @@ def test_samples_by_pod_name_only():
     assert isinstance(reading, readings.PodSamples)
     assert reading.samples["web-1"].value == 4000
     decision = run(observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "foreign": 99_000})))
-    assert decision.trail.proposals[0].value == 10_000
+    assert decision.trace.proposals[0].value == 10_000

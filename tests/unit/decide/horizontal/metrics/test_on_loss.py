@@ -126,7 +126,7 @@ def test_only_metrics_that_are_read_bring_a_workload_to_zero(pairs, want):
 
 def test_a_last_good_value_of_zero_keeps_one_replica_and_wakes_none():
     seen = observe(hpa(LAST, low=0), 1, series(0), settings=NO_WINDOW)
-    seen = msgspec.structs.replace(seen, memory=run(seen).memory, readings=(GONE,))
+    seen = msgspec.structs.replace(seen, memory=run(seen).memory, samples=(GONE,))
     assert run(seen).desired == 1
     asleep = msgspec.structs.replace(
         seen, hpa=hpa(LAST, low=0, status=marked()), scale=observe(None, 0).scale, pods=()
@@ -144,7 +144,7 @@ class TestLastGood:
         """Read the metric once, then lose it; return both decisions' worth: what is seen, and when."""
         seen = observe(hpa(metric, high=100), current, series(good), settings=NO_WINDOW)
         decision = run(seen)
-        return later(seen, decision, seconds, readings=(GONE,), **changes)
+        return later(seen, decision, seconds, samples=(GONE,), **changes)
 
     def test_it_keeps_asking_for_what_it_last_asked_for(self):
         seen, now = self.after_loss(replicas=4)
@@ -156,7 +156,7 @@ class TestLastGood:
         decision = run(seen)
         assert decision.desired == 8
         for step in range(1, 6):
-            seen, now = later(seen, decision, 15 * step, readings=(GONE,))
+            seen, now = later(seen, decision, 15 * step, samples=(GONE,))
             decision = run(seen, now)
             assert decision.desired == 8
 
@@ -202,7 +202,7 @@ class TestLastGood:
 
     def test_a_restart_while_it_is_lost_gives_it_no_more_time(self):
         seen, now = self.after_loss(replicas=4)
-        seen, _ = later(seen, run(seen, now), readings=(GONE,), replicas=4)
+        seen, _ = later(seen, run(seen, now), samples=(GONE,), replicas=4)
         taken_up = msgspec.structs.replace(seen, memory=restore_memory(seen.memory, 4, T + 250))
         assert run(taken_up, NOW + timedelta(seconds=301)).desired == 4
 
@@ -240,7 +240,7 @@ class TestTelling:
 
     def test_the_first_good_answer_ends_it(self):
         seen = observe(hpa(FIVE, high=100), 5, GONE)
-        back, now = later(seen, run(seen), readings=(series(50, age=-10),))
+        back, now = later(seen, run(seen), samples=(series(50, age=-10),))
         decision = run(back, now)
         assert condition(decision, "MetricLost").status == "False"
         assert told(decision) == ["MetricFound"]
@@ -271,7 +271,7 @@ class TestTelling:
 
     def test_a_standstill_by_policy_says_what_to_mend(self):
         story = looked(5, (FIVE, GONE), is_explained=True)
-        assert story.verdict == DecisionReason.LOSS_POLICY
+        assert story.reason == DecisionReason.LOSS_POLICY
         assert story.summary == "stays at 5: a metric cannot be read, and its loss policy asks for this"
         assert story.next_step.startswith("make this metric readable: unable to get external metric")
 

@@ -72,7 +72,7 @@ def test_how_old_a_sample_may_be(metric, settings, max_age, window, age, refused
 def test_another_metric_keeps_its_own_limit():
     autoscaler = hpa(aged(QUEUE, 600), external(average(100), name="other"))
     decision = run(observe(autoscaler, 4, series(900, age=300), series(900, age=300)))
-    late, usual = decision.trail.proposals
+    late, usual = decision.trace.proposals
     assert (late.replicas, usual.reason) == (9, "FailedGetExternalMetric")
 
 
@@ -113,7 +113,7 @@ def test_a_refusal_is_told_in_the_same_words_in_every_sync(metric, age, beside):
         if metric.external is None:
             old = samples({pod.name: 900 for pod in seen.pods}, **dated)
         good = series(400, age=20 - elapsed)
-        seen = msgspec.structs.replace(seen, readings=(old, good))
+        seen = msgspec.structs.replace(seen, samples=(old, good))
         decision = run(seen, NOW + timedelta(seconds=elapsed))
         written += decision.status_changed
         words |= {(event.reason, event.message) for event in decision.events}
@@ -128,12 +128,12 @@ def test_a_refusal_is_told_in_the_same_words_in_every_sync(metric, age, beside):
 def test_a_refusal_that_comes_back_is_another_one():
     first = observe(hpa(QUEUE), 4, series(400, age=300))
     refused = run(first)
-    assert list(refused.memory.refused.values()) == [T]
-    later = msgspec.structs.replace(first, memory=refused.memory, readings=(series(400, age=-15),))
+    assert list(refused.memory.rejected_since.values()) == [T]
+    later = msgspec.structs.replace(first, memory=refused.memory, samples=(series(400, age=-15),))
     well = run(later, NOW + timedelta(seconds=30))
-    assert (is_refused(well), well.memory.refused) == (False, {})
+    assert (is_refused(well), well.memory.rejected_since) == (False, {})
     again = run(msgspec.structs.replace(first, memory=well.memory), NOW + timedelta(minutes=9))
-    assert list(again.memory.refused.values()) == [T + 540]
+    assert list(again.memory.rejected_since.values()) == [T + 540]
 
 
 def test_an_annotation_that_is_wrong_is_told():

@@ -94,9 +94,9 @@ def test_utilisation_is_cut_to_whole_percents_before_the_ratio():
     almost = run(
         observe(autoscaler, 10, samples({one.name: 10 for one in chosen} | {"web-1": 19}), pods=chosen)
     )
-    assert (almost.desired, almost.trail.proposals[0].value) == (10, 10)
+    assert (almost.desired, almost.trace.proposals[0].value) == (10, 10)
     point = run(observe(autoscaler, 10, samples({one.name: 11 for one in chosen}), pods=chosen))
-    assert (point.desired, point.trail.proposals[0].value) == (11, 11)
+    assert (point.desired, point.trace.proposals[0].value) == (11, 11)
 
 
 def test_an_average_within_tolerance_keeps_spec_replicas_not_the_surged_status():
@@ -149,8 +149,8 @@ def test_a_ratio_outside_that_is_inside_once_missing_pods_are_filled_stays():
     seen = observe(hpa(cpu(100), high=100), 10, usage_of(chosen[:9], 120), pods=chosen)
     decision = run(seen)
     assert decision.desired == 10
-    assert decision.trail.proposals[0].ratio == 1.2
-    assert decision.trail.proposals[0].filled_ratio == 1.08
+    assert decision.trace.proposals[0].ratio == 1.2
+    assert decision.trace.proposals[0].filled_ratio == 1.08
 
 
 def test_the_gate_off_ignores_a_stored_tolerance_and_keeps_it():
@@ -194,7 +194,7 @@ def test_the_integration_numbers_of_upstream():
     seen, decision, replicas = observe(autoscaler, 35, series(3700)), None, []
     for step, total in enumerate((3700, 3800, 1000, 800)):
         if decision:
-            seen, _ = later(seen, decision, readings=(series(total, age=20 - 15 * step),))
+            seen, _ = later(seen, decision, samples=(series(total, age=20 - 15 * step),))
         decision = run(seen, NOW + timedelta(seconds=15 * step))
         replicas.append(decision.desired)
     assert replicas == [37, 37, 10, 10]
@@ -211,7 +211,7 @@ def test_a_shrinking_ratio_takes_effect_after_the_window():
     first = run(seen)
     assert first.desired == 100
     chosen = pods(100)
-    seen, now = later(seen, first, 75, readings=(usage_of(chosen, 93, age=-60),))
+    seen, now = later(seen, first, 75, samples=(usage_of(chosen, 93, age=-60),))
     assert run(seen, now).desired == 93
 
 
@@ -227,7 +227,7 @@ def test_small_up_and_large_down():
     seen, decision, replicas = observe(autoscaler, 10, series(1000)), None, []
     for step, total in enumerate((1000, 1100, 1200, 1000)):
         if decision:
-            seen, _ = later(seen, decision, readings=(series(total, age=20 - 15 * step),))
+            seen, _ = later(seen, decision, samples=(series(total, age=20 - 15 * step),))
         decision = run(seen, NOW + timedelta(seconds=15 * step))
         replicas.append(decision.desired)
     assert replicas == [10, 11, 12, 12]

@@ -68,7 +68,7 @@ def test_records_in_a_row_share_what_they_agree_in():
     again = msgspec.structs.replace(seen, pods=(*seen.pods,))
     first = pack(Record(observation=seen, decision=run(seen)))
     second = pack(Record(observation=again, decision=run(again)), first)
-    assert second.ground is first.ground
+    assert second.base is first.base
 
 
 def rounds(number: int, turns: int) -> list[Record]:
@@ -77,8 +77,8 @@ def rounds(number: int, turns: int) -> list[Record]:
     left: list[Record] = []
     for turn in range(turns):
         read = samples({pod.name: 48 + turn % 5 for pod in seen.pods})
-        decision = decide(msgspec.structs.replace(seen, readings=(read,)), NOW + timedelta(seconds=turn))
-        left.append(Record(observation=msgspec.structs.replace(seen, readings=(read,)), decision=decision))
+        decision = decide(msgspec.structs.replace(seen, samples=(read,)), NOW + timedelta(seconds=turn))
+        left.append(Record(observation=msgspec.structs.replace(seen, samples=(read,)), decision=decision))
         stored = msgspec.structs.replace(
             seen.hpa,
             metadata=msgspec.structs.replace(seen.hpa.metadata, resource_version=str(10**9 + turn)),
@@ -113,7 +113,7 @@ def test_every_record_of_a_row_comes_back_to_the_byte():
     whole = rounds(4, 12)
     packed = in_a_row(whole)
     assert [record.dumps(unpack(one)) for one in packed] == [record.dumps(one) for one in whole]
-    assert len({id(one.ground) for one in packed}) <= 2  # the first saw no status yet
+    assert len({id(one.base) for one in packed}) <= 2  # the first saw no status yet
 
 
 def test_a_round_more_adds_a_few_hundred_bytes():

@@ -29,7 +29,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.records import record
 
-CASES = {str(verdict): seen for verdict, seen in STANDING_STILL.items()} | {
+CASES = {str(reason): seen for reason, seen in STANDING_STILL.items()} | {
     "a rescale": observe(hpa(cpu(50)), 4, usage_of(pods(4), 90)),
     "a rescale in the kubernetes setting": observe(
         hpa(cpu(50)), 4, usage_of(pods(4), 90), compat=KUBERNETES_1_36

@@ -101,7 +101,7 @@ class World:
         )
         queue = Series(samples=(Sample(self.queue * 1000, taken, 0.0),))
         readings = (FetchFailure(message="down") if self.is_failing else usage, queue)
-        return {"scale": scale(self.replicas), "pods": self.pods, "readings": readings}
+        return {"scale": scale(self.replicas), "pods": self.pods, "samples": readings}
 
     def change(self, draw) -> None:
         """Let something happen; most of the time nothing does."""
@@ -224,9 +224,7 @@ def test_a_workload_at_its_target_is_steady_for_ever():
     held = steady(seen, decision)
     assert held is not None
     assert held.until == float("inf")
-    again = msgspec.structs.replace(
-        seen, memory=decision.memory, readings=(usage_of(seen.pods, 50, age=-10),)
-    )
+    again = msgspec.structs.replace(seen, memory=decision.memory, samples=(usage_of(seen.pods, 50, age=-10),))
     assert held.covers(again, now.timestamp() + 30)
 
 
@@ -249,7 +247,7 @@ def test_a_sample_that_its_metric_refuses_is_decided_on(max_age, age, is_covered
     moment = now.timestamp() + 15
     taken = moment - age
     again = msgspec.structs.replace(
-        seen, memory=decision.memory, readings=(usage_of(seen.pods, 50, age=T - taken),)
+        seen, memory=decision.memory, samples=(usage_of(seen.pods, 50, age=T - taken),)
     )
     assert held.covers(again, moment) is is_covered
     assert held.believes((taken, taken), moment) is is_covered
@@ -312,13 +310,13 @@ def test_a_decision_that_writes_is_not_steady():
     ("change", "is_covered"),
     [
         pytest.param({}, True, id="nothing"),
-        pytest.param({"readings": (usage_of(pods(4), 51),)}, False, id="another value"),
-        pytest.param({"readings": (usage_of(pods(3), 50),)}, False, id="a sample is missing"),
-        pytest.param({"readings": (usage_of(pods(4), 50, age=400.0),)}, False, id="the samples are stale"),
+        pytest.param({"samples": (usage_of(pods(4), 51),)}, False, id="another value"),
+        pytest.param({"samples": (usage_of(pods(3), 50),)}, False, id="a sample is missing"),
+        pytest.param({"samples": (usage_of(pods(4), 50, age=400.0),)}, False, id="the samples are stale"),
         pytest.param(
-            {"readings": (usage_of(pods(4), 50, age=-90.0),)}, False, id="the samples are of tomorrow"
+            {"samples": (usage_of(pods(4), 50, age=-90.0),)}, False, id="the samples are of tomorrow"
         ),
-        pytest.param({"readings": ()}, False, id="nothing was read"),
+        pytest.param({"samples": ()}, False, id="nothing was read"),
         pytest.param({"scale": scale(5)}, False, id="somebody scaled"),
         pytest.param({"pods": pods(5)}, False, id="a new pod"),
         pytest.param({"hpa": hpa(cpu(50))}, False, id="another object"),

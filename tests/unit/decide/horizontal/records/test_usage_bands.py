@@ -42,7 +42,7 @@ def test_usage_inside_its_band_never_scales(used, metric, rates):
     decision = run(first)
     [band] = bands_of(first, decision)
     amounts = {one.name: milli for one, milli in zip(chosen, used, strict=True)}
-    seen, now = later(first, decision, pods=chosen, readings=(samples(amounts),))
+    seen, now = later(first, decision, pods=chosen, samples=(samples(amounts),))
     if band.low <= sum(used) <= band.high:
         assert run(seen, now).desired == 4
 

@@ -60,7 +60,7 @@ def kept(*owned, target=TARGET, found=OWNED):
 
 
 def why(one, found=OWNED, target=TARGET):
-    return keep_owned((one,), target, found).left_out[0].why
+    return keep_owned((one,), target, found).left_out[0].reason
 
 
 def f1(strategy="OwnerReference", metric=None, **fields):
@@ -137,21 +137,21 @@ class TestEdgeCases:
         """1.3-10, SEL-U4."""
         selection = keep_owned((pod(owners=(REPLICA_SET,)),), TARGET, {REPLICA_SET.uid: OwnerNotFound()})
         assert (selection.pods, selection.fallback) == ((), "")
-        assert selection.left_out[0].why == "its owner ReplicaSet/web-7f9 is gone: it no longer exists"
+        assert selection.left_out[0].reason == "its owner ReplicaSet/web-7f9 is gone: it no longer exists"
 
     def test_an_unreadable_owner_makes_all_pods_count(self):
         """1.3-11, SEL-R1: the event says so, and the error label stays none."""
         decision = run(
             f1(owners={REPLICA_SET.uid: OwnerUnavailable(error="403 Forbidden"), JOB.uid: OwnerNotFound()})
         )
-        assert decision.trail.counted == 2
+        assert decision.trace.counted_pods == 2
         assert decision.error_label == "none"
         assert told(decision)[0] == "PodSelectionFallback"
         assert "ReplicaSet/web-7f9: 403 Forbidden" in decision.events[0].message
 
     def test_the_fallback_is_told_by_event_condition_and_explanation(self):
         """All three say that labels count instead of owners, why, and which right is missing."""
-        unread = OwnerUnavailable(error="403 Forbidden", right="get replicasets.apps")
+        unread = OwnerUnavailable(error="403 Forbidden", permission="get replicasets.apps")
         seen = f1(owners={REPLICA_SET.uid: unread, JOB.uid: OwnerNotFound()})
         decision = run(seen)
         why = "owner ReplicaSet/web-7f9: 403 Forbidden; the right to get replicasets.apps is missing"
@@ -159,7 +159,7 @@ class TestEdgeCases:
         assert found is not None
         assert (found.status, found.reason) == ("True", "OwnersUnreadable")
         story = explained(seen)
-        assert story.fallback.endswith(why)
+        assert story.selection_fallback.endswith(why)
         pods_line = next(line for line in str(story).splitlines() if line.startswith("pods: "))
         assert pods_line.startswith("pods: 2 counted by labels, because OwnerReference cannot be applied: ")
         for text in (decision.events[0].message, found.message, pods_line):
@@ -230,7 +230,7 @@ class TestEdgeCases:
     def test_an_owner_of_an_unknown_kind_is_a_broken_chain(self):
         """1.3-18."""
         widget = reference("Widget", "w", api_version="example.com/v1")
-        found = {widget.uid: OwnerNotFound(why="its kind is not known")}
+        found = {widget.uid: OwnerNotFound(reason="its kind is not known")}
         assert why(pod(owners=(widget,)), found) == "its owner Widget/w is gone: its kind is not known"
 
     @pytest.mark.parametrize("api_version", ["apps/v1", "apps/v1beta2", ""])
@@ -255,7 +255,7 @@ class TestEdgeCases:
     def test_a_sample_of_a_pod_that_is_gone_is_dropped(self):
         """1.3-22."""
         only = (pod("web-1", owners=(REPLICA_SET,)),)
-        assert run(f1(pods=only)).trail.proposals[0].value == 10
+        assert run(f1(pods=only)).trace.proposals[0].value == 10
 
     @pytest.mark.parametrize(
         "state", [{"phase": "Pending"}, {"phase": "Failed"}, {"is_deleted": True}, {"ready": "False"}]
@@ -263,7 +263,7 @@ class TestEdgeCases:
     def test_foreign_pods_in_any_state_are_invisible(self, state):
         """1.3-23."""
         both = (pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,), **state))
-        counts = run(f1(pods=both)).trail.proposals[0].counts
+        counts = run(f1(pods=both)).trace.proposals[0].counts
         assert (counts.ready, counts.unready, counts.missing, counts.ignored) == (1, 0, 0, 0)
 
     def test_a_value_metric_multiplies_owned_ready_pods_only(self):
@@ -342,8 +342,8 @@ class TestEvents:
     def test_the_gate_off_means_labels_and_silence(self):
         """SEL-G2, matrix 1.6."""
         decision = run(f1(gates=FeatureGates(), memory=Memory()))
-        assert decision.trail.strategy == "LabelSelector"
-        assert decision.trail.counted == 2
+        assert decision.trace.strategy == "LabelSelector"
+        assert decision.trace.counted_pods == 2
         assert not {"SelectionStrategyActive", "StrategyChanged"} & set(told(decision))
 
 
@@ -370,7 +370,7 @@ class TestScenarios:
     def test_f1_by_owner(self):
         """SEL-C2."""
         decision = run(f1())
-        assert (decision.trail.proposals[0].value, decision.desired) == (10, 1)
+        assert (decision.trace.proposals[0].value, decision.desired) == (10, 1)
 
     def test_owned_and_foreign_pods_in_every_state(self):
         """SEL-C3."""
@@ -385,7 +385,7 @@ class TestScenarios:
         reading = samples({"ready": 80, "foreign": 1000, "foreign-unready": 1000})
         autoscaler = hpa(cpu(50), **BY_OWNER)
         seen = observe(autoscaler, 3, reading, pods=chosen, owners=OWNED | {JOB.uid: OwnerNotFound()})
-        proposal = run(seen).trail.proposals[0]
+        proposal = run(seen).trace.proposals[0]
         assert (proposal.value, proposal.counts.ready, proposal.counts.unready, proposal.counts.missing) == (
             80,
             1,
@@ -401,7 +401,7 @@ class TestScenarios:
     def test_a_hot_bare_pod_does_not_enter_the_average(self):
         """SEL-E2."""
         both = (pod("web-1", owners=(REPLICA_SET,)), pod("bare"))
-        seen = msgspec.structs.replace(f1(pods=both), readings=(samples({"web-1": 10, "bare": 1000}),))
+        seen = msgspec.structs.replace(f1(pods=both), samples=(samples({"web-1": 10, "bare": 1000}),))
         assert str(run(seen).status.current_metrics[0].resource.current.average_value) == "10m"
 
     @pytest.mark.parametrize("strategy", ["LabelSelector", None])
@@ -409,7 +409,7 @@ class TestScenarios:
         """SEL-E3, SEL-E4, SEL-E5: 505 %, 4 replicas on the first sync, 5 later."""
         seen = f1(strategy)
         first = run(seen)
-        assert (first.trail.proposals[0].value, first.desired) == (505, 4)
+        assert (first.trace.proposals[0].value, first.desired) == (505, 4)
         assert str(first.status.current_metrics[0].resource.current.average_value) == "505m"
         seen, now = later(seen, first, pods=seen.pods)
         assert run(seen, now).desired == 5
@@ -417,7 +417,7 @@ class TestScenarios:
     def test_switching_the_gate_off_and_on_needs_no_edit(self):
         """SEL-G2."""
         on, off = f1(), f1(gates=FeatureGates())
-        assert [run(one).trail.counted for one in (on, off, on)] == [1, 2, 1]
+        assert [run(one).trace.counted_pods for one in (on, off, on)] == [1, 2, 1]
 
 
 def test_while_owners_cannot_be_read_replicas_never_fall():
@@ -434,5 +434,5 @@ def test_while_owners_cannot_be_read_replicas_never_fall():
 def test_tolerance_applies_to_the_ratio_over_the_kept_pods():
     """6-2."""
     both = (pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,)))
-    seen = msgspec.structs.replace(f1(pods=both), readings=(samples({"web-1": 54, "scrape-1": 1000}),))
-    assert run(seen).trail.proposals[0].outcome == "WithinTolerance"
+    seen = msgspec.structs.replace(f1(pods=both), samples=(samples({"web-1": 54, "scrape-1": 1000}),))
+    assert run(seen).trace.proposals[0].outcome == "WithinTolerance"

@@ -43,7 +43,7 @@ class TestAmbiguity:
 
     def decided(self, rival, strategy="OwnerReference", **fields):
         chosen = (pod("web-1", owners=(REPLICA_SET,)), pod("other-1", owners=(self.THEIRS,)))
-        given = {"pods": chosen, "owners": self.FOUND, "rivals": (rival,)}
+        given = {"pods": chosen, "owners": self.FOUND, "conflicting_hpas": (rival,)}
         autoscaler = hpa(cpu(50), selection_strategy=strategy)
         return run(observe(autoscaler, 1, samples({"web-1": 50, "other-1": 50}), **(given | fields)))
 
@@ -86,7 +86,12 @@ class TestAmbiguity:
         same = msgspec.structs.replace(self.RIVAL, target=TARGET)
         chosen = (pod("web-1", owners=(REPLICA_SET,)),)
         seen = observe(
-            hpa(cpu(50), **BY_OWNER), 1, samples({"web-1": 50}), pods=chosen, owners=OWNED, rivals=(same,)
+            hpa(cpu(50), **BY_OWNER),
+            1,
+            samples({"web-1": 50}),
+            pods=chosen,
+            owners=OWNED,
+            conflicting_hpas=(same,),
         )
         first = run(seen)
         assert told(first) == ["AmbiguousSelector", "FailedComputeMetricsReplicas"]
@@ -98,6 +103,6 @@ class TestAmbiguity:
     def test_a_thousand_rivals_are_counted_and_not_all_named(self):
         """F48."""
         many = tuple(ConflictingHpa(key=f"shop/r{number:04}", selector="app=web") for number in range(1000))
-        decision = run(observe(hpa(cpu(50)), 1, samples({"web-1": 50}), rivals=many))
+        decision = run(observe(hpa(cpu(50)), 1, samples({"web-1": 50}), conflicting_hpas=many))
         message = condition(decision, "ScalingActive").message
         assert message.endswith("shop/r0009 and 991 more]")

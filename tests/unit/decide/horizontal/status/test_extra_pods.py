@@ -84,7 +84,7 @@ def test_it_changes_no_number_and_tells_no_event():
     told = run(seen(*OURS, FOREIGN))
     silent = seen(*OURS, FOREIGN)
     silent = msgspec.structs.replace(
-        silent, compat=msgspec.structs.replace(silent.compat, tell_extra_pods=False)
+        silent, compat=msgspec.structs.replace(silent.compat, report_extra_pods=False)
     )
     without = run(silent)
     assert (told.desired, told.events, told.memory) == (without.desired, without.events, without.memory)

@@ -105,7 +105,7 @@ def test_a_pod_whose_boost_has_ended_is_the_pod_that_was_never_boosted(mode, lat
         (action,) = api.actions
         assert isinstance(action, Resize)
         assert action.plan.annotations_after[NOTE] is None
-        assert {one["path"].rpartition("/")[2] for one in action.operations} <= {"cpu"}
+        assert {operation["path"].rpartition("/")[2] for operation in action.operations} <= {"cpu"}
         after = resources(apply_json_patch(raw, list(action.operations)))
         assert after == resources(plain), (shape, boost, policy, target)
     assert boosted > 40
@@ -140,9 +140,9 @@ def test_a_boost_of_old_without_a_cpu_request_before_it_does_not_count_as_resize
     raw["metadata"]["annotations"] = {NOTE: '{"requests":{"memory":"256Mi"}}'}
     owner = boosting("Off", BOOSTS[1])
     _, result = run(world([owner], [wire.convert(ready(raw), Pod)]), gates=GATES)
-    (verdict,) = result.pod_results
-    assert verdict.action == "none"
-    assert verdict.reason == "its startup boost is over; its size stays as it is"
+    (pod_result,) = result.pod_results
+    assert pod_result.action == "none"
+    assert pod_result.reason == "its startup boost is over; its size stays as it is"
 
 
 def set_ephemeral_storage(own):
@@ -219,12 +219,12 @@ def test_a_boosted_pod_in_a_loop_of_kills_is_updated_as_any_other(mode, shape):
         asked[gates.cpu_startup_boost] = api.asked
         for action in api.actions:
             if isinstance(action, Resize):
-                paths = [one["path"].rpartition("/resources/")[2] for one in action.operations]
+                paths = [operation["path"].rpartition("/resources/")[2] for operation in action.operations]
                 assert paths == ["requests/memory", "limits/memory"], "the boost goes on"
                 assert NOTE not in action.plan.annotations_after
-        verdicts = {one.pod: one.reason for one in result.pod_results}
+        reasons = {entry.pod: entry.reason for entry in result.pod_results}
         if mode not in ("Off", "Initial"):
-            assert verdicts["shop/db-0"] == "it was OOM-killed soon after it started"
+            assert reasons["shop/db-0"] == "it was OOM-killed soon after it started"
     assert asked[True] == asked[False]
     assert bool(asked[True]) is (mode not in ("Off", "Initial"))
 

@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.usage_builders import DAY_NS, HOUR_NS, MINUTE_NS, START_NS
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
-from trimtab.decide.vertical.cluster_state.containers import (
-    ContainerHistory,
-    ContainerTable,
-    UsageRows,
-)
+from trimtab.decide.vertical.cluster_state.containers import ContainerHistory, ContainerTable, UsageRows
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import ContainerResourcePolicy
 
@@ -118,9 +114,9 @@ def test_a_container_without_aggregate_accepts_samples_and_they_go_nowhere():
 def three_containers() -> tuple[ContainerTable, list[ContainerHistory]]:
     table = ContainerTable(AggregateTable(block_columns=4))
     members = [ContainerHistory(table) for _ in range(3)]
-    for one in members:
+    for member in members:
         # Each has an aggregate of its own: what two of them add to one is summed in another order.
-        one.aggregate = Aggregate(table.aggregates).row
+        member.aggregate = Aggregate(table.aggregates).row
     return table, members
 
 
@@ -146,7 +142,7 @@ def test_a_batch_of_containers_ends_as_their_samples_one_by_one(samples):
         for place, amount, minute in samples
     ]
     assert list(zip(*accepted, strict=True)) == one_by_one
-    assert [one.max_peak for one in batch_members] == [one.max_peak for one in single_members]
+    assert [member.max_peak for member in batch_members] == [member.max_peak for member in single_members]
     mine, theirs = batch_table.aggregates, single_members[0].table.aggregates
     rows = np.arange(3)
     assert (mine.memory.gather(rows) == theirs.memory.gather(rows)).all()

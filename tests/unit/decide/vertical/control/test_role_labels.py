@@ -151,7 +151,7 @@ def test_scp_n3_a_missing_scope_leaves_the_last_recommendation_and_the_role_resu
     gone = recommender.recommend()
     assert gone["leader"].status.recommendation == before.recommendation
     assert ("ConfigUnsupported", "True") in [
-        (one.type, one.status) for one in gone["leader"].status.conditions
+        (condition.type, condition.status) for condition in gone["leader"].status.conditions
     ]
     assert (
         gone["base"].containers[0].amounts["target"]["memory"] == LEADER_TARGET

@@ -21,11 +21,7 @@ from tests.unit.decide.vertical.policy_builders import (
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.attribution import receiving_vpas
 from trimtab.decide.vertical.control.control import controlling_vpa, unreported_conflicts
-from trimtab.decide.vertical.control.controllers import (
-    Controller,
-    ControllerIndex,
-    ControllerKey,
-)
+from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.decide.vertical.control.scope import ScopeError, node_name_of, resolve_scope
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
@@ -394,7 +390,7 @@ def test_adding_a_pod_never_changes_who_controls_the_others(shapes, roles, added
     shuffled = vpas[:]
     order.shuffle(shuffled)
     after = world(shuffled, [*pods, pod("db-new", {"role": added} if added else {})], SCOPES)
-    assert [controller(before, one) for one in pods] == [controller(after, one) for one in pods]
+    assert [controller(before, pod) for pod in pods] == [controller(after, pod) for pod in pods]
 
 
 @settings(max_examples=60)

@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from tests.unit.decide.vertical.usage_builders import DAY_NS, MINUTE_NS, START_NS, recommend_containers
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
 from trimtab.decide.vertical.cluster_state.containers import ContainerHistory, ContainerTable
-from trimtab.decide.vertical.recommend.estimators import (
-    EstimatorSettings,
-    confidence_multipliers,
-)
-from trimtab.decide.vertical.recommend.quantities import (
-    RecommendationRounding,
-    cpu_quantity,
-    memory_quantity,
-)
+from trimtab.decide.vertical.recommend.estimators import EstimatorSettings, confidence_multipliers
+from trimtab.decide.vertical.recommend.quantities import RecommendationRounding, cpu_quantity, memory_quantity
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
     RecommenderSettings,
@@ -77,8 +70,8 @@ def test_no_sample_at_all_ends_at_the_floor():
 def test_containers_share_the_pods_minimum():
     table = AggregateTable(block_columns=2)
     two = recommend_containers({"b": Aggregate(table), "a": Aggregate(table)}, RecommenderSettings())
-    assert [one.name for one in two] == ["a", "b"]
-    assert [one.amounts["target"]["cpu"] for one in two] == [12, 12]
+    assert [container.name for container in two] == ["a", "b"]
+    assert [container.amounts["target"]["cpu"] for container in two] == [12, 12]
 
 
 def test_every_number_says_how_it_came_about():

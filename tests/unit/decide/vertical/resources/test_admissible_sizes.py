@@ -56,7 +56,8 @@ def amount(given, kind, resource="cpu", place=0):
 
 def total(given, kind, resource="cpu"):
     return sum(
-        Quantity.parse(one["resources"][kind][resource]).milli_value() for one in given["spec"]["containers"]
+        Quantity.parse(container["resources"][kind][resource]).milli_value()
+        for container in given["spec"]["containers"]
     )
 
 
@@ -275,7 +276,7 @@ def _bare(name):
 
 @pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])
 def test_a_pod_that_has_all_that_is_admitted_is_not_evicted_for_more(mode):
-    """Seen without this: evicted, admitted at the same size, evicted again until the brake held."""
+    """Seen without this: evicted, admitted at the same size, evicted again until the eviction limit held."""
     side = container("proxy", {"cpu": "500m"}, {"cpu": "500m"}, restartPolicy="Always")
     pods = []
     for place in range(3):

@@ -262,8 +262,8 @@ def test_a_capped_recommendation_lies_within_its_caps(target, allowed, bounds, r
         )
     ]
     entry = recommended(cpu=str(target), lower={"cpu": str(bounds[0])}, upper={"cpu": str(bounds[1])})
-    one = one_pod(limits={"cpu": "50"})
-    capped = cap_for_pod(vpa(recommendation=entry, policies=policies), one)
+    member = one_pod(limits={"cpu": "50"})
+    capped = cap_for_pod(vpa(recommendation=entry, policies=policies), member)
     found = entries_of(capped)[0]
     for amounts in (found.target, found.lower_bound, found.upper_bound):
         ceiling = min(high, Q("50")) if requests_only else high
@@ -275,6 +275,6 @@ def test_a_capped_recommendation_lies_within_its_caps(target, allowed, bounds, r
 @given(CPU_AMOUNTS, CPU_AMOUNTS, CPU_AMOUNTS)
 def test_a_sized_pod_fits_its_pod_limit_range(target, limit, most):
     ranges = LimitRanges(pod=limit_range_item(type="Pod", max={"cpu": str(most)}))
-    one = one_pod(limits={"cpu": str(limit)})
-    sizing = size_pod(one, vpa(recommendation=recommended(cpu=str(target))), ranges)
+    member = one_pod(limits={"cpu": str(limit)})
+    sizing = size_pod(member, vpa(recommendation=recommended(cpu=str(target))), ranges)
     assert sizing.containers[0].limits.get("cpu", Q("0")) <= most

@@ -76,7 +76,7 @@ SIDECAR = [{"name": "side", "restartPolicy": "Always", "resources": {"requests":
             spec(),
             [node(taints=[{**TAINT, "effect": "PreferNoSchedule"}])],
             True,
-            id="a preference keeps nobody out",
+            id="a preference keeps no pod out",
         ),
         pytest.param(
             spec(**affinity(key="size", operator="Gt", values=["3"])),

@@ -209,28 +209,28 @@ def test_a_request_that_waits_is_taken_back_whatever_the_mode_of_the_new_role(
 
 
 @pytest.mark.parametrize(
-    ("asked", "told", "is_answered"),
+    ("requested", "reported", "is_current"),
     [
-        pytest.param(0.7, 0.9, True, id="an answer in the second of the request"),
+        pytest.param(0.7, 0.9, True, id="reported in the second of the request"),
         pytest.param(0.0, 0.9, True, id="a request on the second"),
-        pytest.param(0.7, 1.2, True, id="an answer in the next second"),
-        pytest.param(0.7, -0.1, False, id="what was said in the second before"),
+        pytest.param(0.7, 1.2, True, id="reported in the next second"),
+        pytest.param(0.7, -0.1, False, id="reported in the second before"),
     ],
 )
 @pytest.mark.parametrize("minutes", [1, 9])
-def test_an_answer_without_generation_is_told_from_an_earlier_one_by_the_second(
-    asked, told, is_answered, minutes
+def test_a_condition_without_generation_is_compared_with_the_request_by_the_second(
+    requested, reported, is_current, minutes
 ):
-    """Kubelets before 1.33 tell no generation, and the API server cuts fractions of seconds off."""
-    requested_at, told_at = (NOW + timedelta(seconds=seconds) for seconds in (asked, told))
-    moment = told_at.replace(microsecond=0).isoformat()
+    """Kubelets before 1.33 report no generation, and the API server cuts fractions of seconds off."""
+    requested_at, reported_at = (NOW + timedelta(seconds=seconds) for seconds in (requested, reported))
+    moment = reported_at.replace(microsecond=0).isoformat()
     resized = pod(
         memory=BIG,
         statuses=[has(SMALL)],
         annotations=noted(BIG, at=requested_at),
         conditions=[{**resize_condition(reason="Infeasible"), "lastTransitionTime": moment}],
     )
-    expected = ResizeStatus.INFEASIBLE if is_answered else ResizeStatus.IN_PROGRESS
+    expected = ResizeStatus.INFEASIBLE if is_current else ResizeStatus.IN_PROGRESS
     assert resize_status(resized, requested_at + minutes * MINUTE) is expected
 
 
@@ -372,7 +372,7 @@ def test_no_pod_is_evicted_only_to_shrink(conditions, outcome):
 
 
 def test_what_is_waited_for_is_said_in_the_kubelets_own_words():
-    """F3, F4: in the verdict, and in one event per state."""
+    """F3, F4: in the result of the pod, and in one event per state."""
     said = {**resize_condition(), "message": "Node didn't have enough resource: cpu"}
     waiting = pod("db-0", memory=BIG, statuses=[has(SMALL)], annotations=noted(BIG), conditions=[said])
     seen = world([base()], [waiting, pod("db-1", memory=BIG), pod("db-2", memory=BIG)])

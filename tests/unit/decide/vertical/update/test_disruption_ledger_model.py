@@ -43,14 +43,14 @@ def test_at_no_moment_are_fewer_pods_ready_than_the_budget_allows(seed):
 
 
 def test_what_is_played_holds_all_that_should_be_played():
-    told: Counter[str] = Counter()
+    log: Counter[str] = Counter()
     for seed in range(12):
-        told.update(play(seed).log)
-    assert told["resize"] > 100
-    assert told["evict"] > 50
-    assert told["crash"] > 50
-    assert told["lost answer"] > 25
-    assert told["carried out late"] > 5
+        log.update(play(seed).log)
+    assert log["resize"] > 100
+    assert log["evict"] > 50
+    assert log["crash"] > 50
+    assert log["lost answer"] > 25
+    assert log["carried out late"] > 5
 
 
 @pytest.mark.parametrize("seed", range(0, SEEDS, 3))

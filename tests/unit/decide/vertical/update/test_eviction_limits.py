@@ -219,7 +219,7 @@ def test_the_budget_is_never_exceeded_whatever_the_order_of_vpas(
         if action.pod.status.phase != "Pending"
         and api.outcomes.get(action.pod.name, ActionResult.DONE) is ActionResult.DONE
     }
-    running = sum(one.status.phase != "Pending" for one in pods)
+    running = sum(member.status.phase != "Pending" for member in pods)
     allowed = int(configured * tolerance)
     if allowed == 0:
         assert len(disturbed) <= (running == configured)

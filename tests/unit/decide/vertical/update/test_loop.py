@@ -139,8 +139,8 @@ def test_scp_n4_both_roles_act_within_one_shared_budget_of_one():
     asked, result = run(seen)
     assert len(asked) == 1
     touched = asked[0][1]
-    rest = world(vpas, [one for one in seen.pods if one.name != touched], [LEADER_SCOPE], replicas=3)
-    assert run(rest, result.state)[0] == [], "while that pod is away nobody else goes"
+    rest = world(vpas, [member for member in seen.pods if member.name != touched], [LEADER_SCOPE], replicas=3)
+    assert run(rest, result.state)[0] == [], "while that pod is away no other pod goes"
     changed = pod(touched, LEADER if touched == "db-0" else FOLLOWER, memory="4Gi", uid="new")
     sized = vpa("base", recommended("4Gi"), min_replicas=1)
     again = world([leader_vpa(mode="Recreate", min_replicas=1), sized], [*rest.pods, changed], [LEADER_SCOPE])
@@ -365,5 +365,5 @@ def test_ignored_namespaces_deleted_and_finished_pods_are_left_alone():
 def test_every_pod_gets_a_verdict():
     pods = [*three_pods(), pod("stray", owner=None)]
     _, result = run(world([base_vpa()], pods), gates=ALL_GATES)
-    assert {verdict.pod for verdict in result.pod_results} == {f"shop/{one.name}" for one in pods}
+    assert {entry.pod for entry in result.pod_results} == {f"shop/{member.name}" for member in pods}
     assert why(result, "stray") == "the pod has no controller that a VPA can target"

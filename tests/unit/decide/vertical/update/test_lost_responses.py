@@ -32,14 +32,14 @@ def lost(mode):
     return seen, mark_lost(result.state, {"uid-db-0": NOW})
 
 
-def deleted(one):
+def deleted(member):
     return msgspec.structs.replace(
-        one, metadata=msgspec.structs.replace(one.metadata, deletion_timestamp=NOW)
+        member, metadata=msgspec.structs.replace(member.metadata, deletion_timestamp=NOW)
     )
 
 
-def of_another_uid(one):
-    return msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, uid="another"))
+def of_another_uid(member):
+    return msgspec.structs.replace(member, metadata=msgspec.structs.replace(member.metadata, uid="another"))
 
 
 @pytest.mark.parametrize("mode", ["Recreate", "InPlaceOrRecreate"])

@@ -213,10 +213,10 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
     metadata = {"name": "leader", "namespace": "shop"}
     seen = UpdateObservation(
         vpas=tuple(
-            ObservedVPA(vpa=wire.convert(one, VerticalPodAutoscaler), selector=text) for one, text in vpas
+            ObservedVPA(vpa=wire.convert(data, VerticalPodAutoscaler), selector=text) for data, text in vpas
         ),
         scopes=(wire.convert({"metadata": metadata, "spec": scope}, VPAScope),),
-        pods=tuple(wire.convert(one, Pod) for one in pods),
+        pods=tuple(wire.convert(data, Pod) for data in pods),
         controllers={
             "StatefulSet/shop/db": ObservedController(replicas=replicas),
             "Odd/shop/db": ObservedController(is_scalable=False),
@@ -229,11 +229,11 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
     for compat in (DEFAULT, VPA_1_8):
         api = Recorder(db_0=outcome, db_1=outcome)
         _, result = run(seen, gates=gates, compat=compat, api=api, settings=BOLD)
-        assert {verdict.pod for verdict in result.pod_results} == {one.metadata.key for one in seen.pods}
+        assert {entry.pod for entry in result.pod_results} == {member.metadata.key for member in seen.pods}
         _, again = run(seen, result.state, gates=ALL_GATES, compat=compat)
         assert len(again.pod_results) == len(result.pod_results)
-        for one in seen.pods:
-            assert pod_lines(explain_pod(one, seen.index(gates, compat), seen.owners(), {}, compat=compat))
+        for member in seen.pods:
+            assert pod_lines(explain_pod(member, seen.index(gates, compat), seen.owners(), {}, compat=compat))
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,11 @@ def noted(name, note=REFUSED, **more):
         ),
     ],
 )
-def test_refusal_notes(pods, asked, to_evict, want):
-    assert {one.name: note for one, note in changed_annotations(pods, asked, to_evict)} == want
+def test_changed_annotations(pods, asked, to_evict, want):
+    assert {changed.name: note for changed, note in changed_annotations(pods, asked, to_evict)} == want
 
 
-def told(pods, vpas):
+def messages(pods, vpas):
     seen = world(vpas, pods)
     return refusals_by_vpa(pods, index(seen), seen.owners(), seen.nodes)
 
@@ -79,8 +79,8 @@ def told(pods, vpas):
     ],
 )
 def test_refusals_by_vpa(pods, want):
-    assert told(pods, [vpa("base")]) == want
+    assert messages(pods, [vpa("base")]) == want
 
 
 def test_a_vpa_that_changes_no_pods_says_nothing():
-    assert told([noted("db-0")], [vpa("base", mode="Off")]) == {}
+    assert messages([noted("db-0")], [vpa("base", mode="Off")]) == {}

@@ -6,7 +6,8 @@ from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, HpaState
+from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, to_cache_entry
 
 POLICIES = [{"type": "Percent", "value": 900, "periodSeconds": 1}]
@@ -51,7 +52,7 @@ def seen(spec: dict[str, object]) -> HorizontalPodAutoscaler:
 
 def kept(hpa: HorizontalPodAutoscaler) -> HpaState:
     book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
-    book.follow(NATIVE_HPAS)(Delta(CacheEvent.ADDED, new=to_cache_entry(hpa)))
+    book.event_handler(NATIVE_HPAS)(Delta(CacheEvent.ADDED, new=to_cache_entry(hpa)))
     found = book.named("shop", "web")
     assert found is not None
     return found
@@ -76,12 +77,12 @@ def test_the_cache_does_not_keep_what_the_book_has():
     """It kept the echo of every write: 5 KB for each HPA."""
     cached = to_cache_entry(seen(WHOLE["no behavior"]))
     book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
-    book.follow(NATIVE_HPAS)(Delta(CacheEvent.ADDED, new=cached))
+    book.event_handler(NATIVE_HPAS)(Delta(CacheEvent.ADDED, new=cached))
     assert cached.whole is None
     assert (cached.metadata.key, cached.metadata.uid, cached.metadata.resource_version) == (
         "shop/web",
         "1",
         "7",
     )
-    book.follow(NATIVE_HPAS)(Delta(CacheEvent.DELETED, old=cached))
+    book.event_handler(NATIVE_HPAS)(Delta(CacheEvent.DELETED, old=cached))
     assert len(book) == 0

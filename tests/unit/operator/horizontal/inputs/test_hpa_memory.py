@@ -17,7 +17,7 @@ def moments(memory: Memory) -> list[float]:
         *(one.at for one in memory.recommendations or ()),
         *(one.at for one in (*memory.scale_up, *memory.scale_down)),
         *(one.at for one in memory.last_good),
-        *memory.told.values(),
+        *memory.last_event_times.values(),
     ]
 
 
@@ -33,7 +33,7 @@ def moments(memory: Memory) -> list[float]:
         last_good=st.lists(st.builds(LastGood, st.just("m"), st.integers(0, 9), MOMENTS), max_size=1).map(
             tuple
         ),
-        told=st.dictionaries(st.sampled_from(["a", "b"]), MOMENTS, max_size=2),
+        last_event_times=st.dictionaries(st.sampled_from(["a", "b"]), MOMENTS, max_size=2),
     ),
     st.none() | MOMENTS,
     st.none() | st.tuples(st.floats(-900, 900), st.floats(0, 30)),
@@ -46,7 +46,7 @@ def test_nothing_is_remembered_after_the_moment_of_the_decision(stored, renewed,
         low = NOW - MONOTONIC + clock[0]
         readings = {HOLDER: ClockReading(low, low + clock[1])}
     memory = HpaMemory(stored=dumps(stored).decode())
-    memory.begin(Epoch(HOLDER, renewed, readings, OwnClock("us", NOW, MONOTONIC)), current, NOW, MONOTONIC)
+    memory.load(Epoch(HOLDER, renewed, readings, OwnClock("us", NOW, MONOTONIC)), current, NOW, MONOTONIC)
     assert max(moments(memory.own), default=NOW) <= NOW
     assert memory.own.clock == clock_name("us")
 
@@ -56,23 +56,23 @@ def test_an_epoch_begins_once_with_what_is_stored():
         stored=dumps(Memory(replicas=5, recommendations=(Recommendation(5, NOW - 60),))).decode()
     )
     epoch = Epoch(HOLDER, NOW - 30)
-    assert memory.begin(epoch, 5, NOW, MONOTONIC)
+    assert memory.load(epoch, 5, NOW, MONOTONIC)
     assert memory.own.recommendations == (Recommendation(5, NOW - 30),)
     memory.keep(Memory(replicas=7))
-    assert not memory.begin(epoch, 7, NOW + 15, MONOTONIC + 15)
+    assert not memory.load(epoch, 7, NOW + 15, MONOTONIC + 15)
     assert memory.own == Memory(replicas=7)
     memory.stored = dumps(Memory(replicas=3)).decode()
-    assert memory.begin(Epoch(HOLDER, NOW), 3, NOW + 30, MONOTONIC + 30)
+    assert memory.load(Epoch(HOLDER, NOW), 3, NOW + 30, MONOTONIC + 30)
     assert memory.own.replicas == 3
 
 
 def test_a_dropped_first_decision_leaves_nothing_behind():
     memory = HpaMemory(stored=dumps(Memory(replicas=9)).decode())
     epoch = Epoch(HOLDER, NOW - 30)
-    memory.begin(epoch, 7, NOW, MONOTONIC)
+    memory.load(epoch, 7, NOW, MONOTONIC)
     assert memory.own.scale_down
-    memory.start_over()
-    memory.begin(epoch, 9, NOW, MONOTONIC)
+    memory.reload()
+    memory.load(epoch, 9, NOW, MONOTONIC)
     assert memory.own.scale_down == ()
 
 

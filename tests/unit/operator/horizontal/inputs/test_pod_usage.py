@@ -34,10 +34,10 @@ def listed(usage, date=TAKEN, namespace="shop"):
 def test_values_are_those_of_a_reading(texts):
     pods = made_pods(3)
     usage = namespace_usage(listed({pod.name: [{"cpu": text} for text in texts] for pod in pods}))
-    reading = usage.of(pods, "cpu", "")
+    reading = usage.samples(pods, "cpu", "")
     assert isinstance(reading, PodSamples)
     assert usage.values(pods, "cpu", "") == [sample.value for sample in reading.samples.values()]
-    one = usage.of(pods, "cpu", "c0")
+    one = usage.samples(pods, "cpu", "c0")
     assert isinstance(one, PodSamples)
     assert usage.values(pods, "cpu", "c0") == [sample.value for sample in one.samples.values()]
 
@@ -58,7 +58,7 @@ def test_one_date_that_cannot_be_read_costs_no_other_pod_its_sample():
         listed({pods[1].name: [{"cpu": "60m"}]}, "yesterday"),
     )
     usage = namespace_usage(PodMetricsList(items=(*bad.items, *good.items)))
-    reading = usage.of(pods, "cpu", "")
+    reading = usage.samples(pods, "cpu", "")
     assert isinstance(reading, PodSamples)
     assert list(reading.samples) == [pods[0].name]
     assert usage.span == (-inf, inf)  # of all time: nobody takes it for fresh

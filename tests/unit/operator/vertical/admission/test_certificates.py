@@ -11,13 +11,12 @@ from trimtab.clock import VirtualClock
 from trimtab.operator.vertical.admission.certificates import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
-    CertificateError,
     FileCertificates,
-    KeyPair,
     make_material,
     names_of,
     renewed,
 )
+from trimtab.serving.certificates import CertificateError, KeyPair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("trimtab-webhook.trimtab.svc", "127.0.0.1")
@@ -46,7 +45,7 @@ def test_a_fresh_pair_is_for_our_names_and_its_authority_is_in_the_bundle():
 def test_after_two_thirds_of_its_life_a_pair_is_made_anew_under_the_same_authority():
     material = make_material(NAMES, NOW)
     later = renewed(material, NAMES, NOW + LEAF_LIFETIME * 2 / 3)
-    assert later.leaf.serial != material.leaf.serial
+    assert later.leaf.certificate.serial_number != material.leaf.certificate.serial_number
     assert later.bundle == material.bundle
 
 
@@ -59,7 +58,7 @@ def test_other_names_need_another_pair():
 def test_through_a_whole_change_of_authority_the_pair_in_use_is_always_trusted():
     material = make_material(NAMES, NOW)
     now = NOW + AUTHORITY_LIFETIME * 2 / 3
-    first = material.authority.serial
+    first = material.authority.certificate.serial_number
     published = b""
     for _ in range(20):
         before = material
@@ -70,7 +69,7 @@ def test_through_a_whole_change_of_authority_the_pair_in_use_is_always_trusted()
         published = published or (material.bundle if material.next_authority else b"")
         now += timedelta(seconds=30)
     assert published
-    assert material.authority.serial != first
+    assert material.authority.certificate.serial_number != first
     assert material.next_authority is None
 
 

@@ -18,7 +18,7 @@ from trimtab.lab.patches import json_patch
 from trimtab.model.crds import all_crds
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.admission.app import MOST_BYTES
+from trimtab.operator.vertical.admission.app import MAX_BYTES
 from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
 
@@ -90,7 +90,7 @@ def test_an_unreadable_review_of_our_own_kinds_is_refused_with_a_reason(path, bo
 
 
 def test_a_body_beyond_the_bound_is_not_read():
-    status, _ = ask(MUTATE_PODS, b" " * (MOST_BYTES + 1))
+    status, _ = ask(MUTATE_PODS, b" " * (MAX_BYTES + 1))
     assert status == 413
 
 

@@ -32,13 +32,13 @@ class Whole:
         self._pays = pays
         self.heard: list[str] = []
 
-    def pays(self, namespaces) -> bool:
+    def is_cheaper(self, namespaces) -> bool:
         return self._pays
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         self.heard.append("worked")
 
-    def failed(self, why: str) -> None:
+    def note_failure(self, why: str) -> None:
         self.heard.append(why)
 
 

@@ -54,7 +54,7 @@ LEFT_OVER: Final = "no VPA boosts its start any more"
 
 @dataclass(frozen=True)
 class BoostedPod:
-    """A boosted pod and the VPA that ends its boost; None if no VPA is left."""
+    """A boosted pod and the VPA that ends its boost, or None if no VPA is left."""
 
     pod: Pod
     claim: VpaClaim | None
@@ -103,7 +103,10 @@ def end_startup_boosts(context: LoopContext, loop: LoopState) -> Step:
 def _may_end(
     pod: Pod, claim: VpaClaim | None, context: LoopContext, index: VPAIndex, owners: ControllerIndex
 ) -> bool:
-    """Return whether this updater ends the boost; not while its VPA may exist and is only not found."""
+    """Return whether this updater ends the boost.
+
+    It does not while the boost's VPA may exist and is only not found.
+    """
     if claim is not None:
         return excludes_boosted_pods(claim, context)
     if not context.compat.disruptions_last_until_ready:
@@ -115,7 +118,7 @@ def _may_end(
 
 
 def _blocker(boosted: BoostedPod, context: LoopContext, loop: LoopState) -> str:
-    """Return why a boost does not end now; empty if it does."""
+    """Return why a boost does not end now, or empty if it does."""
     pod = boosted.pod
     if pod.status.phase == "Pending" or not expired_boosts(pod, boosted.vpa, context.now):
         loop.requeue(next_boost_end(pod, boosted.vpa, context.now))
@@ -189,7 +192,7 @@ def _is_recommended(boosted: BoostedPod, context: LoopContext) -> bool:
 
 
 def _without_boost(pod: Pod, container: str, recommended: ContainerResources) -> ContainerResources:
-    """Return the recommended CPU, else the CPU before the boost; memory is not boosted."""
+    """Return the recommended CPU, else the CPU before the boost."""
     return _cpu_of(resources_before_boost(pod.metadata.annotations, container, _cpu_of(recommended)))
 
 

@@ -40,7 +40,7 @@ class ResizeRequest:
 
     @property
     def vpa_key(self) -> str:
-        """Return the `namespace/name` of the requesting VPA; empty if there is none."""
+        """Return the `namespace/name` of the requesting VPA, or empty if there is none."""
         return self.vpa.key if self.vpa.metadata.name else ""
 
     def as_disruption(self, now: datetime) -> Disruption:
@@ -49,7 +49,7 @@ class ResizeRequest:
 
 
 def request_resize(request: ResizeRequest, state: LoopState) -> Generator[Action, ActionResult, ActionResult]:
-    """Request one resize, with its annotation, and emit an event; return the result."""
+    """Request one resize with its annotation, emit an event, and return the result."""
     now, pod, plan = state.context.now, request.pod, request.plan
     annotation = ResizeAnnotation(
         vpa=request.vpa_key,

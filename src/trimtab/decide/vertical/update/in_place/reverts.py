@@ -79,7 +79,7 @@ def revert_all(update: VpaPods, reason: str) -> Step:
 
 
 def revert_outdated(update: VpaPods) -> Generator[Action, ActionResult, frozenset[str]]:
-    """Revert requests that the VPA does not recommend any more; return the keys of those pods."""
+    """Revert requests that are not recommended any more, and return the keys of their pods."""
     if update.vpa.status.recommendation is None:
         return frozenset()
     reverted = set()

@@ -93,7 +93,7 @@ class UpstreamVpaResizes:
     def _resize(
         self, candidate: UpdateCandidate, decided: InPlaceResult
     ) -> Generator[Action, ActionResult, bool]:
-        """Resize one pod; return False if that failed."""
+        """Resize one pod, and return whether that succeeded."""
         pod, update = candidate.pod, self.update
         creator = update.members.creators.get(pod.metadata.key)
         plan = self._plan(pod) if creator else ResizePlan()

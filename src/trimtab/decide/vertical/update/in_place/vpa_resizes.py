@@ -216,7 +216,7 @@ class VpaResizes:
         return plan or self._plan_sizes(pod, self.update.sizing(pod).containers)
 
     def _plan_keeping_limits(self, pod: Pod) -> ResizePlan | None:
-        """Plan to lower what can be lowered; None if no limit would be lowered."""
+        """Plan to lower what can be lowered, or None if no limit would be lowered."""
         sizes = self.update.sizing(pod).containers
         for keep in (keep_limits, keep_memory):
             kept = keep(pod, sizes)

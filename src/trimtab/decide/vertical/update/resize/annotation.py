@@ -39,7 +39,7 @@ class ResizeAnnotation(Wire):
     """Whether the resize ends a startup boost. Reverting it would make the boost permanent: its annotation is gone."""
 
     def matches_spec(self, pod: Pod) -> bool:
-        """Return whether the pod's spec is what was requested; another writer may have changed it."""
+        """Return whether the pod's spec is still what was requested."""
         return self.at is not None and has_resources(pod, self.resources)
 
     def keeps_memory_limits(self, now: datetime) -> bool:
@@ -54,7 +54,7 @@ NO_RESIZE_ANNOTATION = ResizeAnnotation()
 
 
 def read_resize_annotation(pod: Pod) -> ResizeAnnotation:
-    """Read the annotation; an absent or malformed one reads as empty."""
+    """Return the pod's annotation, or an empty one if it is absent or malformed."""
     value = pod.metadata.annotations.get(RESIZE_ANNOTATION)
     return NO_RESIZE_ANNOTATION if value is None else _decoded(value)
 

@@ -61,7 +61,7 @@ def plan_resize(
     now: datetime,
     compat: VpaCompat = DEFAULT,
 ) -> ResizePlan:
-    """Plan a resize to these sizes; the CPU of containers that are still boosted stays."""
+    """Plan a resize to these sizes, except the CPU of containers that are still boosted."""
     return plan_sizes(pod, _wanted(pod, vpa, resources, now, compat), expired_boosts(pod, vpa, now), compat)
 
 
@@ -71,9 +71,9 @@ def plan_sizes(
     ended_boosts: Collection[str] = (),
     compat: VpaCompat = DEFAULT,
 ) -> ResizePlan:
-    """Plan a resize that gives each container its wanted size; None leaves a container alone.
+    """Plan a resize that gives each container its wanted size.
 
-    The startup boosts of the containers `ended_boosts` end with it.
+    None leaves a container alone. The startup boosts of the containers `ended_boosts` end with it.
     """
     resized = _resized(pod, wanted, compat)
     operations = tuple(
@@ -99,7 +99,10 @@ def plan_sizes(
 def _resized(
     pod: Pod, wanted: Sequence[ContainerResources | None], compat: VpaCompat
 ) -> dict[str, ContainerResources]:
-    """Return the sizes to send, by container; upstream also sends those that change nothing."""
+    """Return the sizes to send, by container.
+
+    Upstream also sends sizes that change nothing.
+    """
     resized: dict[str, ContainerResources] = {}
     for container, size in zip(pod.spec.containers, wanted, strict=True):
         if size is None:

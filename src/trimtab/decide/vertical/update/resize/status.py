@@ -37,7 +37,7 @@ WAITING = frozenset(
 
 
 def is_resizing(pod: Pod) -> bool:
-    """Return whether a resize is pending or in progress; the first such condition counts."""
+    """Return whether the first resize condition is true: pending or in progress."""
     for condition in pod.status.conditions:
         if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS}:
             return condition.status == "True"
@@ -60,7 +60,10 @@ def reported_status(pod: Pod) -> ResizeStatus:
 
 
 def resize_status(pod: Pod, now: datetime) -> ResizeStatus:
-    """Return the status of the last request; one that the kubelet has not observed is in progress."""
+    """Return the status of the last request.
+
+    A request that the kubelet has not observed is in progress.
+    """
     status = reported_status(pod)
     last = read_resize_annotation(pod)
     if last.at is None or now - last.at >= IN_PROGRESS_TIMEOUT or not last.matches_spec(pod):

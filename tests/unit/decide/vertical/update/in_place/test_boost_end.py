@@ -67,7 +67,7 @@ def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
     assert [type(action) for action in api.actions] == [Resize, Resize]
     want = "200m" if target and mode != "Off" else "100m"
     for action in api.actions:
-        values = {one["path"].rpartition("/")[2]: one["value"] for one in action.operations}
+        values = {operation["path"].rpartition("/")[2]: operation["value"] for operation in action.operations}
         assert values["cpu"] == want
         assert values.get("memory", "1Gi") == "1Gi"
         assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
@@ -86,7 +86,7 @@ def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
 def test_a_boosted_pod_is_left_alone_until_then(mode, waiting, compat):
     api, result = played(mode, boosted("db-0", **waiting), boosted("db-1", **waiting), compat=compat)
     assert api.actions == []
-    assert {verdict.action for verdict in result.pod_results} == {"none"}
+    assert {entry.action for entry in result.pod_results} == {"none"}
 
 
 @pytest.mark.parametrize("outcome", [ActionResult.FAILED, ActionResult.INVALID, ActionResult.INFEASIBLE])
@@ -173,10 +173,13 @@ def test_a_boost_that_no_vpa_gives_any_more_is_taken_back(vpas):
     assert api.asked == [("resize", "db-0"), ("resize", "db-1")]
     for action in api.actions:
         assert isinstance(action, Resize)
-        values = {one["path"].rpartition("/resources/")[2]: one["value"] for one in action.operations}
+        values = {
+            operation["path"].rpartition("/resources/")[2]: operation["value"]
+            for operation in action.operations
+        }
         assert values == {"requests/cpu": "100m"}, "what it had before, and nothing else"
         assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
-    assert {verdict.vpa for verdict in result.pod_results} == {None}
+    assert {entry.vpa for entry in result.pod_results} == {None}
     assert run(seen, gates=GATES_AND_SCOPES, compat=VPA_1_8)[0] == [], "upstream leaves it"
 
 
@@ -225,7 +228,7 @@ def test_a_boost_stays_while_the_selector_of_its_vpa_cannot_be_read():
     owner = vpa("base", recommended("1Gi", cpu="200m"), policies=POLICIES)
     seen = world([owner], [boosted("db-0")])
     unread = msgspec.structs.replace(
-        seen, vpas=tuple(msgspec.structs.replace(one, selector=None) for one in seen.vpas)
+        seen, vpas=tuple(msgspec.structs.replace(observed, selector=None) for observed in seen.vpas)
     )
     assert run(unread, gates=GATES)[0] == []
 

@@ -1,0 +1,41 @@
+"""The settings, feature gates and compat switches of every horizontal decision of this process."""
+
+from dataclasses import dataclass
+from math import inf
+
+from trimtab.decide.horizontal import HpaCompat, HpaSettings
+from trimtab.decide.horizontal.config import NAMED
+from trimtab.model.feature_gates import FeatureGates
+from trimtab.operator.settings.compat import KUBERNETES, upstreams
+from trimtab.operator.settings.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionConfig:
+    """The part of an observation that is the same for all HPAs."""
+
+    settings: HpaSettings
+    gates: FeatureGates
+    compat: HpaCompat
+
+
+def decision_config(settings: Settings) -> DecisionConfig:
+    """Build the configuration of decisions; raise ValueError if a setting is invalid."""
+    compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
+    for flag, value in {
+        "--metrics-max-age": settings.metrics.metrics_max_age.total_seconds(),
+        "--metrics-max-age-windows": settings.metrics.metrics_max_age_windows,
+        "--metrics-max-ahead": settings.metrics.metrics_max_ahead.total_seconds(),
+    }.items():
+        if not 0 <= value < inf:
+            raise ValueError(f"{flag}: {value:g} is negative or no number")
+    hpa_settings = HpaSettings(
+        tolerance=settings.horizontal.tolerance,
+        cpu_initialization_period=settings.horizontal.cpu_initialization_period.total_seconds(),
+        initial_readiness_delay=settings.horizontal.initial_readiness_delay.total_seconds(),
+        downscale_stabilization=settings.horizontal.downscale_stabilization.total_seconds(),
+        stale_after=settings.metrics.metrics_max_age.total_seconds(),
+        stale_windows=settings.metrics.metrics_max_age_windows,
+        ahead_limit=settings.metrics.metrics_max_ahead.total_seconds(),
+    )
+    return DecisionConfig(hpa_settings, FeatureGates.parse(settings.feature_gates), compat)

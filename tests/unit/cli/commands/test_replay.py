@@ -1,0 +1,21 @@
+"""`trimtab replay` of records in every format."""
+
+from pathlib import Path
+
+from trimtab.cli import answer
+from trimtab.decide.horizontal.records.record import dumps, loads
+
+FORMAT_1 = Path(__file__, "../../../../data/records/format-1.jsonl").resolve()
+COUNT = len(FORMAT_1.read_bytes().splitlines())
+
+
+def test_records_of_an_earlier_program_come_out_the_same(capsys):
+    assert answer(["replay", "--quiet", str(FORMAT_1)]) == 0
+    assert capsys.readouterr().err == f"{COUNT} decisions came out the same, 0 did not\n"
+
+
+def test_so_do_the_same_records_in_the_new_format(tmp_path, capsys):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b"".join(dumps(loads(line)) + b"\n" for line in FORMAT_1.read_bytes().splitlines()))
+    assert answer(["replay", "--quiet", str(path)]) == 0
+    assert capsys.readouterr().err == f"{COUNT} decisions came out the same, 0 did not\n"

@@ -1,0 +1,60 @@
+"""The patch and the annotations of one resize."""
+
+import pytest
+
+from tests.unit.decide.vertical.policy_builders import pod
+from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
+from trimtab.decide.vertical.admission.pod_annotations import BOOST_PREFIX, ORIGINALS_ANNOTATION
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.resources.container_resources import ContainerResources
+from trimtab.decide.vertical.update.resize.plan import ResizePlan, plan_sizes
+from trimtab.model.quantity import Quantity
+
+SAME = ContainerResources({"memory": Quantity.parse("1Gi")}, {})
+MORE = ContainerResources({"memory": Quantity.parse("2Gi")}, {})
+
+
+def paths(plan: ResizePlan) -> list[str]:
+    return [operation["path"].partition("/resources/")[2] for operation in plan.operations]
+
+
+@pytest.mark.parametrize(
+    ("size", "compat", "want"),
+    [
+        pytest.param(MORE, DEFAULT, ["requests/memory"], id="a change is sent"),
+        pytest.param(SAME, DEFAULT, [], id="what does not change is not sent"),
+        pytest.param(SAME, VPA_1_8, ["requests/memory"], id="upstream sends it all the same"),
+        pytest.param(None, VPA_1_8, [], id="a container without a size is left alone"),
+    ],
+)
+def test_what_a_resize_sends(size, compat, want):
+    assert paths(plan_sizes(pod(), [size], compat=compat)) == want
+
+
+@pytest.mark.parametrize(
+    ("annotations", "before", "after"),
+    [
+        pytest.param({}, {ORIGINALS_ANNOTATION}, {IN_PLACE_ANNOTATION: "true"}, id="the first resize"),
+        pytest.param(
+            {IN_PLACE_ANNOTATION: "true", ORIGINALS_ANNOTATION: '{"app":{}}'},
+            set(),
+            {},
+            id="a later resize writes nothing again",
+        ),
+    ],
+)
+def test_the_annotations_of_a_resize(annotations, before, after):
+    plan = plan_sizes(pod(annotations=annotations), [MORE])
+    assert set(plan.annotations_before) == before
+    assert plan.annotations_after == after
+
+
+def test_the_annotation_of_a_boost_that_ends_is_removed():
+    plan = plan_sizes(pod(), [MORE], ["app"])
+    assert plan.annotations_after[BOOST_PREFIX + "app"] is None
+
+
+def test_a_resize_that_changes_the_qos_class_is_refused():
+    guaranteed = pod(limits={"cpu": "100m", "memory": "1Gi"})
+    plan = plan_sizes(guaranteed, [ContainerResources({"memory": Quantity.parse("512Mi")}, {})])
+    assert plan.refusal == "its QoS class may not change from Guaranteed to Burstable by a resize"
