@@ -11,7 +11,7 @@ from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE
+from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import (
     Certificates,
