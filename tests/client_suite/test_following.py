@@ -20,7 +20,7 @@ MAPS = CONFIG_MAPS.into(PartialObject)
 
 
 def names(informer):
-    return sorted(one.metadata.name for one in informer.store if one.metadata.name.startswith("m"))
+    return sorted(obj.metadata.name for obj in informer.store if obj.metadata.name.startswith("m"))
 
 
 async def test_pages_join_to_the_whole_list_of_one_version(api_server):
@@ -35,7 +35,7 @@ async def test_pages_join_to_the_whole_list_of_one_version(api_server):
     ]
     assert [len(page.items) for page in pages] == [3, 3, 1]
     assert len({page.resource_version for page in pages}) == 1
-    found = [one.metadata.name for page in pages for one in page.items]
+    found = [obj.metadata.name for page in pages for obj in page.items]
     assert found == [f"m{number}" for number in range(7)]
 
 
@@ -45,7 +45,7 @@ async def test_pages_show_the_state_of_the_first_one(api_server):
         await client.create(MAPS, config_map(f"m{number}", labels={"x": "y"}), ns)
     found = []
     async for page in client.pages(MAPS, ListOptions(ns, "x=y"), limit=2):
-        found += [one.metadata.name for one in page.items]
+        found += [obj.metadata.name for obj in page.items]
         if len(found) == 2:
             await client.delete(MAPS, "m3", ns)
             await client.create(MAPS, config_map("m9", labels={"x": "y"}), ns)
@@ -168,7 +168,9 @@ async def test_events_can_be_read_back_through_the_core_group(api_server):
     await broadcaster.flush()
     assert broadcaster.dropped == 0
     (event,) = [
-        one for one in (await client.list(CORE_EVENTS, ListOptions(ns))).items if one["reason"] == "Tested"
+        event
+        for event in (await client.list(CORE_EVENTS, ListOptions(ns))).items
+        if event["reason"] == "Tested"
     ]
     assert event["message"] == "it works"
     assert event["involvedObject"]["uid"] == made.metadata.uid

@@ -110,7 +110,7 @@ async def test_a_strategic_patch_merges_containers_by_name(api_server):
     side = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "other"}]}}}}
     patched = await client.patch(untyped, "web", ns, side, how=PatchType.STRATEGIC)
     containers = patched["spec"]["template"]["spec"]["containers"]
-    assert sorted(one["name"] for one in containers) == ["app", "side"]
+    assert sorted(container["name"] for container in containers) == ["app", "side"]
 
 
 async def test_server_side_apply_creates_then_owns_its_fields(api_server):
@@ -153,7 +153,7 @@ async def test_selectors_choose_on_the_server(api_server):
     async def names(labels="", fields=""):
         listing = await client.list(CONFIG_MAPS, ListOptions(ns, labels, fields))
         return "".join(
-            sorted(one["metadata"]["name"] for one in listing.items if len(one["metadata"]["name"]) == 1)
+            sorted(obj["metadata"]["name"] for obj in listing.items if len(obj["metadata"]["name"]) == 1)
         )
 
     assert await names("app=web") == "ab"

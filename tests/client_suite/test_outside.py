@@ -151,7 +151,7 @@ async def test_an_aggregated_api_is_served_through_the_server(api_server):
             listing = await _until_listed(client, Resource(group, "v1", "things", "Thing", Json), ns)
         finally:
             await client.delete(API_SERVICES, f"v1.{group}")
-    assert [one["metadata"]["name"] for one in listing["items"]] == ["one"]
+    assert [pod["metadata"]["name"] for pod in listing["items"]] == ["one"]
 
 
 async def _until_listed(client, resource, namespace):

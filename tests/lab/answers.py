@@ -132,7 +132,7 @@ async def _until(step: Step, send: Send, pause: Pause, namespace: str) -> Reply:
     for _ in range(100):
         reply = await send(step, namespace, "")
         conditions = json.loads(reply.body).get("status", {}).get("conditions", [])
-        if any(one["type"] == step.wait and one["status"] == "True" for one in conditions):
+        if any(condition["type"] == step.wait and condition["status"] == "True" for condition in conditions):
             await pause(1)  # the new resource is served a moment after it is established
             return reply
         await pause(0.1)

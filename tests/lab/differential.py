@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
     count, seed = (*map(int, arguments), *(10_000, 0)[len(arguments) :])
     with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder)) as cluster:
         found = asyncio.run(differ(cluster, count, seed))
-    sys.stdout.write("".join(f"{one}\n" for one in found.differences) + f"{found}\n")
+    sys.stdout.write("".join(f"{difference}\n" for difference in found.differences) + f"{found}\n")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def main() -> None:
         cluster.start_controllers(CONTROLLERS)
         answers = {script.name: record(cluster, script, number) for number, script in enumerate(SCRIPTS)}
     lines = [
-        f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(one, sort_keys=True) for one in steps) + "\n]"
+        f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(step, sort_keys=True) for step in steps) + "\n]"
         for name, steps in answers.items()
     ]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

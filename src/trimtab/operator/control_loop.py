@@ -16,7 +16,7 @@ STAND_BY_SECONDS = 1.0
 NOT_STARTED = "no loop is complete yet"
 
 
-class Lease(Protocol):
+class WriteLease(Protocol):
     """The right to write: a fence, or the ownership of shards."""
 
     def may_write(self) -> bool:
@@ -37,7 +37,7 @@ class ControlLoopMetrics:
 
 
 class ControlLoop:
-    """A component that repeats `step`; a failed step is logged, counted and reported by `health`."""
+    """A component that repeats `step`, and logs, counts and reports failed steps."""
 
     name: ClassVar[str]
     min_pause: ClassVar[float] = 0.0
@@ -46,7 +46,7 @@ class ControlLoop:
     """Seconds between a wake-up and the step, so that related changes arrive together."""
 
     def __init__(
-        self, clock: Clock, lease: Lease, period: float, metrics: ControlLoopMetrics | None = None
+        self, clock: Clock, lease: WriteLease, period: float, metrics: ControlLoopMetrics | None = None
     ) -> None:
         self._clock = clock
         self._lease = lease

@@ -46,7 +46,7 @@ async def a_busy_hour(cluster):
     used = [
         cluster.side.agent.samples.pod_usage("default", name, now) for name in await names(cluster, "web")
     ]
-    return cluster.dump(), [one.containers for one in used]
+    return cluster.dump(), [sample.containers for sample in used]
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
@@ -182,7 +182,7 @@ def test_custom_metrics_are_found_by_object_and_label():
     assert answer["items"][0]["metric"] == {"name": "rps"}
     assert call(app, "GET", path.replace("*", "web-9"))[0] == 404
     _, discovered = call(app, "GET", "/apis/custom.metrics.k8s.io/v1beta2")
-    assert [one["name"] for one in discovered["resources"]] == ["pods/rps"]
+    assert [resource["name"] for resource in discovered["resources"]] == ["pods/rps"]
 
 
 def test_only_the_metrics_apis_are_served():

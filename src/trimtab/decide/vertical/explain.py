@@ -11,11 +11,7 @@ import msgspec
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import receiving_vpas
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, controlling_vpa
-from trimtab.decide.vertical.control.controllers import (
-    ControllerIndex,
-    ControllerKey,
-    topmost_controller,
-)
+from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError
 from trimtab.decide.vertical.recommend.recommendation import ContainerRecommendation
 from trimtab.decide.vertical.resources.capping import Cut

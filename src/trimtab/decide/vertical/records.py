@@ -16,19 +16,9 @@ from trimtab.decide.vertical.admission.patches import Operation
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.records_format_1 import Json, upgrade_admission, upgrade_update
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
-from trimtab.decide.vertical.update.actions import (
-    Action,
-    ActionResult,
-    Evict,
-    PodUpdateResult,
-    UpdateEvent,
-)
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.loop import UpdateLoop, UpdateResult, update_loop
-from trimtab.decide.vertical.update.loop_state import (
-    DEFAULT_SETTINGS,
-    UpdaterSettings,
-    UpdaterState,
-)
+from trimtab.decide.vertical.update.loop_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.observation import UpdateObservation
 from trimtab.decide.vertical.update.resize.plan import ResizePlan
 from trimtab.model.feature_gates import FeatureGates

@@ -6,7 +6,6 @@ selectors are in `matching`. Validation that belongs to a kind is in `resources`
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from trimtab.lab.apiserver.request import ResourceRequest
 from trimtab.lab.storage.codec import JsonObject
@@ -26,16 +25,15 @@ class AdmissionAttributes:
         return replace(self, obj=obj)
 
 
-class AdmissionPlugin(Protocol):
-    """A step of admission."""
+class AdmissionPlugin:
+    """A step of admission. The base class admits every write unchanged."""
 
     async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
         """Return the changed object, or None if nothing changed."""
-        ...
+        return None
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         """Raise an error to reject the write."""
-        ...
 
 
 class AdmissionChain:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from trimtab.decide.vertical.resources.limit_ranges import LimitRanges
 from trimtab.decide.vertical.resources.pod_rules import container_violations, pod_totals, pod_violations
-from trimtab.lab.admission import AdmissionAttributes
+from trimtab.lab.admission import AdmissionAttributes, AdmissionPlugin
 from trimtab.lab.apiserver.errors import forbidden
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import ObjectStore
@@ -17,7 +17,7 @@ NODES = "nodes"
 DEFAULTED = "kubernetes.io/limit-ranger"
 
 
-class LimitRanger:
+class LimitRanger(AdmissionPlugin):
     """Applies the defaults and the bounds of LimitRanges to pods."""
 
     def __init__(self, store: ObjectStore) -> None:
@@ -100,15 +100,11 @@ def _violations(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
             yield violation.message
 
 
-class PodResizeValidator:
+class PodResizeValidator(AdmissionPlugin):
     """Rejects a resize beyond what the pod's node can allocate."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-
-    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
-        """Change nothing."""
-        return None
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a resize that requests more than the node can allocate."""

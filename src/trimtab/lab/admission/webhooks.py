@@ -4,7 +4,7 @@ import asyncio
 import base64
 import binascii
 
-from trimtab.lab.admission import AdmissionAttributes
+from trimtab.lab.admission import AdmissionAttributes, AdmissionPlugin
 from trimtab.lab.admission.matching import Hook, Hooks
 from trimtab.lab.apiserver.errors import StatusError, internal
 from trimtab.lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
@@ -20,7 +20,7 @@ class _CallFailedError(Exception):
     """A webhook could not be called, or its response is invalid."""
 
 
-class Webhooks:
+class Webhooks(AdmissionPlugin):
     """Calls the configured webhooks, mutating ones first."""
 
     def __init__(self, store: ObjectStore, identities: Identities, outbound: Outbound) -> None:
@@ -67,7 +67,10 @@ class Webhooks:
             await self._review(hook, attributes)
 
     async def _review(self, hook: Hook, attributes: AdmissionAttributes) -> JsonObject | None:
-        """Return the response of a webhook that allows the write, or None if it failed and may be ignored."""
+        """Return the response of a webhook that allows the write.
+
+        A failure returns None if the webhook's failure policy is Ignore.
+        """
         try:
             response = await self._call(hook, attributes)
         except _CallFailedError as problem:

@@ -204,7 +204,7 @@ _CONTENTS: dict[str, Callable[[Any, JsonObject, str], Iterator[FieldError]]] = {
 
 
 def apply_defaults(value: Any, schema: JsonObject) -> None:
-    """Fill in defaults in place, from the outside in. A null in a field that is not nullable is dropped."""
+    """Fill in defaults in place, and drop nulls of fields that are not nullable."""
     if isinstance(value, list):
         for item in value:
             apply_defaults(item, schema.get("items") or {})

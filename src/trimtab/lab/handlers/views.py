@@ -5,7 +5,6 @@ The Accept header picks the view. Lists and watch events use the same views.
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Protocol
 
 from trimtab.lab.apiserver.errors import bad_request, not_acceptable
 from trimtab.lab.apiserver.request import ResourceRequest
@@ -17,29 +16,11 @@ from trimtab.lab.tables.tables import table, table_columns
 META_GROUP = "meta.k8s.io"
 
 
-class View(Protocol):
-    """A form of the objects of a resource."""
-
-    @property
-    def form(self) -> str | None:
-        """Return the cache key of encoded events, or None if they may not be shared."""
-        ...
-
-    def render(self, entry: Entry) -> bytes:
-        """Return one object."""
-        ...
-
-    def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
-        """Return a list."""
-        ...
-
-    def bookmark(self, meta: JsonObject) -> JsonObject:
-        """Return the object of a bookmark event."""
-        ...
-
-
 class PlainView:
     """Objects as JSON in the request's version."""
+
+    #: The key under which encoded events are cached, per change.
+    form: str | None
 
     def __init__(self, request: ResourceRequest) -> None:
         self._request = request
@@ -134,6 +115,9 @@ class TableView:
             "columnDefinitions": None,
             "rows": [{"cells": [None] * len(columns), "object": partial}],
         }
+
+
+View = PlainView | MetadataView | TableView
 
 
 def choose_view(request: ResourceRequest, now: Callable[[], datetime]) -> View:

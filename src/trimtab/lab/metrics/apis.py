@@ -8,7 +8,7 @@ from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestInfo, 
 from trimtab.lab.controllers.base.kinds import RunNode, RunPod
 from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
 from trimtab.lab.metrics import usage
-from trimtab.lab.metrics.usage import Measured, ResourceMetrics, UsageSource
+from trimtab.lab.metrics.usage import ResourceMetrics, UsageSource
 from trimtab.lab.metrics.values import MetricValues, SeriesValue
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.labels.selector import Selector, SelectorError
@@ -113,7 +113,7 @@ class MetricsApis:
             objects = self._pods.all(info.namespace or None) if self._pods is not None else ()
         else:
             raise _not_found("metrics.k8s.io has pods and nodes")
-        found: list[Measured] = [
+        found = [
             obj.metadata
             for obj in objects
             if info.name in ("", obj.metadata.name) and selector.matches(obj.metadata.labels)

@@ -1,4 +1,4 @@
-"""The metrics APIs in the process of a lab's API server, or on a socket behind another server's aggregator.
+"""Serves the metrics APIs inside a lab's API server, or on a socket for other clusters.
 
 `MetricsApp` is plain ASGI. Besides the APIs it serves `/values`, through which other programs read and set custom and
 external values: GET returns `{"values": [...]}`, PUT of the same form sets them. It authenticates no clients, so it listens on

@@ -37,23 +37,15 @@ class UsageSource(Protocol):
         ...
 
 
-class Measured(Protocol):
-    """The metadata of a pod or node."""
+class _Metadata(Protocol):
+    """What the metrics repeat of a pod or node."""
 
     @property
-    def name(self) -> str:
-        """Return the name."""
-        ...
-
+    def name(self) -> str: ...
     @property
-    def namespace(self) -> str:
-        """Return the namespace; it is empty for nodes."""
-        ...
-
+    def namespace(self) -> str: ...
     @property
-    def labels(self) -> Mapping[str, str]:
-        """Return the labels."""
-        ...
+    def labels(self) -> Mapping[str, str]: ...
 
 
 class ResourceMetrics:
@@ -64,20 +56,20 @@ class ResourceMetrics:
         #: Without a source there are no samples.
         self.source = source
 
-    def get(self, plural: str, objects: Iterable[Measured], key: str) -> JsonObject:
+    def get(self, plural: str, objects: Iterable[_Metadata], key: str) -> JsonObject:
         """Return the metrics of the object, or raise NotFound."""
         items = self._items(plural, objects)
         if not items:
             raise not_found(plural, GROUP, key)
         return items[0]
 
-    def list_objects(self, plural: str, objects: Iterable[Measured]) -> JsonObject:
+    def list_objects(self, plural: str, objects: Iterable[_Metadata]) -> JsonObject:
         """Return the metrics of the objects that have a sample."""
         items = self._items(plural, objects)
         api_version = f"{GROUP}/{VERSION}"
         return {"kind": f"{KINDS[plural]}List", "apiVersion": api_version, "metadata": {}, "items": items}
 
-    def _items(self, plural: str, objects: Iterable[Measured]) -> list[JsonObject]:
+    def _items(self, plural: str, objects: Iterable[_Metadata]) -> list[JsonObject]:
         if self.source is None:
             return []
         now = self._now()
@@ -92,7 +84,7 @@ class ResourceMetrics:
         return items
 
 
-def _item(kind: str, obj: Measured, usage: UsageSample, now: datetime) -> JsonObject:
+def _item(kind: str, obj: _Metadata, usage: UsageSample, now: datetime) -> JsonObject:
     meta: JsonObject = {"name": obj.name, "creationTimestamp": format_time(now)}
     if obj.namespace:
         meta["namespace"] = obj.namespace

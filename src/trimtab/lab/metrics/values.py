@@ -1,9 +1,10 @@
-"""The custom and external metric values of a lab: labelled series, set by loads, by tests or over HTTP."""
+"""The custom and external metric values of a lab, set by loads, by tests or over HTTP."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
+from trimtab.lab.load.plan import MetricCurve
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import EVERYTHING, Selector
 from trimtab.model.metrics_api import DescribedObject
@@ -11,30 +12,6 @@ from trimtab.model.quantity import Quantity
 
 Number = int | float | str
 _MILLIS = 1000
-
-
-class SeriesName(Protocol):
-    """The part of a series that does not change with time."""
-
-    @property
-    def name(self) -> str:
-        """Return the metric's name."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """Return the namespace in which it is visible; empty means all."""
-        ...
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Return the labels."""
-        ...
-
-    @property
-    def object(self) -> DescribedObject | None:
-        """Return the object that it describes, or None for an external metric."""
-        ...
 
 
 class SeriesValue(Wire, frozen=True):
@@ -88,7 +65,7 @@ class MetricValues:
             )
         )
 
-    def set_series(self, series: SeriesName, value: float, now: datetime) -> None:
+    def set_series(self, series: MetricCurve, value: float, now: datetime) -> None:
         """Set the value of a series of a load plan."""
         if series.object is not None:
             self.set_custom(series.name, value, now, described=series.object, labels=series.labels)

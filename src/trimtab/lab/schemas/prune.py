@@ -111,7 +111,7 @@ class _Pruning:
             self._reject(value, path, GO_NAMES[form], f"number {int(value)}")
 
     def _fill_nulls(self, container: Any, keys: Iterable[Any], shape: Shape | None) -> None:
-        """Replace nulls inside a list or map by the empty value of the type, as a typed decoder does."""
+        """Replace nulls inside a list or map by the empty value of the type."""
         if not self._is_strict or shape is None or shape.form not in EMPTY:
             return
         for key in keys:

@@ -62,6 +62,11 @@ class Batches:
             self._start(queries, batch)
         self._metrics.cycles.inc()
 
+    def register_foreign_targets(self, hpa_states: Iterable[HpaState]) -> None:
+        """Register targets of HPAs owned by other replicas, to detect selector conflicts."""
+        for hpa_state in hpa_states:
+            self._snapshots.register_cached_target(hpa_state)
+
     def _group(
         self, requests: Sequence[ReconcileRequest], also_queried: Iterable[HpaState]
     ) -> dict[QuerySet, list[ReconcileRequest]]:

@@ -20,7 +20,7 @@ class DecisionConfig:
 
 
 def decision_config(settings: Settings) -> DecisionConfig:
-    """Build the configuration of decisions; raise ValueError if a setting is invalid."""
+    """Build the configuration of decisions, or raise ValueError for an invalid setting."""
     compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
     for flag, value in {
         "--metrics-max-age": settings.metrics.metrics_max_age.total_seconds(),

@@ -11,7 +11,7 @@ from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.config import DecisionConfig
-from trimtab.operator.horizontal.dry_run import DryRun
+from trimtab.operator.horizontal.dry_run import DryRunDecider
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
@@ -57,7 +57,7 @@ class HpaController:
             clock, config, self.ownership, self._targets, self._matcher, self._make_owners(), self._fetcher
         )
         self._reconciler = Reconciler(clock, self._snapshots, self._make_writer(), self._metrics)
-        self._dry_run = DryRun(clock, self._snapshots, self._fetcher)
+        self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher)
         self._batches = Batches(clock, self._fetcher, self._snapshots, self._reconciler, self._metrics)
         self._loop = self._make_loop()
         self._is_started = False
@@ -103,7 +103,7 @@ class HpaController:
         usage = UsageMonitor(
             clock, self._fetcher, self._snapshots, self._reconciler, self.ownership.owns, periods
         )
-        return Loop(clock, self.hpas, self.ownership, self._snapshots, self._batches, usage, periods)
+        return Loop(clock, self.hpas, self.ownership, self._batches, usage, periods)
 
     async def start(self) -> None:
         """Start to watch, and return when the first lists are complete."""
@@ -131,7 +131,7 @@ class HpaController:
             await self.close()
 
     async def step(self) -> None:
-        """Reconcile all HPAs once and return after the writes; for tests and one-shot commands."""
+        """Reconcile all HPAs once and return after the writes."""
         self._loop.start_sync(self._loop.owned_hpas())
         await self._reconciler.wait_idle()
         await self.runtime.events.flush()
@@ -141,7 +141,7 @@ class HpaController:
         await self._reconciler.close()
 
     async def dry_run(self, namespace: str, name: str) -> Record | None:
-        """Decide about one HPA without writing anything; None if there is no such HPA."""
+        """Decide about one HPA, if it exists, without writing anything."""
         hpa_state = self.hpas.named(namespace, name)
         if hpa_state is None:
             return None
@@ -191,7 +191,7 @@ class HpaController:
         return [hpa_state for hpa_state in self.hpas if self.ownership.share(hpa_state.key) == shard]
 
     def health(self) -> dict[str, str]:
-        """Return what is wrong, by name; empty if nothing is."""
+        """Return what is wrong, by name."""
         problems: dict[str, str] = {}
         if not self._is_started:
             problems["caches"] = "the first lists are not complete"

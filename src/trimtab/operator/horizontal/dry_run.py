@@ -20,7 +20,7 @@ from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 log = logging.getLogger(__name__)
 
 
-class DryRun:
+class DryRunDecider:
     """Makes the decisions that the acting replica would make, from the memory that the HPAs store."""
 
     def __init__(self, clock: Clock, snapshots: SnapshotBuilder, fetcher: MetricFetcher) -> None:
@@ -29,7 +29,7 @@ class DryRun:
         self._fetcher = fetcher
 
     async def decide(self, hpa_state: HpaState, all_hpas: Iterable[HpaState]) -> Record:
-        """Decide about one HPA; raise a ClusterError if its target cannot be read."""
+        """Decide about one HPA, or raise a ClusterError if its target cannot be read."""
         targets = await self._register_targets(all_hpas)
         queries = await self._snapshots.resolve_queries(hpa_state, targets.get(hpa_state.uid))
         samples = await self._fetcher.fetch(queries.queries)

@@ -33,7 +33,7 @@ SECONDS_PER_REQUEST = 0.25
 
 
 class UsageMonitor:
-    """Checks usage once per period at most, and an HPA that was just scaled not again within a sync."""
+    """Checks the usage of pods between syncs, and scales HPAs whose usage left its bands."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class UsageMonitor:
         return self.next_at - self._clock.monotonic() <= self._periods.usage_check / 2
 
     def defer_just_scaled(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
-        """Leave out HPAs that were just scaled; they are due a sync period after that."""
+        """Defer HPAs that were just scaled by a sync period, and return the others."""
         recent = self._clock.monotonic() - self._periods.sync + self._periods.usage_check
         due: list[HpaState] = []
         for hpa_state in hpa_states:
@@ -105,7 +105,7 @@ class UsageMonitor:
             self.on_finished()
 
     async def _check(self, hpa_states: tuple[HpaState, ...], started_at: float) -> int:
-        """Scale HPAs whose usage left its bands; return how many requests that took."""
+        """Scale HPAs whose usage left its bands, and return the number of requests."""
         attempt, queries_for = self._reconciler.attempt, self._snapshots.queries_for
         checked = [
             (hpa_state, queries)
@@ -141,7 +141,7 @@ class UsageMonitor:
 
 
 def _is_within_bands(hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> bool:
-    """Return whether usage shows that no scale is due; True if usage cannot be read, which the sync reports."""
+    """Return whether no scale is due, as far as usage can be read."""
     usage = usage_in(queries.usage, samples) if queries.usage else None
     if not isinstance(usage, NamespaceUsage):
         return True

@@ -9,7 +9,6 @@ from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule
-from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 from trimtab.operator.ownership import Ownership
 
 
@@ -21,7 +20,6 @@ class Loop:
         clock: Clock,
         hpas: HpaCache,
         ownership: Ownership,
-        snapshots: SnapshotBuilder,
         batches: Batches,
         usage: UsageMonitor,
         periods: SyncPeriods,
@@ -29,7 +27,6 @@ class Loop:
         self._clock = clock
         self._hpas = hpas
         self._ownership = ownership
-        self._snapshots = snapshots
         self._batches = batches
         self._usage = usage
         self._periods = periods
@@ -47,18 +44,15 @@ class Loop:
         owned = [hpa_state for hpa_state in self._hpas if self._ownership.owns(hpa_state.key)]
         if len(owned) < len(self._hpas):
             uids = {hpa_state.uid for hpa_state in owned}
-            self._register_foreign_targets(hpa_state for hpa_state in self._hpas if hpa_state.uid not in uids)
+            self._batches.register_foreign_targets(
+                hpa_state for hpa_state in self._hpas if hpa_state.uid not in uids
+            )
         return owned
-
-    def _register_foreign_targets(self, hpa_states: Iterable[HpaState]) -> None:
-        """Register targets of HPAs owned by other replicas, to detect selector conflicts."""
-        for hpa_state in hpa_states:
-            self._snapshots.register_cached_target(hpa_state)
 
     async def run(
         self, may_decide: Callable[[], bool], before_waiting: Callable[[], Awaitable[None]]
     ) -> None:
-        """Run until cancelled; while not `may_decide`, check every second whether it may."""
+        """Run until cancelled, and reconcile while `may_decide` allows it."""
         schedule = SyncSchedule(self._periods, self._clock.monotonic())
         while True:
             now = self._clock.monotonic()

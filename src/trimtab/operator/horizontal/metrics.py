@@ -18,28 +18,23 @@ class HpaControllerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._children: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
         self._gauges: dict[tuple[str, str], Gauge] = {}
-        self._reconciliations = Counter(
-            f"{_PREFIX}reconciliations", "Decisions made.", ["action", "error"], registry=registry
-        )
-        self._duration = Durations(
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=registry)
+
+        def durations(name: str, text: str, *labels: str) -> Durations:
+            return Durations(name, text, labels, bounds=_BUCKETS, registry=registry)
+
+        outcome, computation = ("action", "error"), ("action", "error", "metric_type")
+        self._reconciliations = counter(f"{_PREFIX}reconciliations", "Decisions made.", *outcome)
+        self._duration = durations(
             f"{_PREFIX}reconciliation_duration_seconds",
             "Time from the last reading to the last write of a decision.",
-            ["action", "error"],
-            bounds=_BUCKETS,
-            registry=registry,
+            *outcome,
         )
-        self._computations = Counter(
-            f"{_PREFIX}metric_computation",
-            "Metrics evaluated.",
-            ["action", "error", "metric_type"],
-            registry=registry,
-        )
-        self._computation_duration = Durations(
-            f"{_PREFIX}metric_computation_duration_seconds",
-            "Time that a metric's query took.",
-            ["action", "error", "metric_type"],
-            bounds=_BUCKETS,
-            registry=registry,
+        self._computations = counter(f"{_PREFIX}metric_computation", "Metrics evaluated.", *computation)
+        self._computation_duration = durations(
+            f"{_PREFIX}metric_computation_duration_seconds", "Time that a metric's query took.", *computation
         )
         self._desired = Gauge(
             f"{_PREFIX}desired_replicas",
@@ -50,38 +45,28 @@ class HpaControllerMetrics:
         self.hpas = Gauge(
             f"{_PREFIX}num_horizontal_pod_autoscalers", "HPAs that are acted on.", registry=registry
         )
-        self._hits = Counter(
-            f"{_PREFIX}cache_hits", "Owners found in the cache.", ["resource_kind"], registry=registry
-        )
-        self._misses = Counter(
-            f"{_PREFIX}cache_misses", "Owners asked for.", ["resource_kind"], registry=registry
-        )
+        self._hits = counter(f"{_PREFIX}cache_hits", "Owners found in the cache.", "resource_kind")
+        self._misses = counter(f"{_PREFIX}cache_misses", "Owners asked for.", "resource_kind")
         self.shards = shards_gauge(registry)
-        self.cycles = Counter(
-            "trimtab_cycles", "Syncs, each over all HPAs or over those that are due.", registry=registry
-        )
+        self.cycles = counter("trimtab_cycles", "Syncs, each over all HPAs or over those that are due.")
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",
             "Time from the start of a sync to its last decision, without writes.",
             buckets=_BUCKETS,
             registry=registry,
         )
-        self.decided_again = Counter(
-            "trimtab_decided_again", "Decisions dropped because their object had changed.", registry=registry
+        self.decided_again = counter(
+            "trimtab_decided_again", "Decisions dropped because their object had changed."
         )
-        self._repeats = Counter(
+        self._repeats = counter(
             "trimtab_repeated_decisions",
             "Decisions left out because nothing had changed since the last one; they count as reconciliations too.",
-            registry=registry,
         )
-        self.early = Counter(
+        self.early = counter(
             "trimtab_early_decisions",
             "Decisions that were written between two syncs because usage had left its bounds.",
-            registry=registry,
         )
-        self.failures = Counter(
-            "trimtab_failed_decisions", "Decisions that ended in an internal error.", registry=registry
-        )
+        self.failures = counter("trimtab_failed_decisions", "Decisions that ended in an internal error.")
 
     def count_decision(self, namespace: str, name: str, decision: Decision, seconds: float) -> None:
         """Count one decision."""

@@ -25,7 +25,7 @@ MOST_CONFLICTS = 3
 
 
 class Reconciler:
-    """Reconciles one HPA at a time; many reconciles run concurrently."""
+    """Reconciles HPAs, each independently of the others."""
 
     def __init__(
         self, clock: Clock, snapshots: SnapshotBuilder, writer: Writer, metrics: HpaControllerMetrics
@@ -37,7 +37,7 @@ class Reconciler:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> None:
-        """Bring one HPA up to date; `samples` are those that a batch has fetched for it."""
+        """Bring one HPA up to date, with the samples that a batch has fetched, if any."""
         try:
             snapshot = await self._snapshots.read(request, samples)
         except StaleObservation as stale:
@@ -87,7 +87,7 @@ class Reconciler:
         request.finish()
 
     def start(self, work: Coroutine[Any, Any, None], *requests: ReconcileRequest) -> None:
-        """Run work in a task that holds these requests, and finishes those that it still holds when it ends."""
+        """Run work in a task that holds these requests until it ends or passes them on."""
         task = asyncio.ensure_future(self._run(work, requests))
         for request in requests:
             request.task = task
@@ -97,7 +97,7 @@ class Reconciler:
     def attempt(
         self, hpa_state: HpaState, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> R | None:
-        """Run a step that does not wait; an unexpected error ends this HPA's reconcile and no other."""
+        """Run a step without waiting, so that an unexpected error ends this HPA's reconcile only."""
         try:
             return step(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - the boundary of steps that do not wait
@@ -116,7 +116,7 @@ class Reconciler:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _decide(self, request: ReconcileRequest, snapshot: Snapshot) -> PendingWrite | None:
-        """Decide on a snapshot; return what has to be written, or None if nothing has."""
+        """Decide on a snapshot, and return what has to be written."""
         decision = decide(snapshot.observation, snapshot.now)
         write = self._writer.prepare(request.hpa_state, snapshot, decision)
         if not self._writer.has_nothing_to_write(request.hpa_state, write):

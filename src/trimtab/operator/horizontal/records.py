@@ -14,7 +14,7 @@ from trimtab.operator.ownership import Ownership
 def record_pages(
     hpas: HpaCache, ownership: Ownership | None = None
 ) -> Mapping[str, Callable[[str], bytes | None]]:
-    """Return the pages that show records; `?name=namespace/name` selects the HPA."""
+    """Return the pages that show records of the HPA `?name=namespace/name`."""
 
     def owned(key: str) -> str:
         """Return the key, or raise if another replica holds the HPA, because our records are old then."""
@@ -30,7 +30,7 @@ def record_pages(
 
 
 def overview_page(hpas: HpaCache, ownership: Ownership | None = None) -> bytes:
-    """Return one row per HPA; the row of an HPA of another replica names that replica."""
+    """Return one row per HPA, with its last decision or the replica that owns it."""
     rows = []
     for hpa_state in sorted(hpas, key=lambda hpa_state: hpa_state.key):
         owner = ownership.elsewhere(hpa_state.key) if ownership is not None else ""

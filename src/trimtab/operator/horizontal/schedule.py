@@ -60,7 +60,7 @@ class SyncSchedule:
         return due
 
     def _stays_divided(self, count: int) -> bool:
-        """Decide whether the new period is divided; return whether it and the last one are."""
+        """Decide whether the new period is divided, and return whether the last one was too."""
         was_divided, self._is_divided = self._is_divided, count > FEW and self._slots > 1
         return was_divided and self._is_divided
 

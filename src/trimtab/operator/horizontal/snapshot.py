@@ -72,9 +72,10 @@ class SnapshotBuilder:
     async def read(
         self, request: ReconcileRequest, samples: Samples | None = None
     ) -> Snapshot | Steady | None:
-        """Read what is missing, and take a snapshot; None if the HPA is not ours to reconcile.
+        """Read what is not cached, and take a snapshot.
 
-        `samples` are the results of the request's queries, if a batch has fetched them.
+        `samples` are the results of the request's queries, if a batch has fetched them. None if the HPA was deleted
+        or belongs to another replica.
         """
         hpa_state, queries = request.hpa_state, request.queries
         while not hpa_state.is_deleted:
@@ -88,7 +89,7 @@ class SnapshotBuilder:
         return None
 
     def queries_for(self, hpa_state: HpaState) -> MetricQueries | None:
-        """Return the queries of an HPA; None if its target or a kind has to be read first."""
+        """Return the queries of an HPA, or None if something has to be read first."""
         hpa = hpa_state.hpa
         target = self._targets.cached(hpa.spec.scale_target_ref, hpa.metadata.namespace)
         if target is None:
@@ -109,7 +110,7 @@ class SnapshotBuilder:
     async def resolve_queries(
         self, hpa_state: HpaState, target: ResolvedTarget | None = None
     ) -> MetricQueries:
-        """Return the queries of an HPA; read its target and look up kinds where they are not cached."""
+        """Return the queries of an HPA, after reading what is not cached."""
         hpa = hpa_state.hpa
         target = target or await self.find_target(hpa_state)
         self.register_target(hpa_state, target)
@@ -167,8 +168,7 @@ class SnapshotBuilder:
     ) -> Snapshot | Steady | None:
         """Return what the decision depends on, or the last decision if it still holds.
 
-        None if the HPA was deleted or belongs to another replica. Raise `StaleObservation` if the target has to be
-        read first.
+        Raise `StaleObservation` if the target has to be read first.
         """
         hpa_state, queries = request.hpa_state, request.queries
         epoch = self._ownership.epoch_for(hpa_state.key)
@@ -193,7 +193,7 @@ class SnapshotBuilder:
     def snapshot_between_syncs(
         self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
     ) -> Snapshot | None:
-        """Return what a decision between two syncs depends on; None if it is not cached."""
+        """Return the snapshot of a decision between two syncs, if everything is cached."""
         matched = self.matching_pods(hpa_state)
         epoch = self._ownership.epoch_for(hpa_state.key)
         targets = self._matcher.owner_targets(hpa_state, matched)
@@ -278,7 +278,7 @@ class SnapshotBuilder:
     def _cached_queries(
         self, hpa_state: HpaState, target: ResolvedTarget
     ) -> tuple[Query | FetchFailure, ...] | None:
-        """Return the query of each metric; None if a kind has to be looked up first."""
+        """Return the query of each metric, or None if a kind has to be looked up first."""
         hpa, scale, config = hpa_state.hpa, target.scale, self._config
         if scale is None or not needs_metrics(hpa, scale, config.gates, config.compat):
             return ()

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ from trimtab.operator.horizontal.inputs.targets import (
     TargetBusyError,
     TargetCache,
     TargetChangedError,
+    server_message,
 )
 from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 
@@ -56,7 +57,7 @@ _STATUS_FIELDS = tuple(
 
 
 class ScaleUnknown(Exception):  # noqa: N818 - it is a state, not an error
-    """The response to a scale was lost and the scale cannot be read, so it may have been written or not."""
+    """It is unknown whether a scale was written: its response was lost and it cannot be read."""
 
 
 @dataclass(slots=True)
@@ -84,26 +85,24 @@ class PendingWrite:
 
 
 class WriteSlots:
-    """Limits concurrent writes; scales go before statuses, otherwise first come, first served."""
+    """Limits concurrent writes, and lets scales go before statuses."""
 
     def __init__(self, slots: int) -> None:
         self._free = slots
         self._scales: deque[asyncio.Future[None]] = deque()
         self._statuses: deque[asyncio.Future[None]] = deque()
 
-    @asynccontextmanager
-    async def for_scale(self) -> AsyncIterator[None]:
-        """Hold a slot; wait for it before every waiting status."""
-        await self._take(self._scales)
-        try:
-            yield
-        finally:
-            self._give_back()
+    def for_scale(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot, which a scale gets before every waiting status."""
+        return self._hold(self._scales)
+
+    def for_status(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot, which a status gets after every waiting scale."""
+        return self._hold(self._statuses)
 
     @asynccontextmanager
-    async def for_status(self) -> AsyncIterator[None]:
-        """Hold a slot; wait for it after every waiting scale."""
-        await self._take(self._statuses)
+    async def _hold(self, waiting: deque[asyncio.Future[None]]) -> AsyncIterator[None]:
+        await self._take(waiting)
         try:
             yield
         finally:
@@ -133,7 +132,7 @@ class WriteSlots:
 
 
 class Writer:
-    """Writes decisions; `client_for` an HPA is fenced, so a replica that lost its lease writes nothing."""
+    """Writes decisions with the fenced client of each HPA."""
 
     def __init__(
         self,
@@ -153,7 +152,7 @@ class Writer:
         self._dry_run = dry_run
 
     def prepare(self, hpa_state: HpaState, snapshot: Snapshot, decision: Decision) -> PendingWrite:
-        """Return what has to be written; of a dry run, only its status and events."""
+        """Return what has to be written, which for a dry run is no scale."""
         observation = snapshot.observation
         _log_warnings(hpa_state, observation, decision)
         is_dry_run = self._dry_run or must_not_scale(observation.hpa, observation.gates)
@@ -171,7 +170,7 @@ class Writer:
         )
 
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
-        """Write the scale, then the status, and record the events; complete `write` with the results."""
+        """Write the scale, then the status, record the events, and complete `write`."""
         if write.decision.scale_to is not None:
             async with self._slots.for_scale():
                 await self._apply_scale(hpa_state, write)
@@ -221,18 +220,18 @@ class Writer:
         _log_scale(hpa_state, write)
 
     async def _write_intent(self, hpa_state: HpaState, decision: Decision) -> str | None:
-        """Write the status that announces a scale; return why it failed, or None."""
+        """Write the status that announces a scale, and return the error if that fails."""
         assert decision.intent is not None
         try:
             await self._patch_status(hpa_state, decision.intent, decision.memory)
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
-            return _message(error)
+            return server_message(error)
         return None
 
     async def _confirm(self, hpa_state: HpaState, observation: Observation) -> str | None:
-        """Read the HPA before the first scale of an epoch; return why it cannot be read, or None.
+        """Read the HPA before the first scale of an epoch, and return the error if that fails.
 
         The watch may lack the last write of the last holder.
         """
@@ -241,14 +240,14 @@ class Writer:
         try:
             await self.read_again(hpa_state)
         except errors.ClusterError as error:
-            return f"the autoscaler itself cannot be read before its first scale: {_message(error)}"
+            return f"the autoscaler itself cannot be read before its first scale: {server_message(error)}"
         if hpa_state.hpa.metadata.resource_version != observation.hpa.metadata.resource_version:
             raise StaleObservation("the last leader wrote a newer version of the HPA")
         hpa_state.memory.mark_confirmed()
         return None
 
     async def _write_scale(self, hpa_state: HpaState, write: PendingWrite) -> str | None:
-        """Write the replicas; return why they were not written, or None."""
+        """Write the replicas, and return the error if that fails."""
         target, replicas = write.target, write.decision.scale_to
         assert replicas is not None
         try:
@@ -265,15 +264,15 @@ class Writer:
                 self._targets.doubt(target)
                 raise ScaleUnknown(str(error)) from error
             write.is_scale_lost = True
-            return None if is_written else _message(error)
+            return None if is_written else server_message(error)
         except errors.Fenced:
             raise
         except errors.ApiError as error:
-            return _message(error)
+            return server_message(error)
         return None
 
     async def _is_written(self, hpa_state: HpaState, target: ResolvedTarget, replicas: int) -> bool | None:
-        """Return whether a scale whose response was lost was applied (fault F18); None if it cannot be read."""
+        """Return whether a scale whose response was lost was applied, or None if it cannot be read (fault F18)."""
         hpa = hpa_state.hpa
         now = await self._targets.read(hpa.spec.scale_target_ref, hpa.metadata.namespace)
         if now.scale is None or target.scale is None:
@@ -363,8 +362,3 @@ def _log_scale(hpa_state: HpaState, write: PendingWrite) -> None:
         log.info("scaled", extra={"facts": facts})
     else:
         log.warning("not scaled", extra={"facts": facts | {"error": write.scale_error}})
-
-
-def _message(error: errors.ClusterError) -> str:
-    """Return the server's own message if there is one."""
-    return (error.message if isinstance(error, errors.ApiError) else "") or str(error)

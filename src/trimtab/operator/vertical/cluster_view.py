@@ -163,11 +163,11 @@ class ClusterView:
         return problems
 
     def scopes(self) -> Iterable[VPAScope]:
-        """Return the VPAScopes; none if the gate is off."""
+        """Return the VPAScopes, or none if the gate is off."""
         return self._scopes if self._scopes is not None else ()
 
     def scope_names(self, namespace: str) -> frozenset[str] | None:
-        """Return the names of a namespace's VPAScopes; None if the cache lacks them."""
+        """Return the names of a namespace's VPAScopes, or None if the cache lacks them."""
         if self._scopes is None or not self._scopes.has_synced:
             return None
         return frozenset(
@@ -224,7 +224,7 @@ class ClusterView:
         return pods is not None and "resize" in pods.subresources
 
     async def observation(self, *, serves_resize: bool) -> UpdateObservation:
-        """Return the input of an update loop: the namespaces with VPAs, or with pods that a VPA left behind."""
+        """Return the input of an update loop for the namespaces with VPAs or leftovers of VPAs."""
         left_behind = self._left_behind_namespaces()
         control = await self.control_snapshot(left_behind)
         namespaces = {*left_behind, *(targeted.vpa.metadata.namespace for targeted in control.vpas)}

@@ -32,7 +32,7 @@ class Estimation:
 
     @classmethod
     def from_settings(cls, settings: EstimationSettings) -> "Estimation":
-        """Return the configuration of the flags; raise ValueError if a flag is invalid."""
+        """Return the configuration of the flags, or raise ValueError if a flag is invalid."""
         return cls(recommender_settings(settings), aggregation_config(settings), post_processing(settings))
 
     def new_state(self, view: ClusterView) -> ClusterState:
@@ -46,7 +46,7 @@ class Estimation:
 
 
 def recommender_settings(settings: EstimationSettings) -> RecommenderSettings:
-    """Return percentiles, margin, minimums and rounding; raise ValueError if a flag is invalid."""
+    """Return percentiles, margin, minimums and rounding, or raise ValueError if a flag is invalid."""
     cpu = Percentiles(
         _percentile("--target-cpu-percentile", settings.target_cpu_percentile),
         _percentile("--recommendation-lower-bound-cpu-percentile", settings.lower_bound_cpu_percentile),
@@ -76,7 +76,7 @@ def recommender_settings(settings: EstimationSettings) -> RecommenderSettings:
 
 
 def aggregation_config(settings: EstimationSettings) -> AggregationConfig:
-    """Return how samples are aggregated; raise ValueError if a flag is invalid."""
+    """Return how samples are aggregated, or raise ValueError if a flag is invalid."""
     if settings.memory_aggregation_interval_count < 1:
         raise ValueError("--memory-aggregation-interval-count must be 1 or more")
     return AggregationConfig(
@@ -96,7 +96,7 @@ def aggregation_config(settings: EstimationSettings) -> AggregationConfig:
 
 
 def post_processing(settings: EstimationSettings) -> PostProcessing:
-    """Return what is done to a recommendation before it is written; raise ValueError if a flag is invalid."""
+    """Return the post-processing of recommendations, or raise ValueError if a flag is invalid."""
     bounds = {
         CPU: ("--container-recommendation-max-allowed-cpu", settings.container_max_allowed_cpu),
         MEMORY: ("--container-recommendation-max-allowed-memory", settings.container_max_allowed_memory),
@@ -109,7 +109,7 @@ def post_processing(settings: EstimationSettings) -> PostProcessing:
 
 
 def parse_quantity(flag: str, text: str) -> Quantity:
-    """Return the quantity of a flag; raise ValueError if it is malformed."""
+    """Return the quantity of a flag, or raise ValueError if it is malformed."""
     try:
         return Quantity.parse(text)
     except QuantityError as error:

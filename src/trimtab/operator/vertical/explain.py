@@ -63,11 +63,11 @@ _UNMET = (
 
 
 class NotFoundError(LookupError):
-    """The object does not exist; the message names it."""
+    """The object does not exist."""
 
 
 class CannotLookError(Exception):
-    """A resource cannot be listed; the message says which and why."""
+    """A resource that the explanation needs cannot be listed."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class CheckpointedState:
     state: ClusterState
     recommended: VPARecommendation
     saved_at: datetime | None = None
-    """When the newest checkpoint was saved; None if there is none."""
+    """When the newest checkpoint was saved, or None if there is none."""
 
     def model_of(self, vpa: str) -> ClusterState | None:
         """Return the cluster state, if it has this VPA, by `namespace/name`."""
@@ -206,7 +206,7 @@ class CheckpointedState:
 
 
 class CheckpointReader:
-    """Derives recommendations from checkpoints, by the recommender's settings; writes nothing."""
+    """Derives recommendations from checkpoints by the recommender's settings."""
 
     def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: Settings) -> None:
         self._clock = clock
@@ -216,7 +216,7 @@ class CheckpointReader:
         self._view = view
 
     async def read(self, key: str, control: ControlSnapshot) -> CheckpointedState | None:
-        """Return the saved state of a VPA, by `namespace/name`; None if the VPA is unsupported.
+        """Return the saved state of a VPA, by `namespace/name`, or None if the VPA is unsupported.
 
         Nothing is derived for a VPA of another recommender, whose rules are unknown.
         """

@@ -1,4 +1,4 @@
-"""The kinds that the vertical loops watch, each read into no more than they need."""
+"""The resources that the vertical components watch, decoded into the fields they need."""
 
 from typing import Any
 
@@ -39,20 +39,20 @@ class _JobTemplate(Wire):
 
 
 class SlimCronJobSpec(Wire):
-    """Of a CronJob's spec only the labels that its pods get."""
+    """The labels of a CronJob's pods."""
 
     job_template: _JobTemplate = _JobTemplate()
 
 
 class SlimCronJob(Wire):
-    """A CronJob, which has no selector: its pods are known by the labels of their template."""
+    """A CronJob, whose pods are selected by the labels of their template."""
 
     metadata: SlimMeta = SlimMeta()
     spec: SlimCronJobSpec = SlimCronJobSpec()
 
     @property
     def selector(self) -> LabelSelector | None:
-        """Return what its pods have in common; None if they have no labels."""
+        """Return a selector of the pods' labels, or None without labels."""
         labels = self.spec.job_template.spec.template.metadata.labels
         return LabelSelector(match_labels=labels) if labels else None
 
@@ -63,7 +63,7 @@ WORKLOADS: dict[str, Resource[Any]] = {
     "Job": JOBS.into(SlimWorkload),
     "CronJob": Resource("batch", "v1", "cronjobs", "CronJob", SlimCronJob),
 }
-"""Kinds that VPAs target by themselves, all watched: they are links of every pod's chain of controllers."""
+"""The well-known kinds of controllers, all watched."""
 
 
 def vpa_reference(vpa: VerticalPodAutoscaler) -> ObjectReference:

@@ -1,7 +1,7 @@
-"""Prometheus metrics of the vertical loops, under upstream's names, plus a few of our own."""
+"""Prometheus metrics of the vertical components, under upstream's names where upstream has the metric."""
 
 from collections import Counter as Tally
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -9,7 +9,7 @@ from trimtab.clock import Clock
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
-from trimtab.operator.vertical.recommender.quality_metrics import QualityMetrics
+from trimtab.operator.vertical.recommender.quality_metrics import QualityMetrics, label_bool
 
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _FAST = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -19,7 +19,7 @@ _SIZED = (_SIZE, "update_mode")
 
 
 class StepTimer:
-    """Measures the steps of one loop or review under upstream's names, and their total."""
+    """Measures the steps of one loop or review, and their total."""
 
     def __init__(self, clock: Clock, histogram: Histogram) -> None:
         self._clock = clock
@@ -33,201 +33,176 @@ class StepTimer:
         self._last = now
 
     def total(self) -> None:
-        """Observe the time since the beginning."""
+        """Observe the time since the start."""
         self._histogram.labels("total").observe(self._clock.monotonic() - self._began)
 
 
-class RecommenderMetrics:
-    """What the recommender counts."""
+class _Registered:
+    """Creates metrics with a common prefix in one registry."""
+
+    def __init__(self, registry: CollectorRegistry, prefix: str = "") -> None:
+        self._registry = registry
+        self._prefix = prefix
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(self._prefix + name, text, labels, registry=self._registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(self._prefix + name, text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(self._prefix + name, text, labels, buckets=buckets, registry=self._registry)
+
+
+class RecommenderMetrics(_Registered):
+    """The metrics of the recommender."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.objects = Gauge(
+        super().__init__(registry)
+        self.objects = self._gauge(
             "vpa_recommender_vpa_objects_count",
             "VPA objects, by what is true of them.",
-            ("update_mode", "has_recommendation", "api", "matches_pods", "unsupported_config"),
-            registry=registry,
+            *("update_mode", "has_recommendation", "api", "matches_pods", "unsupported_config"),
         )
-        self.latency = Histogram(
+        self.latency = self._histogram(
             "vpa_recommender_recommendation_latency_seconds",
             "Time from a VPA's creation to its first recommendation.",
-            buckets=_LATENCY,
-            registry=registry,
+            _LATENCY,
         )
-        self.aggregates = Gauge(
-            "vpa_recommender_aggregate_container_states_count",
-            "Container histories kept.",
-            registry=registry,
+        self.aggregates = self._gauge(
+            "vpa_recommender_aggregate_container_states_count", "Container histories kept."
         )
-        # Upstream's counter has no suffix _total, which only a gauge is exposed without.
-        self.responses = Gauge(
+        # Upstream's counters lack the suffix _total, without which only a gauge is exposed.
+        self.responses = self._gauge(
             "vpa_recommender_metric_server_responses",
             "Answers of the metrics API.",
-            ("is_error", "client_name"),
-            registry=registry,
+            *("is_error", "client_name"),
         )
-        self.prometheus_requests = Gauge(
-            "vpa_recommender_prometheus_client_api_requests_count",
-            "Requests to Prometheus.",
-            ("code", "method"),
-            registry=registry,
+        requests = "vpa_recommender_prometheus_client_api_requests"
+        self.prometheus_requests = self._gauge(
+            f"{requests}_count", "Requests to Prometheus.", "code", "method"
         )
-        self.prometheus_seconds = Histogram(
-            "vpa_recommender_prometheus_client_api_requests_duration_seconds",
+        self.prometheus_seconds = self._histogram(
+            f"{requests}_duration_seconds",
             "Time that requests to Prometheus took.",
-            ("code", "method"),
-            buckets=_SECONDS,
-            registry=registry,
+            _SECONDS,
+            *("code", "method"),
         )
-        self.resources_read = Gauge(
+        self.resources_read = self._gauge(
             "vpa_resources_get_resources_count",
             "How often the requests of a container were read, by where from.",
-            ("source",),
-            registry=registry,
+            "source",
         )
-        self.steps = Histogram(
-            "vpa_recommender_execution_latency_seconds",
-            "Time each step of the loop took.",
-            ("step",),
-            buckets=_SECONDS,
-            registry=registry,
+        self.steps = self._histogram(
+            "vpa_recommender_execution_latency_seconds", "Time each step of the loop took.", _SECONDS, "step"
         )
-        self.scoped = Gauge(
+        self.scoped = self._gauge(
             "vpa_recommender_vpa_scoped_objects_count",
             "VPA objects, by whether a scope narrows them.",
-            ("level",),
-            registry=registry,
+            "level",
         )
-        self.refused = Counter(
+        self.refused = self._counter(
             "trimtab_recommender_refused_samples",
             "Usage samples that cannot be true and were not learnt from.",
-            ("resource", "rule"),
-            registry=registry,
+            *("resource", "rule"),
         )
-
         self.quality = QualityMetrics(registry)
-        self.history = Gauge(
+        self.history = self._gauge(
             "trimtab_recommender_history_namespaces",
             "Namespaces whose history is read from Prometheus, by how far it is.",
-            ("state",),
-            registry=registry,
+            "state",
         )
-        self.history_samples = Counter(
-            "trimtab_recommender_history_samples",
-            "Samples learnt from history in Prometheus.",
-            registry=registry,
+        self.history_samples = self._counter(
+            "trimtab_recommender_history_samples", "Samples learnt from history in Prometheus."
         )
 
     def count_objects(self, states: Iterable[VPAState], unusable: frozenset[str]) -> None:
-        """Count the VPAs anew."""
+        """Set the number of VPAs per combination of labels."""
         tally: Tally[tuple[str, str, str, str, str]] = Tally()
         for state in states:
             tally[
                 state.update_mode or UpdateMode.RECREATE.value,
-                _truth(state.has_recommendation),
+                label_bool(state.has_recommendation),
                 "v1",
-                _truth(state.has_matched_pods),
-                _truth(state.key in unusable or _is_unsupported(state)),
+                label_bool(state.has_matched_pods),
+                label_bool(state.key in unusable or _is_unsupported(state)),
             ] += 1
         self.objects.clear()
         for labels, count in tally.items():
             self.objects.labels(*labels).set(count)
 
     def count_levels(self, claims: Iterable[VpaClaim]) -> None:
-        """Count VPAs with and without a scope."""
+        """Set the numbers of VPAs with and without a scope."""
         tally = Tally(claim.level for claim in claims)
         for level in (0, 1):
             self.scoped.labels(str(level)).set(tally[level])
 
 
-class UpdaterMetrics:
-    """What the updater counts."""
+class UpdaterMetrics(_Registered):
+    """The metrics of the updater."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def gauge(name: str, text: str, labels: tuple[str, ...] = _SIZED) -> Gauge:
-            return Gauge(f"vpa_updater_{name}", text, labels, registry=registry)
-
-        def counter(name: str, text: str, labels: tuple[str, ...]) -> Counter:
-            return Counter(f"vpa_updater_{name}", text, labels, registry=registry)
-
-        self.controlled = gauge("controlled_pods_total", "Pods controlled by VPAs that change running pods.")
-        self.evictable = gauge("evictable_pods_total", "Pods that should be evicted.")
-        self.vpas_evictable = gauge(
-            "vpas_with_evictable_pods_total", "VPAs with pods that should be evicted."
+        super().__init__(registry, "vpa_updater_")
+        in_place = "vpas_with_in_place"
+        self.controlled = self._gauge(
+            "controlled_pods_total", "Pods controlled by VPAs that change running pods.", *_SIZED
         )
-        self.vpas_evicted = gauge("vpas_with_evicted_pods_total", "VPAs of which pods were evicted.")
-        self.in_place = gauge(
-            "in_place_updatable_pods_total", "Pods that should be resized in place.", (_SIZE,)
+        self.evictable = self._gauge("evictable_pods_total", "Pods that should be evicted.", *_SIZED)
+        self.vpas_evictable = self._gauge(
+            "vpas_with_evictable_pods_total", "VPAs with pods that should be evicted.", *_SIZED
         )
-        self.vpas_in_place = gauge(
-            "vpas_with_in_place_updatable_pods_total",
-            "VPAs with pods that should be resized in place.",
-            (_SIZE,),
+        self.vpas_evicted = self._gauge(
+            "vpas_with_evicted_pods_total", "VPAs of which pods were evicted.", *_SIZED
         )
-        self.vpas_resized = gauge(
-            "vpas_with_in_place_updated_pods_total", "VPAs of which pods were resized in place.", (_SIZE,)
+        self.in_place = self._gauge(
+            "in_place_updatable_pods_total", "Pods that should be resized in place.", _SIZE
+        )
+        self.vpas_in_place = self._gauge(
+            f"{in_place}_updatable_pods_total", "VPAs with pods that should be resized in place.", _SIZE
+        )
+        self.vpas_resized = self._gauge(
+            f"{in_place}_updated_pods_total", "VPAs of which pods were resized in place.", _SIZE
         )
         where = (*_SIZED, "vpa_name", "vpa_namespace")
         resized = (_SIZE, "vpa_name", "vpa_namespace")
-        self.evicted = counter("evicted_pods_total", "Pods evicted.", where)
-        self.failed = counter(
-            "failed_eviction_attempts_total", "Evictions that were refused.", (*where, "reason")
+        self.evicted = self._counter("evicted_pods_total", "Pods evicted.", *where)
+        self.failed = self._counter(
+            "failed_eviction_attempts_total", "Evictions that were refused.", *where, "reason"
         )
-        self.resized = counter("in_place_updated_pods_total", "Pods resized in place.", resized)
-        self.resize_failed = counter(
-            "failed_in_place_update_attempts_total", "Resizes that were refused.", (*resized, "reason")
+        self.resized = self._counter("in_place_updated_pods_total", "Pods resized in place.", *resized)
+        self.resize_failed = self._counter(
+            "failed_in_place_update_attempts_total", "Resizes that were refused.", *resized, "reason"
         )
-        self.infeasible = counter(
-            "in_place_infeasible_skip_pods_total", "Pods whose resize would not fit on their node.", resized
+        self.infeasible = self._counter(
+            "in_place_infeasible_skip_pods_total", "Pods whose resize would not fit on their node.", *resized
         )
-        self.admission_invalid = counter(
-            "admission_controller_status_invalid_total",
-            "Loops in which admission was not proved.",
-            ("reason",),
+        self.admission_invalid = self._counter(
+            "admission_controller_status_invalid_total", "Loops in which admission was not proved.", "reason"
         )
-        self.steps = Histogram(
-            "vpa_updater_execution_latency_seconds",
-            "Time each step of the loop took.",
-            ("step",),
-            buckets=_SECONDS,
-            registry=registry,
+        self.steps = self._histogram(
+            "execution_latency_seconds", "Time each step of the loop took.", _SECONDS, "step"
         )
 
 
-class AdmissionMetrics:
-    """What the webhook counts."""
+class AdmissionMetrics(_Registered):
+    """The metrics of the admission webhook."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.pods = Counter(
-            "vpa_admission_controller_admission_pods_total",
-            "Pods reviewed.",
-            ("applied",),
-            registry=registry,
+        super().__init__(registry)
+        prefix = "vpa_admission_controller"
+        self.pods = self._counter(f"{prefix}_admission_pods_total", "Pods reviewed.", "applied")
+        self.latency = self._histogram(
+            f"{prefix}_admission_latency_seconds", "Time an answer took.", _FAST, "status", "resource"
         )
-        self.latency = Histogram(
-            "vpa_admission_controller_admission_latency_seconds",
-            "Time an answer took.",
-            ("status", "resource"),
-            buckets=_FAST,
-            registry=registry,
+        self.steps = self._histogram(
+            f"{prefix}_execution_latency_seconds", "Time each step of an answer took.", _FAST, "step"
         )
-        self.steps = Histogram(
-            "vpa_admission_controller_execution_latency_seconds",
-            "Time each step of an answer took.",
-            ("step",),
-            buckets=_FAST,
-            registry=registry,
-        )
-        self.certificate_expiry = Gauge(
+        self.certificate_expiry = self._gauge(
             "trimtab_admission_certificate_expiry_seconds",
             "When the certificate in use ends, in seconds since 1970.",
-            registry=registry,
         )
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _is_unsupported(state: VPAState) -> bool:
-    found = state.conditions.get(VPAConditionType.CONFIG_UNSUPPORTED)
-    return found is not None and found.status == "True"
+    condition = state.conditions.get(VPAConditionType.CONFIG_UNSUPPORTED)
+    return condition is not None and condition.status == "True"

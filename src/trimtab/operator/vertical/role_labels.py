@@ -1,4 +1,4 @@
-"""Sets role labels by Leases: on the pod of the holder, and on no other pod of the role.
+"""Sets the label of a role on the pod that holds the role's Lease.
 
 Leases are watched only in namespaces where a pod declares a role, and the controller writes only that label. An
 expired Lease has no holder, because a wrong pod with the leader's size is worse than none. Before a label is removed
@@ -46,7 +46,7 @@ PERIOD_SECONDS = 5.0
 
 
 class RoleLabelController(ControlLoop):
-    """Moves role labels between pods; `step` brings all labels up to date once."""
+    """Moves role labels between pods."""
 
     name = "roles"
 
@@ -83,7 +83,7 @@ class RoleLabelController(ControlLoop):
         await self._leases.close()
 
     async def step(self) -> int:
-        """Reconcile every declared role; return the number of changed labels."""
+        """Reconcile every declared role and return the number of changed labels."""
         self._problems = {}
         changed = 0
         for declaration, pods in self._declared().items():
@@ -102,7 +102,7 @@ class RoleLabelController(ControlLoop):
     async def _plan(
         self, declaration: RoleDeclaration, lease: NamespacedName, pods: list[Pod]
     ) -> tuple[Relabel, ...] | InvalidDeclaration:
-        """Return the label changes that the Lease implies; none while its holder is uncertain."""
+        """Return the label changes that the Lease implies, or none while its holder is uncertain."""
         keys = self._selector_keys(pods)
         state = self._leases.holder_state(lease)
         if state is HolderState.EXPIRED:
@@ -159,7 +159,7 @@ class RoleLabelController(ControlLoop):
         return keys
 
     async def _apply(self, plan: tuple[Relabel, ...], lease: NamespacedName) -> int:
-        """Change labels in order; stop at a failed removal, so that no two pods have the role."""
+        """Change labels in order until one fails, so that no two pods have the role."""
         changed = 0
         if self._client.is_dry_run:
             self._log_dry_run(plan)
@@ -206,7 +206,7 @@ def _facts(change: Relabel) -> dict[str, str | None]:
 
 
 class RoleLeases:
-    """Watches Leases per namespace; calls `on_change` when a holder changes."""
+    """Watches Leases per namespace, and calls `on_change` when a holder changes."""
 
     def __init__(self, client: Client, on_change: Callable[[], None]) -> None:
         self._client = client
@@ -227,7 +227,7 @@ class RoleLeases:
         await informer.wait_synced()
 
     def get(self, lease: NamespacedName) -> ObservedLease | None:
-        """Return a Lease as last observed; None if it does not exist."""
+        """Return a Lease as last observed, or None if it does not exist."""
         return self._seen.get(lease)
 
     def holder_state(self, lease: NamespacedName) -> HolderState:
@@ -236,7 +236,7 @@ class RoleLeases:
         return HolderState.FREE if seen is None else seen.holder_state(self._clock.monotonic())
 
     async def read(self, lease: NamespacedName) -> HolderState:
-        """Read a Lease from the API server; raise ClusterError if that fails."""
+        """Read a Lease from the API server, or raise ClusterError if that fails."""
         # A list of one object: the role has the right to list, for the watch, and no right to get.
         options = ListOptions(lease.namespace, fields=f"metadata.name={lease.name}")
         listing = await self._client.list(LEASES, options)

@@ -45,7 +45,7 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class _ReadController:
-    """A controller read from the API server; `controller` is None if it does not exist or is cluster-scoped."""
+    """A controller read from the API server. It is None if it does not exist or is cluster-scoped."""
 
     controller: Controller | None
     until: float
@@ -122,7 +122,7 @@ class Controllers(Mapping[ControllerKey, Controller]):
         return sum(1 for _ in self)
 
     def replicas(self, key: ControllerKey) -> int | None:
-        """Return the desired number of a controller's pods; None if it has none or is unknown."""
+        """Return the desired number of a controller's pods, or None if it has none or is unknown."""
         workload = self._watched(key)
         if key.kind == "Job":
             return None

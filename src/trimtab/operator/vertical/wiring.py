@@ -79,7 +79,7 @@ class VerticalRuntime:
         return ControlLoopMetrics(self.registry)
 
     def notify_of_shards(self, loop: SharedLoop) -> SharedLoop:
-        """Notify a loop of shards that this replica gains and loses; return the loop."""
+        """Notify a loop of shards that this replica gains and loses, and return the loop."""
         if isinstance(self.fence, Shards):
             self.fence.serve(loop)
         return loop
@@ -88,7 +88,7 @@ class VerticalRuntime:
 def make_recommender(
     vertical: VerticalRuntime, history: HistoryLoader | None = None
 ) -> recommender.Recommender:
-    """Return the recommender; `history` replaces the loader that the settings name."""
+    """Return the recommender, with the given history or the one of the settings."""
     settings = vertical.settings
     metrics = RecommenderMetrics(vertical.registry)
 
@@ -118,7 +118,7 @@ def make_recommender(
 
 
 def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
-    """Return the updater; `webhook_check` replaces the check that the settings name."""
+    """Return the updater, with the given webhook check or the one of the settings."""
     settings = vertical.settings
     _replacement_check(vertical, settings)  # an unknown value fails at start, not in the first step
     fence = vertical.fence[UPDATING_SHARD] if isinstance(vertical.fence, Shards) else vertical.fence

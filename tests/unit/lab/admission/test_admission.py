@@ -81,7 +81,7 @@ async def test_deletes_and_updates_are_reviewed_with_the_old_object():
         assert api.warnings == ("careful",)
         await api.merge(f"{CONFIG_MAPS}/a", {"data": {"x": "1"}})
         await api.delete(f"{CONFIG_MAPS}/a")
-        assert [one["operation"] for one in seen] == ["CREATE", "UPDATE", "DELETE"]
+        assert [review["operation"] for review in seen] == ["CREATE", "UPDATE", "DELETE"]
         assert seen[2]["object"] is None
         assert seen[2]["oldObject"]["data"] == {"x": "1"}
 

@@ -118,7 +118,7 @@ def containers(*names):
 )
 def test_strategic_merge_of_keyed_lists(patch, wanted):
     merged = merge.merge_strategically(containers("a", "b"), {"spec": patch}, POD)
-    assert [(one["name"], one["image"]) for one in merged["spec"]["containers"]] == wanted
+    assert [(container["name"], container["image"]) for container in merged["spec"]["containers"]] == wanted
 
 
 def test_strategic_merge_deletes_from_lists_of_plain_values():

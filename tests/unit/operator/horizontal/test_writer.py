@@ -1,12 +1,34 @@
-"""Scales go before statuses, never more at a time than there are slots, and none is lost to a cancelled writer."""
+"""Writes: scales before statuses within the slots, each write once, and what is known after a failed one."""
 
 import asyncio
+from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.decide.horizontal.builders import NOW, average, external, marked, observe, series
+from tests.unit.decide.horizontal.builders import run as decide_on
+from tests.unit.operator.horizontal.fakes import UNUSED, hpa_state, target
 from trimtab.clock import VirtualClock
-from trimtab.operator.horizontal.writer import WriteSlots
+from trimtab.cluster import errors
+from trimtab.decide.horizontal import Memory, decide
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
+from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION, NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.inputs.targets import (
+    ResolvedTarget,
+    TargetBusyError,
+    TargetChangedError,
+)
+from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
+from trimtab.operator.horizontal.writer import (
+    PendingWrite,
+    ScaleUnknown,
+    Writer,
+    WriteSlots,
+    status_patch,
+)
 
 
 def test_a_scale_that_comes_last_goes_before_every_status_that_waits():
@@ -51,7 +73,7 @@ def test_slots_are_given_back_whoever_is_cancelled(most, writers):
                 finally:
                     busy[0] -= 1
 
-        tasks = [asyncio.ensure_future(write(*one[:3])) for one in writers]
+        tasks = [asyncio.ensure_future(write(*writer[:3])) for writer in writers]
         await asyncio.sleep(3)
         for task, (*_, is_cancelled) in zip(tasks, writers, strict=True):
             if is_cancelled:
@@ -65,3 +87,185 @@ def test_slots_are_given_back_whoever_is_cancelled(most, writers):
     VirtualClock().run(main())
     assert busy[0] == 0
     assert busy[1] <= most
+
+
+def api_error(kind: type[errors.ApiError], code: int) -> errors.ApiError:
+    return kind("writing", errors.Status(code=code, message="no"))
+
+
+CONFLICT = api_error(errors.Conflict, 409)
+FORBIDDEN = api_error(errors.Forbidden, 403)
+LOST = errors.TransportError("the response was lost")
+
+
+class World:
+    """One HPA whose metric asks for 8 instead of 4 replicas, and servers that fail as they are told."""
+
+    def __init__(self, *, scale=None, read=None, status=None, dry_run=False) -> None:
+        self.failures = {"scale": scale, "status": status}
+        self.found = read
+        self.done: list[str] = []
+        self.doubted = False
+        self.state = hpa_state("web", "shop", external(average("10")))
+        self.state.memory.mark_confirmed()
+        anything: Any = self
+        self.writer = Writer(
+            lambda _key: anything, anything, anything, anything, slots=WriteSlots(1), dry_run=dry_run
+        )
+
+    def _do(self, what: str) -> None:
+        if (failure := self.failures.get(what)) is not None:
+            raise failure
+        self.done.append(what)
+
+    async def write(self, _client, _target, _namespace, _replicas) -> None:
+        self._do("scale")
+
+    async def read(self, _reference, _namespace) -> ResolvedTarget:
+        return ResolvedTarget() if self.found is None else target(self.found)
+
+    def doubt(self, _target) -> None:
+        self.doubted = True
+
+    async def patch(self, *_args, **_preconditions):
+        self._do("status")
+        return self.state.hpa
+
+    def note_written(self, _state, _hpa) -> None:
+        pass
+
+    def note_dry_run(self, _state, _status) -> None:
+        pass
+
+    def event(self, _about, _type, reason, _message) -> None:
+        self.done.append(reason)
+
+    def apply(self, replicas: int = 4) -> PendingWrite:
+        observation = observe(self.state.hpa, replicas, series(80))
+        write = self.writer.prepare(
+            self.state, Snapshot(target(replicas), observation, NOW), decide(observation, NOW)
+        )
+        VirtualClock().run(self.writer.apply(self.state, write))
+        return write
+
+
+def test_the_scale_comes_first_then_the_status_then_the_events():
+    world = World()
+    write = world.apply()
+    assert world.done == ["scale", "status", "SuccessfulRescale"]
+    assert (write.scale_error, write.status_error, write.is_scale_lost) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("how", "scale_error", "is_lost", "done"),
+    [
+        pytest.param({"scale": FORBIDDEN}, "no", False, ["status", "FailedRescale"], id="a rejected scale"),
+        pytest.param(
+            {"scale": TargetBusyError("busy")},
+            "busy",
+            False,
+            ["status", "FailedRescale"],
+            id="a target that keeps changing",
+        ),
+        pytest.param(
+            {"scale": LOST, "read": 8},
+            None,
+            True,
+            ["status", "SuccessfulRescale"],
+            id="a lost response to a scale that was applied",
+        ),
+        pytest.param(
+            {"scale": LOST, "read": 4},
+            "the response was lost",
+            True,
+            ["status", "FailedRescale"],
+            id="a lost response to a scale that was not applied",
+        ),
+    ],
+)
+def test_status_and_events_show_whether_the_scale_was_written(how, scale_error, is_lost, done):
+    world = World(**how)
+    write = world.apply()
+    assert (write.scale_error, write.is_scale_lost, world.done) == (scale_error, is_lost, done)
+
+
+@pytest.mark.parametrize(
+    ("how", "raised", "is_doubted"),
+    [
+        pytest.param(
+            {"scale": TargetChangedError("8 by hand")}, StaleObservation, False, id="scaled by a user"
+        ),
+        pytest.param(
+            {"scale": LOST, "read": None}, ScaleUnknown, True, id="lost, and the scale cannot be read"
+        ),
+        pytest.param({"scale": errors.Fenced("no lease")}, errors.Fenced, False, id="the lease was lost"),
+    ],
+)
+def test_nothing_else_is_written_after_a_scale_that_must_not_be_reported(how, raised, is_doubted):
+    world = World(**how)
+    with pytest.raises(raised):
+        world.apply()
+    assert (world.done, world.doubted) == ([], is_doubted)
+
+
+def test_a_conflict_of_the_status_alone_starts_over_and_after_a_scale_waits_for_the_next_sync():
+    world = World(status=CONFLICT)
+    write = world.apply()
+    assert write.status_error == "the autoscaler was changed meanwhile"
+    assert world.done == ["scale", "SuccessfulRescale"]
+    with pytest.raises(StaleObservation):
+        World(status=CONFLICT).apply(replicas=8)
+
+
+def test_a_dry_run_sends_no_request():
+    world = World(dry_run=True)
+    write = world.apply()
+    assert write.is_dry_run
+    assert not {"scale", "status"} & set(world.done)
+
+
+def test_a_decision_that_changes_nothing_has_nothing_to_write():
+    state = hpa_state("web", "shop", external(average("10")))
+    observation = observe(state.hpa, 8, series(80))
+    settled = msgspec.structs.replace(state.hpa, status=decide_on(observation).status)
+    decision = decide_on(observe(settled, 8, series(80)))
+    write = PendingWrite(target(8), observation, decision)
+    writer = Writer(UNUSED, UNUSED, UNUSED, UNUSED, slots=UNUSED, dry_run=False)
+    assert writer.has_nothing_to_write(state, write)
+    state.memory.must_store = True
+    assert not writer.has_nothing_to_write(state, write)
+
+
+STATUS = HorizontalPodAutoscalerStatus(
+    observed_generation=1, desired_replicas=4, conditions=marked().conditions
+)
+
+
+@pytest.mark.parametrize(
+    ("resource", "new", "want"),
+    [
+        pytest.param(
+            OWN_HPAS,
+            msgspec.structs.replace(STATUS, current_replicas=3),
+            {"status": {"currentReplicas": 3, "desiredReplicas": 4, "memory": "{}"}},
+            id="only what changed, and desiredReplicas",
+        ),
+        pytest.param(
+            NATIVE_HPAS,
+            msgspec.structs.replace(STATUS, current_replicas=3),
+            {"metadata": {"annotations": {MEMORY_ANNOTATION: "{}"}}, "status": {"currentReplicas": 3}},
+            id="a native HPA carries its memory in an annotation",
+        ),
+        pytest.param(
+            OWN_HPAS,
+            HorizontalPodAutoscalerStatus(observed_generation=1, desired_replicas=4, conditions=()),
+            {"status": {"conditions": None, "desiredReplicas": 4, "memory": "{}"}},
+            id="null removes an empty list",
+        ),
+    ],
+)
+def test_a_status_is_patched_by_what_changed(resource, new, want):
+    state = hpa_state(resource=resource)
+    state.replace_hpa(msgspec.structs.replace(state.hpa, status=STATUS), "")
+    patch = status_patch(state, new, Memory())
+    assert patch == want

@@ -51,7 +51,7 @@ def selects(selector, namespace):
 def selected(settings, naming="trimtab"):
     """Return, per webhook, the namespaces that it is called for."""
     made = Settings.of(namespace="own", webhook_naming=naming, **settings)
-    hooks = [hook for _, one in configurations(made, b"") for hook in one["webhooks"]]
+    hooks = [hook for _, configuration in configurations(made, b"") for hook in configuration["webhooks"]]
     namespaces = ("shop", "web", "other", "kube-system", "own")
     return {
         hook["name"].partition(".")[0]: {

@@ -6,9 +6,10 @@ maximum wins), and the container's limit where only requests are controlled. `un
 lists every cut.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 import msgspec
 
@@ -102,7 +103,7 @@ def cap_for_pod(
         cuts.extend(_pod_cuts(entries, fitted))
         entries = fitted
     capped = tuple(
-        _capped(entry, _rules_for(entry.container_name, pod, policy, ranges.container, compat), cuts)
+        _capped(entry, _limits_for(entry.container_name, pod, policy, ranges.container, compat), cuts)
         for entry in entries
         if container_of(pod, entry.container_name)
     )
@@ -124,11 +125,8 @@ def cap_by_policy(
     capped: list[RecommendedContainerResources] = []
     for entry in recommendation.container_recommendations:
         own = policy_for(entry.container_name, policy) or ContainerResourcePolicy()
-        rules = (
-            _raised(own.min_allowed, Cause.MIN_ALLOWED),
-            _lowered({**(global_max or {}), **own.max_allowed}, Cause.MAX_ALLOWED),
-        )
-        capped.append(_capped(entry, (_each_resource(rules),), cuts))
+        limits = _allowed(own.min_allowed, {**(global_max or {}), **own.max_allowed})
+        capped.append(_capped(entry, (limits,), cuts))
     return CappedRecommendation(RecommendedPodResources(container_recommendations=tuple(capped)), tuple(cuts))
 
 
@@ -152,85 +150,70 @@ def cap_to_nodes(recommendation: RecommendedPodResources, largest: ResourceList)
             for resource, amount in entry.target.items()
             if resource in largest and largest[resource] < total[resource]
         }
-        entries.append(_capped(entry, (_each_resource((_lowered(most, Cause.LARGEST_NODE),)),), cuts))
+        entries.append(_capped(entry, (_Limits({}, Cause.MIN_ALLOWED, most, Cause.LARGEST_NODE),), cuts))
     return CappedRecommendation(
         RecommendedPodResources(container_recommendations=tuple(entries)), tuple(cuts)
     )
 
 
-Change = tuple[str, Quantity, Cause]
-Rule = Callable[[str, Quantity], Change | None]
-Stage = Callable[[ResourceList], Iterable[Change]]
 _BOUNDS: tuple[Bound, ...] = ("target", "lower_bound", "upper_bound")
 
 
-def _rules_for(
+@dataclass(frozen=True)
+class _Limits:
+    """A least and a greatest amount per resource. Zero is no limit, unless it is a container's own."""
+
+    least: ResourceList
+    least_cause: Cause
+    most: ResourceList
+    most_cause: Cause
+
+    def apply(self, resource: str, amount: Quantity) -> Iterator[tuple[Quantity, Cause]]:
+        """Yield the amount after each change, the maximum last."""
+        least, most = self.least.get(resource), self.most.get(resource)
+        if least is not None and not least.is_zero and amount < least:
+            amount = least
+            yield least, self.least_cause
+        is_limit = most is not None and (not most.is_zero or self.most_cause is Cause.CONTAINER_LIMIT)
+        if most is not None and is_limit and amount > most:
+            yield most, self.most_cause
+
+
+def _allowed(least: ResourceList, most: ResourceList) -> _Limits:
+    return _Limits(least, Cause.MIN_ALLOWED, most, Cause.MAX_ALLOWED)
+
+
+def _limits_for(
     name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, compat: VpaCompat
-) -> tuple[Stage, ...]:
-    """Return the container's bounds in the order in which they apply."""
+) -> tuple[_Limits, ...]:
+    """Return the container's limits in the order in which they apply."""
     requests, limits = requests_and_limits(pod, name)
-    stages: list[Stage] = []
+    stages: list[_Limits] = []
     if item is not None:
         least, most = container_bounds(requests, limits, item)
         if controls_requests_only(name, policy) and compat.sizes_are_admissible:
             least, most = item.min, item.max  # the limit stays, so no ratio carries the bounds over
-        stages.append(
-            _each_resource((_raised(least, Cause.LIMIT_RANGE_MIN), _lowered(most, Cause.LIMIT_RANGE_MAX)))
-        )
+        stages.append(_Limits(least, Cause.LIMIT_RANGE_MIN, most, Cause.LIMIT_RANGE_MAX))
     own = policy_for(name, policy)
     if own is not None:
-        rules = (_raised(own.min_allowed, Cause.MIN_ALLOWED), _lowered(own.max_allowed, Cause.MAX_ALLOWED))
-        stages.append(_each_resource(rules))
+        stages.append(_allowed(own.min_allowed, own.max_allowed))
     if controls_requests_only(name, policy):
-        # A zero limit is a limit here: the request must not exceed what the user wrote.
-        stages.append(_each_resource((_lowered(limits, Cause.CONTAINER_LIMIT, zero_counts=True),)))
+        stages.append(_Limits({}, Cause.MIN_ALLOWED, limits, Cause.CONTAINER_LIMIT))
     return tuple(stages)
 
 
 def _capped(
-    entry: RecommendedContainerResources, stages: tuple[Stage, ...], cuts: list[Cut]
+    entry: RecommendedContainerResources, stages: tuple[_Limits, ...], cuts: list[Cut]
 ) -> RecommendedContainerResources:
     changed: dict[str, ResourceList] = {}
     for bound in _BOUNDS:
         amounts: ResourceList = dict(getattr(entry, bound))
-        for stage in stages:
-            for resource, after, cause in stage(amounts):
+        for limits, resource in product(stages, sorted(amounts)):
+            for after, cause in limits.apply(resource, amounts[resource]):
                 cuts.append(Cut(entry.container_name, bound, resource, amounts[resource], after, cause))
                 amounts[resource] = after
         changed[bound] = amounts
     return msgspec.structs.replace(entry, **changed)
-
-
-def _each_resource(rules: tuple[Rule, ...]) -> Stage:
-    """Apply the rules one after the other to each resource, in the order of the resources' names."""
-
-    def stage(amounts: ResourceList) -> Iterable[Change]:
-        for resource in sorted(amounts):
-            for rule in rules:
-                if change := rule(resource, amounts[resource]):
-                    yield change
-
-    return stage
-
-
-def _raised(least: ResourceList, cause: Cause) -> Rule:
-    def rule(resource: str, amount: Quantity) -> Change | None:
-        bound = least.get(resource)
-        return (
-            (resource, bound, cause) if bound is not None and not bound.is_zero and amount < bound else None
-        )
-
-    return rule
-
-
-def _lowered(most: ResourceList, cause: Cause, *, zero_counts: bool = False) -> Rule:
-    def rule(resource: str, amount: Quantity) -> Change | None:
-        bound = most.get(resource)
-        if bound is None or (bound.is_zero and not zero_counts):
-            return None
-        return (resource, bound, cause) if amount > bound else None
-
-    return rule
 
 
 def _controlled(

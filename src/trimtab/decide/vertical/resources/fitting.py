@@ -23,11 +23,7 @@ from trimtab.decide.vertical.resources.pod_rules import (
     violations,
     with_resources,
 )
-from trimtab.decide.vertical.resources.proportional import (
-    FractionRounding,
-    proportional_limit,
-    units_of,
-)
+from trimtab.decide.vertical.resources.proportional import FractionRounding, proportional_limit, units_of
 from trimtab.model.core.pod import Pod, ResourceRequirements
 from trimtab.model.quantity import Quantity
 

@@ -22,10 +22,7 @@ from trimtab.decide.vertical.resources.fitting import (
 )
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.resources.pod_rules import with_resources
-from trimtab.decide.vertical.resources.proportional import (
-    FractionRounding,
-    proportional_limits,
-)
+from trimtab.decide.vertical.resources.proportional import FractionRounding, proportional_limits
 from trimtab.model.core.pod import Pod, ResourceList, ResourceRequirements
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import (

@@ -9,13 +9,7 @@ from trimtab.decide.vertical.update.eviction_limits import with_backoff
 from trimtab.decide.vertical.update.loop_state import NO_BUDGET, POD, VPA
 from trimtab.decide.vertical.update.resize.status import RESIZE_TIMEOUTS, kubelet_message, resize_status
 from trimtab.decide.vertical.update.upstream_restrictions import can_evict
-from trimtab.decide.vertical.update.vpa_pods import (
-    IN_PLACE_MODES,
-    RATE_LIMITED,
-    UNKNOWN_GROUP,
-    Step,
-    VpaPods,
-)
+from trimtab.decide.vertical.update.vpa_pods import IN_PLACE_MODES, RATE_LIMITED, UNKNOWN_GROUP, Step, VpaPods
 from trimtab.model.core.pod import Pod
 
 _ACTIONS = {

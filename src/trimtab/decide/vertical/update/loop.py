@@ -21,7 +21,7 @@ from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.decide.vertical.update.actions import Action, ActionResult, PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.in_place.boost_end import end_startup_boosts
-from trimtab.decide.vertical.update.in_place.progress import report_progress
+from trimtab.decide.vertical.update.in_place.resize_request import report_progress
 from trimtab.decide.vertical.update.in_place.reverts import has_waiting_request, revert_resize
 from trimtab.decide.vertical.update.loop_state import (
     DEFAULT_SETTINGS,

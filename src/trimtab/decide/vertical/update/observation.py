@@ -4,11 +4,7 @@ import msgspec
 
 from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.control import VPAIndex, index_vpas
-from trimtab.decide.vertical.control.controllers import (
-    Controller,
-    ControllerIndex,
-    ControllerKey,
-)
+from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod
 from trimtab.model.feature_gates import FeatureGates

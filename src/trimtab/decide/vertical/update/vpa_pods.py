@@ -4,11 +4,18 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.admission.startup_boost import expired_boosts, is_boosted, without_boosts
+from trimtab.decide.vertical.admission.startup_boost import (
+    BoostError,
+    expired_boosts,
+    is_boosted,
+    without_boosts,
+)
 from trimtab.decide.vertical.control.control import VpaClaim
+from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.decide.vertical.resources.pod_resources import Sizing
 from trimtab.decide.vertical.update.actions import Action, ActionResult
 from trimtab.decide.vertical.update.disruption_budget import Membership
+from trimtab.decide.vertical.update.disruption_ledger import Disruption
 from trimtab.decide.vertical.update.eligibility import (
     UpdateCandidate,
     admits_eviction,
@@ -21,7 +28,7 @@ from trimtab.decide.vertical.update.eligibility import (
 )
 from trimtab.decide.vertical.update.loop_state import POD, Infeasible, LoopContext, LoopState
 from trimtab.decide.vertical.update.resize.memory_limits import LIMIT_DUE, is_limit_due
-from trimtab.decide.vertical.update.resize.plan import size_running_pod
+from trimtab.decide.vertical.update.resize.plan import ResizePlan, plan_resize, size_running_pod
 from trimtab.decide.vertical.update.upstream_restrictions import GroupStatus
 from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
@@ -30,6 +37,12 @@ Step = Generator[Action, ActionResult, None]
 BOOSTED = "its CPU is boosted while it starts"
 UNKNOWN_GROUP = "its group is unknown or below the minimum of replicas"
 RATE_LIMITED = "the rate limit of evictions and resizes is reached"
+RESIZE_ACTIONS = {
+    ActionResult.DONE: "resized",
+    ActionResult.DRY_RUN: "would resize",
+    ActionResult.UNKNOWN: "resize not answered",
+}
+"""The action of the pod's result, if the resize counts as a disruption."""
 IN_PLACE_MODES = frozenset({UpdateMode.IN_PLACE, UpdateMode.IN_PLACE_OR_RECREATE})
 
 
@@ -162,6 +175,13 @@ class VpaPods:
             return GroupStatus(False, None)
         return GroupStatus(True, self.state.groups.get(creator), creator in self.members.below_minimum)
 
+    def plan_resize(self, pod: Pod, sizes: tuple[ContainerResources, ...]) -> ResizePlan:
+        """Plan a resize, or nothing if the pod's startup boost is unreadable."""
+        try:
+            return plan_resize(pod, self.vpa, sizes, self.context.now, self.context.compat)
+        except BoostError:
+            return ResizePlan()
+
     def skip(self, pod: Pod, reason: str) -> None:
         """Set the result of a pod that stays as it is."""
         self.state.skip(pod, self.claim.key, reason)
@@ -169,6 +189,23 @@ class VpaPods:
     def set_result(self, pod: Pod, action: str, reason: str) -> None:
         """Set the result of a pod."""
         self.state.set_result(pod, self.claim.key, action, reason)
+
+    def finish_resize(
+        self, candidate: UpdateCandidate, result: ActionResult, disruption: Disruption | None = None
+    ) -> bool:
+        """Record the result of a resize, and return whether it failed."""
+        pod = candidate.pod
+        if result.is_disruption:
+            self.state.record_resize(pod, self.members.creators[pod.metadata.key], disruption)
+            self.set_result(pod, RESIZE_ACTIONS[result], candidate.reason)
+            return False
+        if result is ActionResult.RATE_LIMITED:
+            self.skip(pod, RATE_LIMITED)
+            return False
+        if result in (ActionResult.INFEASIBLE, ActionResult.INVALID) and self.mode == UpdateMode.IN_PLACE:
+            self.remember_infeasible(pod)
+        self.set_result(pod, "resize failed", candidate.reason)
+        return True
 
     def skip_resize(self, pod: Pod, refusal: str) -> None:
         """Skip a resize that the API server would refuse."""

@@ -54,7 +54,7 @@ class HpaCache:
         return self._states.get(uid)
 
     def named(self, namespace: str, name: str) -> HpaState | None:
-        """Return an HPA by name; the own kind wins over a native HPA of the same name."""
+        """Return an HPA by name. The own kind wins over a native HPA of the same name."""
         key = f"{namespace}/{name}"
         found = [hpa_state for hpa_state in self._states.values() if hpa_state.key == key]
         return min(found, key=lambda hpa_state: hpa_state.is_native, default=None)
@@ -109,7 +109,7 @@ class HpaCache:
             self._on_delete(deleted)
 
     def _replace(self, hpa_state: HpaState, new: HorizontalPodAutoscaler, *, is_new: bool = False) -> None:
-        """Replace the object, with defaults and without memory; an unchanged spec is not defaulted again."""
+        """Replace the object, with defaults and without its memory."""
         before, problem = hpa_state.hpa, hpa_state.problem
         is_same = (
             not is_new
@@ -140,7 +140,7 @@ def stored_memory(hpa: HorizontalPodAutoscaler) -> str:
 def _set_defaults(
     new: HorizontalPodAutoscaler, *, is_native: bool
 ) -> tuple[HorizontalPodAutoscalerSpec, str]:
-    """Set the defaults that an API server sets; return an invalid spec as it is, with its problem."""
+    """Return the spec with the defaults of an API server, and the problem if it is invalid."""
     spec = selection_strategy.with_annotation(new.spec, new.metadata.annotations)
     if is_native:
         spec = metric_annotations.apply_annotations(spec, new.metadata.annotations)

@@ -45,7 +45,7 @@ class HpaMemory:
     """The wall clock minus the monotonic clock when `own` was last used."""
 
     def load(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> bool:
-        """Load `own` for an epoch and the current replicas; return whether it changed.
+        """Load `own` for an epoch and the current replicas, and return whether it changed.
 
         `now` is the time of the decision. No remembered time may be later, not even by a microsecond.
         """
@@ -76,7 +76,7 @@ class HpaMemory:
         return self.epoch is not epoch and loads(self.stored).replicas not in (None, replicas)
 
     def update_stored(self, stored: str) -> bool:
-        """Replace `stored` with what a watch event carries; return whether it differs.
+        """Replace `stored` with what a watch event carries, and return whether it differs.
 
         `kubectl replace` drops the annotation of a native HPA. Then `own` has to be stored again.
         """
@@ -114,10 +114,7 @@ class HpaMemory:
         return stored if replicas is None else restore_memory(stored, replicas, now)
 
     def adjust_for_clock_jump(self, now: float, monotonic: float) -> bool:
-        """Move the times in `own` along when the wall clock was set, so that no window moves (fault F27).
-
-        Return whether the clock was set.
-        """
+        """Move the times in `own` if the wall clock was set, and return whether it was (fault F27)."""
         offset = now - monotonic
         jump = 0.0 if self._clock_offset is None else offset - self._clock_offset
         self._clock_offset = offset
@@ -139,7 +136,7 @@ def _has_times(memory: Memory) -> bool:
 
 
 def loads(text: str) -> Memory:
-    """Parse a stored memory; text that cannot be parsed counts as no memory."""
+    """Parse a stored memory, or return an empty one if it cannot be parsed."""
     if not text:
         return EMPTY
     try:

@@ -20,7 +20,7 @@ from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries
 
 
 class RecordHistory(Sequence[Record]):
-    """The last records of one HPA, oldest first; a new one replaces the oldest when the history is full."""
+    """The last records of one HPA, oldest first, up to a capacity."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -37,7 +37,7 @@ class RecordHistory(Sequence[Record]):
         self._last = record if self._capacity else None
 
     def newer_than(self, moment: float) -> list[Record]:
-        """Return the records of decisions after this time, oldest first; older records stay packed."""
+        """Return the records of decisions after this time, oldest first."""
         newer = [unpack(packed) for packed in self._packed if packed.now > moment]
         if self._last is not None and self._last.decision.now > moment:
             newer.append(self._last)
@@ -53,7 +53,7 @@ class RecordHistory(Sequence[Record]):
     def __getitem__(self, place: slice) -> list[Record]: ...
 
     def __getitem__(self, place: int | slice) -> Record | list[Record]:
-        """Return a record, or several; older records are unpacked."""
+        """Return a record, or several."""
         if isinstance(place, slice):
             return [self[index] for index in range(*place.indices(len(self)))]
         position = place + len(self) if place < 0 else place
@@ -167,7 +167,7 @@ class HpaState:
         self._query_per_metric = (spec, selector, queries) if is_final else None
 
     def keep_queries(self, queries: MetricQueries | None) -> None:
-        """Keep the queries for the registered target; None drops them."""
+        """Keep the queries for the registered target, or drop them."""
         self.queries = queries
 
     def load_memory(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> None:
@@ -206,11 +206,11 @@ class HpaState:
         self.unchanged = steady(record.observation, decision)
 
     def schedule_next(self, at: float = -inf) -> None:
-        """Let syncs skip the HPA until that time; by default none is skipped."""
+        """Let syncs skip the HPA until that time."""
         self.next_sync_at = at
 
     def usage_bands(self) -> tuple[Band, ...]:
-        """Return between which usage the last decision stays the same; empty if only a new decision can tell."""
+        """Return the bands of usage in which the last decision stays the same, if there are any."""
         record = self.records[-1]
         if self._bands_for is not record:
             self._bands, self._bands_for = bands_of(record.observation, record.decision), record

@@ -63,7 +63,7 @@ class HpaWatches:
             await self.start()
 
     async def wait_for_lists(self) -> None:
-        """Wait for the first lists; a kind that cannot be listed does not block the others (fault F16)."""
+        """Wait for the first lists, but not long for a kind that cannot be listed (fault F16)."""
         try:
             async with asyncio.timeout(FIRST_LISTS_SECONDS):
                 await self._caches.wait_synced()
@@ -91,7 +91,7 @@ class HpaWatches:
         }
 
     async def _find_problem(self, resource: Resource[HorizontalPodAutoscaler]) -> str:
-        """Return why a kind cannot be watched now; empty if it can."""
+        """Return why a kind cannot be watched now, or "" if it can."""
         try:
             served = await self._runtime.discovery.served(resource.group, resource.version, resource.plural)
         except errors.ClusterError as error:

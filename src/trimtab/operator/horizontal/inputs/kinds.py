@@ -52,16 +52,13 @@ class SlimMeta(Wire):
 
 
 class HpaCacheEntry(msgspec.Struct, gc=False):
-    """Cache entry that keeps only metadata; the object lives in `HpaCache`.
-
-    The object takes 5 KB with its conditions and metrics, so it is not kept twice.
-    """
+    """Cache entry that keeps only metadata, because `HpaCache` keeps the object (5 KB)."""
 
     metadata: SlimMeta
     whole: HorizontalPodAutoscaler | None
 
     def take(self) -> HorizontalPodAutoscaler:
-        """Return the object and drop it; `HpaCache` calls this once."""
+        """Return the object and drop it."""
         whole, self.whole = self.whole, None
         assert whole is not None, f"{self.metadata.key} was taken before"
         return whole
@@ -88,7 +85,7 @@ class SlimSpec(Wire):
 
 
 class SlimStatus(Wire):
-    """The fields of a workload's status that count its pods; a DaemonSet has its own."""
+    """The fields of a workload's status that count its pods."""
 
     replicas: int = 0
     desired_number_scheduled: int = 0

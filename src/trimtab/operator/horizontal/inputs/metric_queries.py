@@ -116,7 +116,7 @@ class MetricFetcher:
         self._is_strict = is_strict
 
     async def resolve(self, metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure:
-        """Return the query of a metric; look up the kind of the object that it describes."""
+        """Return the query of a metric, after looking up the kind of its object."""
         query = query_for(metric, namespace, pod_selector)
         if query is not None or metric.object is None:
             return query or _NOT_SET
@@ -152,7 +152,7 @@ class MetricFetcher:
         return await self.fetch(PodUsage(namespace) for namespace in sorted(namespaces))
 
     async def fetch_one(self, query: Query) -> QueryResult:
-        """Send one query; a source that fails is a `FetchFailure`, not an exception."""
+        """Send one query, and return a `FetchFailure` if the source fails."""
         try:
             if isinstance(query, PodUsage):
                 usage = await self._reader.pod_usage(query)
@@ -169,7 +169,7 @@ class MetricFetcher:
 
 
 def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure | None:
-    """Return the query of a metric; None if the kind of an object has to be looked up first."""
+    """Return the query of a metric, or None if a kind has to be looked up first."""
     try:
         if metric.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
             return PodUsage(namespace)

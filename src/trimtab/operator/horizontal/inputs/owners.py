@@ -94,7 +94,7 @@ class OwnerCache:
     def find_cached(
         self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
     ) -> dict[str, OwnerLookup] | None:
-        """Find the same owners without a request; None if an owner is not cached."""
+        """Find the same owners, or return None if an owner is not cached."""
         pods = tuple(pods)
         found: dict[str, OwnerLookup] = {}
         while needed := _needed(pods, targets, found):
@@ -182,7 +182,7 @@ def _needed(
 
 
 async def _wait_listed(cache: NamespacedInformer[Any]) -> None:
-    """Wait for a first list that is in progress; a list that failed is not waited for."""
+    """Wait for a first list that is in progress and has not failed."""
     if not cache.has_synced and cache.last_error() is None:
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):

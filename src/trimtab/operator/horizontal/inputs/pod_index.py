@@ -45,7 +45,7 @@ class PodIndex:
         self._versions[namespace] = self._versions.get(namespace, 0) + 1
 
     def set_selector(self, hpa_uid: str, namespace: str, selector: str) -> None:
-        """Index the selector of an HPA; an empty or invalid selector matches no pod."""
+        """Index the selector of an HPA, unless it is empty or invalid."""
         if self._selectors.get(hpa_uid) == selector:
             return
         try:

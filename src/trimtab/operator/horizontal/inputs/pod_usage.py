@@ -1,4 +1,4 @@
-"""The CPU and memory usage of pods, and whether to list it per namespace or for all namespaces at once.
+"""The usage of pods, listed per namespace or for all namespaces at once.
 
 Each list costs a request, and each pod in it a little. One list for all namespaces pays when the requests that it
 saves cost more than the pods that no HPA needs. If that list is forbidden, too large, too slow or broken, the
@@ -50,7 +50,7 @@ class NamespaceUsage:
         )
 
     def values(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> list[int] | None:
-        """Return the usage of each of these pods; None if a pod has no sample."""
+        """Return the usage of each of these pods, or None if a pod has no sample."""
         items = self._items
         try:
             return each_usage([items[pod.name] for pod in pods], resource, container)

@@ -75,7 +75,7 @@ class TargetCache:
             cache.subscribe(self._on_target_event)
 
     def cached(self, reference: CrossVersionObjectReference, namespace: str) -> ResolvedTarget | None:
-        """Return the target from a watch; None if it has to be read."""
+        """Return the target from a watch, or None if it has to be read."""
         cache = self._caches.running(reference.group, reference.kind)
         if cache is None:
             return None
@@ -106,7 +106,7 @@ class TargetCache:
         return True
 
     def doubt(self, target: ResolvedTarget) -> None:
-        """Do not use the cached target again until it was read; a write may or may not have been applied."""
+        """Stop using the cached target until it is read, because a write may have been applied."""
         if target.scale is not None and self._is_cached(target):
             self._doubted.add(target.scale.metadata.uid)
 
@@ -128,8 +128,7 @@ class TargetCache:
         try:
             scale = await read_scale(self._client, served, reference.name, namespace)
         except (errors.ClusterError, ValueError) as error:
-            message = error.message if isinstance(error, errors.ApiError) else ""
-            return _failed(message or str(error), "query")
+            return _failed(server_message(error), "query")
         target = ResolvedTarget(served=served, scale=scale, is_read=True)
         self._note(target, scale)
         return target
@@ -156,7 +155,7 @@ class TargetCache:
         )
 
     async def _read_version(self, target: ResolvedTarget, conflict: errors.Conflict) -> str:
-        """Read the target's version after a conflict; raise if its uid or its replicas changed."""
+        """Read the target's version after a conflict, if its uid and replicas are unchanged."""
         assert target.served is not None
         assert target.scale is not None
         meta = target.scale.metadata
@@ -184,6 +183,11 @@ class TargetCache:
     def _is_cached(self, target: ResolvedTarget) -> bool:
         served = target.served
         return served is not None and self._caches.running(served.group, served.kind) is not None
+
+
+def server_message(error: Exception) -> str:
+    """Return the API server's own message if there is one."""
+    return (error.message if isinstance(error, errors.ApiError) else "") or str(error)
 
 
 def _failed(message: str, step: Literal["parse", "map", "query"]) -> ResolvedTarget:

@@ -1,6 +1,6 @@
-"""Admission webhooks: pods get their sizes at creation, VPAs and VPAScopes their defaults and checks.
+"""The admission webhook: sizes pods at creation, and completes and validates VPAs and VPAScopes.
 
-`reviews` turns a request's bytes into an answer's bytes and never raises; `app` is the ASGI shell around it, `serving`
-the TLS server, `certificates` makes and rotates key pairs, `registration` keeps the webhook configurations right.
-Whoever calls is not trusted: nothing in a body names a file, a host or a process (S7).
+`webhook` is the component. `tls` checks the TLS flags, `app` reads requests, and `reviews` answers them with the VPAs
+that `vpa_lookup` finds. `certificates` issues and renews key pairs, `registration` keeps the webhook
+configurations up to date. Requests are untrusted: no field of a body is used as a file, a host or a command.
 """

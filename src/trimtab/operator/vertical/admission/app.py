@@ -1,4 +1,4 @@
-"""The ASGI application: bounded bodies, our few paths, JSON in and out."""
+"""The ASGI application of the webhook, with bounded bodies."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,19 +16,19 @@ from trimtab.serving.asgi import (
 )
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Largest body that is read. An API server takes objects of 3 MiB and a review holds two of them, written out."""
+"""The largest body. An API server accepts objects of 3 MiB, and a review holds two of them."""
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class AdmissionApp:
-    """Answers webhooks and health checks."""
+    """Serves reviews and health checks."""
 
     def __init__(self, reviewer: Reviewer, is_ready: Callable[[], bool] = lambda: True) -> None:
         self._reviewer = reviewer
         self._is_ready = is_ready
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve a request."""
         if scope["type"] != "http":
             return
         status, body = await self._answer(scope["method"], scope["path"], receive)
@@ -55,7 +55,7 @@ class AdmissionApp:
         except ClientGoneError:
             return 400, _message("the review ended early")
         if not self._is_ready():
-            # The API server goes on without us, which is right for pods: we could only guess.
+            # The API server then admits the pod unchanged. With incomplete caches its size would be a guess.
             return 503, _message("caches are not complete")
         return 200, (await self._reviewer.review(path, body)).body
 

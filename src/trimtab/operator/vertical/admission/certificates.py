@@ -1,7 +1,7 @@
-"""Key pairs of the webhook and the authority that signs them: made here, pure functions of the time.
+"""Issues and renews the webhook's key pair and its authority.
 
-The API server trusts the authority that stands in the webhook configuration. A new authority is therefore published
-first and used later: in between both are trusted, and no call is ever refused (S8).
+The API server trusts the authority in the webhook configuration. A new authority is therefore published before it
+signs, and in between both are trusted, so that no call fails.
 """
 
 import base64
@@ -23,7 +23,7 @@ from trimtab.serving.certificates import CertificateError, KeyPair
 AUTHORITY_LIFETIME = timedelta(days=5 * 365)
 LEAF_LIFETIME = timedelta(days=30)
 PUBLISHED_BEFORE_USE = timedelta(minutes=2)
-"""How long a new authority is in the webhook configurations before anything is signed with it."""
+"""How long a new authority is in the webhook configurations before it signs."""
 
 
 def is_due(pair: KeyPair, now: datetime) -> bool:
@@ -47,30 +47,30 @@ def check_validity(pair: KeyPair, now: datetime) -> None:
 
 @dataclass(frozen=True)
 class Material:
-    """All that is kept of certificates: the pair in use and up to three authorities."""
+    """The pair in use and up to three authorities, as stored in the Secret."""
 
     leaf: KeyPair
     authority: KeyPair
     next_authority: KeyPair | None = None
-    """Published, not used yet."""
+    """Published, and does not sign yet."""
     old_authority_pem: bytes = b""
-    """Not used any more, still trusted."""
+    """Does not sign any more, and is still trusted."""
 
     @property
     def bundle(self) -> bytes:
-        """Return everything that the API server should trust."""
+        """Return all authorities that the API server should trust."""
         following = self.next_authority.certificate_pem if self.next_authority else b""
         return self.authority.certificate_pem + following + self.old_authority_pem
 
 
 def make_material(names: tuple[str, ...], now: datetime) -> Material:
-    """Make an authority and a first pair."""
+    """Issue an authority and its first pair."""
     authority = make_authority(now)
     return Material(issue(authority, names, now), authority)
 
 
 def renewed(material: Material, names: tuple[str, ...], now: datetime) -> Material:
-    """Return the material with whatever is due made anew; the same object if nothing is."""
+    """Return the material with due parts renewed, or the same object if nothing is due."""
     following = material.next_authority
     if following is None and is_due(material.authority, now):
         return Material(material.leaf, material.authority, make_authority(now), material.old_authority_pem)
@@ -85,7 +85,7 @@ def renewed(material: Material, names: tuple[str, ...], now: datetime) -> Materi
 
 
 def names_of(pair: KeyPair) -> frozenset[str]:
-    """Return the names and addresses that a certificate is for."""
+    """Return the names and addresses of a certificate."""
     try:
         found = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (CertificateError, x509.ExtensionNotFound):
@@ -96,14 +96,14 @@ def names_of(pair: KeyPair) -> frozenset[str]:
 
 
 def make_authority(now: datetime) -> KeyPair:
-    """Make an authority that signs for itself."""
-    # The number is in the name: two authorities in one bundle must not be mistaken for each other.
+    """Issue a self-signed authority."""
+    # A number in the name distinguishes two authorities in one bundle.
     name = f"trimtab-webhook-ca-{x509.random_serial_number() % 2**32:08x}"
     return certificates.make_authority(name, now, AUTHORITY_LIFETIME)
 
 
 def issue(authority: KeyPair, names: tuple[str, ...], now: datetime) -> KeyPair:
-    """Make a server's pair for some names and addresses."""
+    """Issue a server's pair for some names and addresses."""
     return certificates.issue(authority, "trimtab-webhook", names, now, LEAF_LIFETIME)
 
 
@@ -113,22 +113,22 @@ SECRET_NAME = "trimtab-webhook-tls"  # noqa: S105 - a name, not a secret
 
 @dataclass(frozen=True)
 class Serving:
-    """What the server presents, and what its callers should trust."""
+    """The pair that the server presents, and the authorities that its callers trust."""
 
     pair: KeyPair
     bundle: bytes
 
 
 class Certificates(Protocol):
-    """Whoever keeps the key pair."""
+    """A source of the webhook's key pair."""
 
     async def current(self) -> Serving:
-        """Return the pair to use now, renewed if that is due."""
+        """Return the pair to serve now, renewed if that is due."""
         ...
 
 
 class SecretCertificates:
-    """Makes and renews the pair, and shares it through a Secret."""
+    """Issues and renews the pair, and shares it through a Secret."""
 
     def __init__(self, clock: Clock, client: Client, namespace: str, names: tuple[str, ...]) -> None:
         self._clock = clock
@@ -136,10 +136,10 @@ class SecretCertificates:
         self._namespace = namespace
         self._names = names
         self._unsaved: Material | None = None
-        """What a dry run serves where no usable pair is stored."""
+        """The pair of a dry run, which stores none."""
 
     async def current(self) -> Serving:
-        """Return the pair that all copies use."""
+        """Return the pair that all replicas serve."""
         material = await retry_on_conflict(self._read_and_renew)
         return Serving(material.leaf, material.bundle)
 
@@ -173,13 +173,13 @@ class SecretCertificates:
         try:
             await self._client.create(SECRETS, body, self._namespace)
         except errors.AlreadyExists:
-            # Another copy was faster; what it made is what all of us use.
+            # Another replica was faster, and all replicas use its pair.
             return await self._read_and_renew()
         return material
 
 
 class FileCertificates:
-    """Reads the pair from files, each time anew, so that a tool may replace them at any moment."""
+    """Reads the pair from files on each call, so that a tool may replace them at any time."""
 
     def __init__(self, clock: Clock, certificate: Path, key: Path, authority: Path | None) -> None:
         self._clock = clock
@@ -188,7 +188,7 @@ class FileCertificates:
         self._authority = authority
 
     async def current(self) -> Serving:
-        """Return the pair in the files; raise if it is not valid now."""
+        """Return the pair in the files, or raise CertificateError if it is invalid."""
         try:
             pair = KeyPair(self._certificate.read_bytes(), self._key.read_bytes())
             bundle = self._authority.read_bytes() if self._authority else pair.certificate_pem
@@ -213,7 +213,7 @@ def _data(material: Material) -> dict[str, str]:
 
 
 def _read(secret: Json) -> Material | None:
-    """Return what the Secret holds; None if it is not whole, so that it is made anew."""
+    """Return the material of a Secret, or None if it is incomplete and has to be issued anew."""
     data = secret.get("data") or {}
     try:
         parts = {name: base64.b64decode(text, validate=True) for name, text in data.items()}

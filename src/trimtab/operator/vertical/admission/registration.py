@@ -1,4 +1,7 @@
-"""The webhook configurations: narrow, quick to give up on us, and never deleted on the way to a new version."""
+"""Keeps the webhook configurations up to date.
+
+They select few objects, time out fast, and are never deleted during an upgrade.
+"""
 
 import base64
 import logging
@@ -36,7 +39,7 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _NO_NAMESPACE = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": "DoesNotExist"}]}
 _IS_CONTROLLED = {
     "name": "has-a-controller",
-    # Without a controller no VPA can match, so the pod need not wait for us.
+    # No VPA matches a pod without a controller, so its creation need not wait for the webhook.
     "expression": "has(object.metadata.ownerReferences) && "
     "object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)",
 }
@@ -62,12 +65,12 @@ _VPA_RULE = _rule(GROUP, VERSION, "verticalpodautoscalers", "CREATE", "UPDATE")
 
 
 def configuration_name(namespace: str, naming: str = NAMINGS[0]) -> str:
-    """Return the name of both configurations: by our own namespace, so that no installation overwrites another's."""
+    """Return the name of both configurations, which differs per installation by its namespace."""
     return UPSTREAM_NAME if naming == "upstream" else f"{namespace}-vpa"
 
 
 def configurations(settings: Settings, bundle: bytes) -> list[tuple[Resource[Json], Json]]:
-    """Return both configurations as they should be."""
+    """Return both desired configurations."""
     return [
         (MUTATING, _configuration(MUTATING, settings, mutating_webhooks(settings, bundle))),
         (VALIDATING, _configuration(VALIDATING, settings, validating_webhooks(settings, bundle))),
@@ -75,7 +78,7 @@ def configurations(settings: Settings, bundle: bytes) -> list[tuple[Resource[Jso
 
 
 def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
-    """Return the webhooks that may change an object; upstream's naming has one for pods and VPAs."""
+    """Return the mutating webhooks. Upstream's naming has one for pods and VPAs."""
     pods: Json = {
         **_webhook(settings, bundle, "pods", MUTATE_PODS),
         "rules": [_POD_RULE],
@@ -101,7 +104,7 @@ def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
         {
             **_webhook(settings, bundle, "probe", PROBE),
             "rules": [_POD_RULE],
-            # A probe that finds nobody must come back unchanged, whatever --webhook-failure-policy-fail says of others.
+            # Without a running webhook the probe must come back unchanged, whatever --webhook-failure-policy-fail says.
             "failurePolicy": "Ignore",
             "namespaceSelector": _namespaces("In", [settings.namespace]),
             "objectSelector": {"matchExpressions": [{"key": PROBE_LABEL, "operator": "Exists"}]},
@@ -111,7 +114,7 @@ def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
 
 
 def validating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
-    """Return the webhooks that may refuse an object; the CRDs refuse most of it even when we are away (S6)."""
+    """Return the validating webhooks. Most checks are in the CRDs too, which need no running webhook."""
     where = {"namespaceSelector": _watched_except(settings, settings.ignored_namespaces)}
     return [
         {
@@ -152,12 +155,12 @@ def _webhook(settings: Settings, bundle: bytes, name: str, path: str) -> Json:
 
 
 def _watched_except(settings: Settings, left_out: Iterable[str]) -> Json:
-    """Select the namespaces that this installation works in, without those that it leaves alone."""
+    """Select the watched namespaces, except those left out."""
     names = sorted(set(left_out))
     if not settings.watch_namespaces:
         return _namespaces("NotIn", names) if names else {}
     watched = sorted(set(settings.watch_namespaces) - set(names))
-    # Every namespace has this label: without a single one to work in, none is selected.
+    # Every namespace has this label, so this selects none.
     return _namespaces("In", watched) if watched else _NO_NAMESPACE
 
 
@@ -166,7 +169,7 @@ def _namespaces(operator: str, names: list[str]) -> Json:
 
 
 def _configuration(resource: Resource[Json], settings: Settings, webhooks: list[Json]) -> Json:
-    labels = labels_of(settings.admission.webhook_labels)
+    labels = parse_labels(settings.admission.webhook_labels)
     name: Json = {"name": configuration_name(settings.namespace, settings.admission.webhook_naming)}
     return {
         "apiVersion": resource.api_version,
@@ -176,8 +179,8 @@ def _configuration(resource: Resource[Json], settings: Settings, webhooks: list[
     }
 
 
-def labels_of(text: str) -> dict[str, str]:
-    """Read `key1:value1,key2:value2`; raise ValueError if it is not that."""
+def parse_labels(text: str) -> dict[str, str]:
+    """Parse `key1:value1,key2:value2`, or raise ValueError."""
     pairs = [part.partition(":") for part in text.strip('"').split(",")] if text else []
     if not all(colon and key.strip() for key, colon, _ in pairs):
         raise ValueError(f"--webhook-labels={text}: write key1:value1,key2:value2")
@@ -185,7 +188,7 @@ def labels_of(text: str) -> dict[str, str]:
 
 
 class Registration:
-    """Keeps both configurations as they should be; what is right already is not written."""
+    """Applies the configurations that are missing or differ."""
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
@@ -202,10 +205,10 @@ class Registration:
                 name != configuration_name(settings.namespace, settings.admission.webhook_naming)
             ),
         )
-        configurations(settings, b"")  # what is wrong with the settings is told at the start
+        configurations(settings, b"")  # invalid settings raise at start
 
     async def ensure(self, bundle: bytes) -> None:
-        """Apply what is missing, outdated or changed by somebody else."""
+        """Apply configurations that are missing, outdated or edited."""
         for resource, wanted in configurations(self._settings, bundle):
             if self._applied.get(resource.plural) != (bundle, await self._generation(resource)):
                 applied = await self._client.patch(resource, self._name, None, wanted, how=PatchType.APPLY)
@@ -216,14 +219,14 @@ class Registration:
             self._others.pop()
 
     async def _empty(self, name: str) -> None:
-        """Take our webhooks out of configurations of the other naming, or each pod would be sized twice."""
+        """Remove our webhooks from configurations of the other naming, or each pod would be sized twice."""
         for resource in (MUTATING, VALIDATING):
             try:
-                found = await self._client.get(resource, name)
+                stored = await self._client.get(resource, name)
             except errors.NotFound:
                 continue
-            webhooks = found.get("webhooks", ())
-            # Upstream's name may be in use by upstream; the other one is that of this installation.
+            webhooks = stored.get("webhooks", ())
+            # Upstream itself may use upstream's name. The other name belongs to this installation.
             is_shared = name == UPSTREAM_NAME
             kept = [webhook for webhook in webhooks if is_shared and not self._is_ours(webhook)]
             if len(kept) < len(webhooks):
@@ -246,6 +249,5 @@ class Registration:
             return -1
 
 
-def _generation_of(thing: Json) -> int:
-    found = thing["metadata"].get("generation", 0)
-    return int(found)
+def _generation_of(configuration: Json) -> int:
+    return int(configuration["metadata"].get("generation", 0))

@@ -1,8 +1,8 @@
-"""Admission reviews: a request's bytes in, an answer's bytes out, whatever the bytes are.
+"""Answers admission reviews, whatever the bytes of the request are.
 
-Pods are always allowed: one that we cannot read, or fail on, is created as it is. VPAs and VPAScopes are refused when
-they are wrong, with the field and what to do. A dry run changes and refuses nothing: it says in a warning what it would
-have refused, and it does not answer the probe, because no pod is sized.
+Pods are always allowed; a pod that cannot be read, or whose review fails, is created unchanged. Invalid VPAs and
+VPAScopes are refused with the field and a hint. A dry run changes and refuses nothing. It warns about what it would
+refuse, and leaves the probe unanswered, because it sizes no pods.
 """
 
 import base64
@@ -29,7 +29,7 @@ API_VERSION = "admission.k8s.io/v1"
 MUTATE_PODS, PROBE, DEFAULT_VPAS = "/mutate-pods", "/probe", "/default-vpas"
 VALIDATE_VPAS, VALIDATE_SCOPES = "/validate-vpas", "/validate-scopes"
 PODS_AND_VPAS = "/pods-and-vpas"
-"""What upstream's one webhook does: size pods, complete and refuse VPAs."""
+"""The path of upstream's one webhook, which sizes pods and completes and validates VPAs."""
 Json = dict[str, Any]
 
 
@@ -52,8 +52,6 @@ class _ScopedSpec(wire.Wire):
 
 
 class _Scoped(wire.Wire):
-    """Of a VPA only the scope that it names."""
-
     spec: _ScopedSpec = _ScopedSpec()
 
 
@@ -63,7 +61,7 @@ class _Review(wire.Wire):
 
 @dataclass(frozen=True)
 class Reviewed:
-    """An answer, and what metrics say about it."""
+    """A response with the labels of its metrics."""
 
     body: bytes
     resource: str
@@ -71,14 +69,14 @@ class Reviewed:
 
 
 class Reviewer:
-    """Answers the reviews of all our webhooks."""
+    """Answers the reviews of all webhooks."""
 
     def __init__(
-        self, clock: Clock, knowledge: VpaLookup, metrics: AdmissionMetrics, *, is_dry_run: bool = False
+        self, clock: Clock, lookup: VpaLookup, metrics: AdmissionMetrics, *, is_dry_run: bool = False
     ) -> None:
         self._clock = clock
         self._is_dry_run = is_dry_run
-        self._knowledge = knowledge
+        self._lookup = lookup
         self._metrics = metrics
         self._answers: dict[str, tuple[str, Callable[[_Request], Awaitable[ReviewResponse]]]] = {
             MUTATE_PODS: ("Pod", self._mutate_pod),
@@ -91,11 +89,11 @@ class Reviewer:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Return the paths that are answered."""
+        """Return the paths of all webhooks."""
         return frozenset(self._answers)
 
     async def review(self, path: str, body: bytes) -> Reviewed:
-        """Return the answer to one review; never raises."""
+        """Return the response to a review. Never raise."""
         began = self._clock.monotonic()
         timer = StepTimer(self._clock, self._metrics.steps)
         resource, answering = self._answers[path]
@@ -107,11 +105,11 @@ class Reviewer:
             resource = request.kind.kind if path == PODS_AND_VPAS and request.kind.kind else resource
             answer = await answering(request)
             if self._is_dry_run:
-                answer = _only_told(resource, answer)
+                answer = _as_dry_run(resource, answer)
             status = "applied" if answer.patch else "skipped" if answer.allowed else "refused"
         except _UnreadableError as error:
             answer, status = _unreadable(path, str(error)), "unreadable"
-        except Exception:  # whatever a body makes us do wrong, the object is created as it is
+        except Exception:  # a bug must not block the creation of objects
             log.exception("reviewing a %s", resource)
             answer, status = ReviewResponse(allowed=True), "error"
         timer.step("admit")
@@ -131,7 +129,7 @@ class Reviewer:
         located = msgspec.structs.replace(
             pod, metadata=msgspec.structs.replace(pod.metadata, namespace=request.namespace)
         )
-        admission = admit_pod(raw, request.namespace, await self._knowledge.context_for(located))
+        admission = admit_pod(raw, request.namespace, await self._lookup.admission_context(located))
         is_applied = bool(admission.operations) and not self._is_dry_run
         self._metrics.pods.labels("true" if is_applied else "false").inc()
         if admission.error:
@@ -140,7 +138,7 @@ class Reviewer:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Measure how long sending an answer takes."""
+        """Measure how long sending a response takes."""
         timer = StepTimer(self._clock, self._metrics.steps)
         yield
         timer.step("write_response")
@@ -149,13 +147,13 @@ class Reviewer:
         return await (self._mutate_pod if request.kind.kind == "Pod" else self._review_vpa)(request)
 
     async def _default_vpa(self, request: _Request) -> ReviewResponse:
-        """Complete a VPA, and refuse it here already: the server's schema would be next, whose text says less."""
-        found = await self._review_vpa(request)
-        return ReviewResponse(allowed=found.allowed, patch=found.patch, status=found.status)
+        """Complete or refuse a VPA. Refusing it here beats the schema's check, whose text says less."""
+        full = await self._review_vpa(request)
+        return ReviewResponse(allowed=full.allowed, patch=full.patch, status=full.status)
 
     async def _validate_vpa(self, request: _Request) -> ReviewResponse:
-        found = await self._review_vpa(request)
-        return ReviewResponse(allowed=found.allowed, warnings=found.warnings, status=found.status)
+        full = await self._review_vpa(request)
+        return ReviewResponse(allowed=full.allowed, warnings=full.warnings, status=full.status)
 
     async def _review_vpa(self, request: _Request) -> ReviewResponse:
         review = self._review(request)
@@ -165,9 +163,9 @@ class Reviewer:
             else ""
         )
         if wanted and review.scopes is not None and wanted not in review.scopes:
-            # Our cache may be a moment behind a bundle that has just been applied: the server knows.
-            review = replace(review, scopes=await self._knowledge.scopes_with(request.namespace, wanted))
-        return review_vpa(review, self._knowledge.view.gates)
+            # The cache may lag behind a bundle that was applied just now.
+            review = replace(review, scopes=await self._lookup.scopes_with(request.namespace, wanted))
+        return review_vpa(review, self._lookup.view.gates)
 
     async def _validate_scope(self, request: _Request) -> ReviewResponse:
         return review_scope(self._review(request))
@@ -178,21 +176,20 @@ class Reviewer:
             name=request.name,
             object=_object(request.object),
             old_object=_object(request.old_object),
-            scopes=self._knowledge.view.scope_names(request.namespace),
+            scopes=self._lookup.view.scope_names(request.namespace),
         )
 
 
-def _only_told(resource: str, answer: ReviewResponse) -> ReviewResponse:
-    """Return the answer of a dry run: the object passes as it is."""
+def _as_dry_run(resource: str, answer: ReviewResponse) -> ReviewResponse:
     if answer.patch and resource == "Pod":
         log.info("dry run: a pod would be changed", extra={"facts": {"operations": len(answer.patch)}})
     refusal = (answer.status or {}).get("message", "")
-    told = [] if answer.allowed else [f"Trimtab is a dry run, otherwise it would refuse this: {refusal}"]
-    return ReviewResponse(allowed=True, warnings=[*answer.warnings, *told])
+    warnings = [] if answer.allowed else [f"Trimtab is a dry run, otherwise it would refuse this: {refusal}"]
+    return ReviewResponse(allowed=True, warnings=[*answer.warnings, *warnings])
 
 
 class _UnreadableError(ValueError):
-    """The body is no admission review."""
+    """The body is not an admission review."""
 
 
 def _read(body: bytes) -> _Request:
@@ -213,7 +210,7 @@ def _object(raw: msgspec.Raw) -> Any:
 
 
 def _unreadable(path: str, message: str) -> ReviewResponse:
-    """Let a pod pass whatever came; refuse anything else, since nobody could say what was allowed."""
+    """Allow a pod, and refuse any other object."""
     if path in {MUTATE_PODS, PODS_AND_VPAS}:
         return ReviewResponse(allowed=True)
     status = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": message}
@@ -221,7 +218,7 @@ def _unreadable(path: str, message: str) -> ReviewResponse:
 
 
 async def _answer_probe(request: _Request) -> ReviewResponse:
-    """Write what the updater asked for into the annotation that it looks at."""
+    """Copy the challenge of the updater's probe into the annotation that the updater reads."""
     pod = _object(request.object)
     labels = wire.convert(pod, Pod).metadata.labels
     annotations = {PROBE_ANSWER: labels.get(PROBE_LABEL, "")}

@@ -1,4 +1,4 @@
-"""TLS settings of the webhook: which are refused at start, and the context that serves by the others."""
+"""Validates the TLS flags of the webhook and builds its SSL context."""
 
 import logging
 import ssl
@@ -27,20 +27,20 @@ TLS_1_2_CIPHERS: Final = {
         ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
     )
 }
-"""The ciphers of TLS 1.2 that Go's library takes for safe, as OpenSSL calls them."""
+"""The TLS 1.2 ciphers that Go's library considers safe, with their OpenSSL names."""
 _TLS_1_3_CIPHERS: Final = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Always on: lists that name them are accepted, as by Go's library, and change nothing."""
+"""Always on. As in Go's library, naming them changes nothing."""
 
 
 def refuse_unusable_tls(settings: Settings) -> None:
-    """Raise ValueError, with the flag's name, if the webhook could not be served by these settings."""
+    """Raise ValueError, with the flag's name, if the webhook cannot serve with these settings."""
     tls_context(settings)
     if "admission" in settings.components:
         _refuse_missing_files(settings)
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
-    """Return the server's TLS settings; raise ValueError if a version or a cipher is not known."""
+    """Return the SSL context of the flags, or raise ValueError for an unknown version or cipher."""
     version = settings.admission.min_tls_version
     if version not in _VERSIONS:
         raise ValueError(f"--min-tls-version={version} is not known; use tls1_2 or tls1_3")
@@ -56,13 +56,13 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
 
 
 def _chosen_ciphers(settings: Settings) -> list[str]:
-    """Return the ciphers of TLS 1.2 by OpenSSL's names; empty means OpenSSL's own choice."""
+    """Return the OpenSSL names of the chosen TLS 1.2 ciphers. None means OpenSSL's defaults."""
     named = [
         name.strip() for name in settings.admission.tls_ciphers.replace(",", ":").split(":") if name.strip()
     ]
     chosen = [TLS_1_2_CIPHERS[name] for name in named if name in TLS_1_2_CIPHERS]
     unknown = [name for name in named if name not in TLS_1_2_CIPHERS and name not in _TLS_1_3_CIPHERS]
-    if VPA in upstreams(settings.compat):  # upstream skips what it does not know, and then takes the defaults
+    if VPA in upstreams(settings.compat):  # upstream skips unknown names, and then uses the defaults
         if unknown:
             log.warning("--tls-ciphers: %s are not known and skipped", ", ".join(unknown))
         return chosen
@@ -79,7 +79,7 @@ def _chosen_ciphers(settings: Settings) -> list[str]:
 
 def _refuse_missing_files(settings: Settings) -> None:
     if not settings.admission.tls_cert_file:
-        return  # the webhook makes its own pair
+        return  # the webhook issues its own pair
     if not settings.admission.tls_key_file:
         raise ValueError("--tls-private-key-file is missing; name the key of --tls-cert-file")
     files = {

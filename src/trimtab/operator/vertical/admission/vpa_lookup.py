@@ -1,6 +1,6 @@
-"""What the webhook knows when a pod is created: the VPAs of that pod's own workload, and little else.
+"""Finds the VPAs of a pod's workload when the pod is created.
 
-VPAs are kept by target as they change, so an answer looks at two or three of them however many there are.
+VPAs are indexed by target, so a review reads two or three of them however many exist.
 """
 
 from trimtab.cluster import errors
@@ -17,17 +17,17 @@ from trimtab.operator.vertical.kinds import SCOPES
 
 
 class VpaLookup:
-    """The view of the cluster, arranged for one pod at a time."""
+    """The cluster view, indexed for the review of single pods."""
 
     def __init__(self, client: Client, view: ClusterView, max_boost_cpu: Quantity = Quantity.zero) -> None:
         self.view = view
         self._max_boost_cpu = max_boost_cpu
         self._client = client
         self._by_target: dict[ControllerKey, dict[str, VerticalPodAutoscaler]] = {}
-        view.vpas.subscribe(self._take)
+        view.vpas.subscribe(self._on_vpa)
 
-    async def context_for(self, pod: Pod) -> AdmissionContext:
-        """Return everything that admitting this pod depends on."""
+    async def admission_context(self, pod: Pod) -> AdmissionContext:
+        """Return everything that the admission of this pod depends on."""
         view = self.view
         await view.controllers.resolve([pod])
         owners = view.controllers.owners()
@@ -35,7 +35,7 @@ class VpaLookup:
         vpas = self._by_target.get(target, {}).values() if target else ()
         targeted = [Targeted(vpa, await view.controllers.selector_of(vpa)) for vpa in list(vpas)]
         namespace = pod.metadata.namespace
-        ranges = tuple(one for one in view.limit_ranges if one.metadata.namespace == namespace)
+        ranges = tuple(item for item in view.limit_ranges if item.metadata.namespace == namespace)
         return AdmissionContext(
             view.index(targeted),
             owners,
@@ -48,7 +48,7 @@ class VpaLookup:
         )
 
     async def _serves_resize(self) -> bool:
-        """Return whether boosts can be taken back, as far as is known; where none is given nobody asks."""
+        """Return whether boosts can be undone. Discovery is only read if boosts are on."""
         if not self.view.gates.cpu_startup_boost:
             return True
         try:
@@ -57,17 +57,17 @@ class VpaLookup:
             return True
 
     async def scopes_with(self, namespace: str, name: str) -> frozenset[str]:
-        """Return the names of a namespace's scopes, having asked the server for one that the cache lacks."""
+        """Return the names of a namespace's scopes, after reading the scope `name` from the API server."""
         known = self.view.scope_names(namespace) or frozenset()
         try:
             await self._client.get(SCOPES, name, namespace)
         except (errors.NotFound, ValueError):
             return known
         except errors.ClusterError:
-            pass  # whoever cannot be asked must not block the user: the recommender says it if the scope is missing
+            pass  # do not block the user: the recommender reports a missing scope
         return known | {name}
 
-    def _take(self, delta: Delta[VerticalPodAutoscaler]) -> None:
+    def _on_vpa(self, delta: Delta[VerticalPodAutoscaler]) -> None:
         for vpa in (delta.old, delta.new):
             key = _target_of(vpa)
             if vpa is not None and key is not None:

@@ -1,4 +1,4 @@
-"""The admission component: serve, keep the certificate and the configurations fresh, renew the status Lease."""
+"""The admission component: serves reviews and renews its certificate, configurations and status Lease."""
 
 import logging
 from pathlib import Path
@@ -10,8 +10,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
-from trimtab.operator.settings.settings import Settings
 from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import (
     Certificates,
@@ -33,14 +33,14 @@ from trimtab.serving.tls import load_pair
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS = 10.0
-"""How often certificate and configurations are checked; the Lease has an interval of its own."""
+"""How often certificate and configurations are checked. The Lease has its own interval."""
 _LEASE_SECONDS = 60
 LIMITS = ClientLimits(idle_seconds=75, connections=512)
 """kube-apiserver is the only client. It keeps its connections for longer than a minute."""
 
 
 class AdmissionWebhook:
-    """The component; `app` alone answers reviews, `refresh` alone keeps the rest in order."""
+    """Serves `app`, and calls `refresh` periodically."""
 
     name = "admission"
 
@@ -78,11 +78,11 @@ class AdmissionWebhook:
         self.port: int | None = None
 
     def health(self) -> dict[str, str]:
-        """Return what is wrong, by name."""
+        """Return the problems of caches, certificate and Lease, by name."""
         return {**self._view.problems(), **self._problems}
 
     async def run(self) -> None:
-        """Serve until cancelled; a certificate that is not valid ends it at once, with the date."""
+        """Serve until cancelled, or raise CertificateError at once if the certificate has expired."""
         serving = await self._certificates.current()
         check_validity(serving.pair, self._clock.now())
         await self._view.wait_synced()
@@ -100,16 +100,15 @@ class AdmissionWebhook:
                 await self._clock.sleep(min(REFRESH_SECONDS, self._lease_interval))
 
     async def refresh(self) -> Serving | None:
-        """Look after certificate, configurations and Lease; what fails is tried again soon, and serving goes on.
+        """Renew certificate, configurations and Lease, and return the pair to serve from now on.
 
-        Returns what should be served from now on; None leaves it as it is.
+        None keeps the current pair. The next call repeats what failed.
         """
         problems: dict[str, str] = {}
         serving: Serving | None = None
         try:
             current = await self._certificates.current()
-            # Trust first, then the pair: callers know the authority before they meet what it signed. A pair whose
-            # authority could not be published is not served.
+            # Publish the authority before serving its certificate, so that callers always trust the server.
             if self._settings.admission.register_webhook and not self._client.is_dry_run:
                 await self._registration.ensure(current.bundle)
             self._metrics.certificate_expiry.set(current.pair.not_after.timestamp())
@@ -127,9 +126,9 @@ class AdmissionWebhook:
         return serving
 
     async def _renew_lease(self) -> None:
-        """Renew the Lease by which updaters of upstream's kind see that admission runs; all copies may do so."""
+        """Renew the Lease that shows upstream's updaters a running webhook. Every replica renews it."""
         now = self._clock.monotonic()
-        # The interval may not be a multiple of our pause: renew early rather than late.
+        # The interval may be no multiple of the refresh period: renew early rather than late.
         if (
             self._renewed_at is not None
             and now - self._renewed_at < self._lease_interval - REFRESH_SECONDS / 2

@@ -63,7 +63,7 @@ class _Replay:
 
 
 class HistoryBootstrap:
-    """Loads history into the cluster states; one per recommender."""
+    """Loads history into the cluster states."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class HistoryBootstrap:
         """The namespaces whose history in Prometheus each state has."""
 
     async def wait_loaded(self) -> None:
-        """Wait until the history that VPAs wait for is read; forever if none waits."""
+        """Wait until the history that VPAs wait for is read, or forever if none waits."""
         if self._loader is not None and self._waiting:
             await self._loader.finished(self._waiting)
         else:
@@ -110,7 +110,7 @@ class HistoryBootstrap:
         capacities: PodCapacities,
         now: datetime,
     ) -> HistoryProgress:
-        """Load the history of new VPAs; raise, to be repeated, if checkpoints cannot be read."""
+        """Load the history of new VPAs, or raise ClusterError if checkpoints cannot be read."""
         self._missing.update(new)
         self._missing = {vpa for vpa in self._missing if self._states.vpa(vpa) is not None}
         self._waiting = frozenset()
@@ -137,7 +137,7 @@ class HistoryBootstrap:
         replays: list[_Replay],
         now_ns: int,
     ) -> dict[tuple[str, str], int]:
-        """Load checkpoints; return the time of the last saved sample, by VPA and container.
+        """Load checkpoints and return the time of the last saved sample, by VPA and container.
 
         Prometheus and checkpoints hold the same usage, and both together would count it twice. Prometheus replaces a
         checkpoint if it reaches back as far. Otherwise it only adds what is newer than the checkpoint.
@@ -168,7 +168,7 @@ class HistoryBootstrap:
         return saved
 
     def _read_histories(self, control: ControlSnapshot) -> tuple[set[str], dict[str, str]]:
-        """Collect histories that were read; return the waiting and the failed namespaces."""
+        """Collect histories that were read and return the waiting and the failed namespaces."""
         waiting: set[str] = set()
         failed: dict[str, str] = {}
         if self._loader is None:

@@ -132,7 +132,7 @@ class CheckpointStore:
         return not self._client.is_dry_run
 
     async def read(self, vpas: Collection[NamespacedName]) -> dict[NamespacedName, list[Checkpoint]]:
-        """Read the checkpoints of some VPAs; raise ClusterError if a list fails."""
+        """Read the checkpoints of some VPAs, or raise ClusterError if a list fails."""
         listed = await self._list(CHECKPOINTS)
         self._present = {item.metadata.key: bool(item.metadata.annotations) for item in listed}
         wanted = frozenset(vpas)
@@ -245,7 +245,7 @@ class CheckpointStore:
         vpas: frozenset[NamespacedName],
         is_left_over: Callable[[OwnedCheckpoint], bool] = lambda _: False,
     ) -> list[str]:
-        """Delete checkpoints that are orphaned or left over in two calls in a row; return their keys.
+        """Delete checkpoints that two calls in a row find orphaned or left over, and return their keys.
 
         A checkpoint is orphaned without its VPA, and left over if the VPA's pods lost its container. Deleted history
         cannot be restored, and an empty list of VPAs is more often a mistake (a new CRD, a stale server) than the end
@@ -293,7 +293,7 @@ class CheckpointStore:
 
 
 async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> bool:
-    """Create a checkpoint; return False if the name is taken."""
+    """Create a checkpoint, and return whether the name was free."""
     named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
     try:
         await client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace)

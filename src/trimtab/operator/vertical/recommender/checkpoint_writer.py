@@ -35,7 +35,7 @@ Warn = Callable[[NamespacedName, str], None]
 
 
 class CheckpointWriter:
-    """Saves the histories of the cluster states; one per recommender."""
+    """Saves the histories of the cluster states."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class CheckpointWriter:
         self._flushes: dict[int, asyncio.Task[None]] = {}
 
     async def save_due(self, complete: tuple[NamespacedName, ...]) -> int:
-        """Save the histories that are due, of VPAs whose history is complete; return how many."""
+        """Save the due histories of VPAs with complete history, and return how many."""
         self._complete = tuple(vpa for vpa in complete if self._states.holds(vpa))
         self._schedule.keep({state.vpa.metadata.namespaced_name for state in self._states.vpas()})
         return await self._save(self._schedule.due(self._complete), self._timeout)

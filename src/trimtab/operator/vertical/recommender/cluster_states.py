@@ -19,7 +19,7 @@ ORPHANS_SHARD = 0
 
 
 class ShardedClusterStates:
-    """A cluster state per shard; iterates over the states in the order of their shards."""
+    """The cluster states, in the order of their shards."""
 
     def __init__(self, make: Callable[[], ClusterState], ownership: Ownership) -> None:
         self._make = make
@@ -58,7 +58,7 @@ class ShardedClusterStates:
         return shard in self._states and shard not in self._dropped
 
     def get(self, vpa: NamespacedName) -> ClusterState | None:
-        """Return the state of a VPA's shard; None if the shard is not ours."""
+        """Return the state of a VPA's shard, or None if the shard is not ours."""
         return self._states.get(self._ownership.share(str(vpa)))
 
     def matching(self, vpas: Iterable[str]) -> tuple[ClusterState, ...]:
@@ -86,7 +86,7 @@ class ShardedClusterStates:
         return ORPHANS_SHARD in self._states
 
     def writing(self, vpa: NamespacedName, *, is_last: bool = False) -> AbstractContextManager[Client]:
-        """Lend the client of a VPA's shard for one write. Last writes pass while the shard is handed over."""
+        """Lend the client of a VPA's shard for a write, or for a last write during its hand-over."""
         return self._ownership.writing(self._ownership.share(str(vpa)), is_last=is_last)
 
     def writing_orphans(self) -> AbstractContextManager[Client]:

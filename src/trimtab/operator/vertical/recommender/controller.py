@@ -113,7 +113,7 @@ class Recommender(ControlLoop):
         self._history = HistoryBootstrap(view, self._states, store, metrics, history)
         self._ooms = OomObserver(deps.client, view.pods, view.namespaces, view.compat)
         self._samples = SampleFeeder(
-            view, self._states, self._feeder, self._history, deps.usage, self._ooms, metrics
+            self._states, self._feeder, self._history, deps.usage, self._ooms, metrics
         )
         self._builder = StatusBuilder(
             view, self._states, settings, estimation, metrics, is_dry_run=is_dry_run
@@ -133,7 +133,7 @@ class Recommender(ControlLoop):
         self._watching: asyncio.Task[None] | None = None
 
     def model_of(self, vpa: str) -> ClusterState | None:
-        """Return the cluster state that has a VPA, by `namespace/name`; None if another replica has it."""
+        """Return the cluster state that has a VPA, by `namespace/name`, or None if another replica has it."""
         state = self._states.get(NamespacedName.parse(vpa))
         return state if state is not None and vpa in state.vpas else None
 
@@ -199,7 +199,7 @@ class Recommender(ControlLoop):
                 loaded.namespaces, history.waiting, expected, capacities, now
             )
             self._samples.add_ooms(
-                history.waiting, expected, now_ns, period_ns=int(self._period * times.SECOND_NS)
+                history.waiting, expected, capacities, now_ns, int(self._period * times.SECOND_NS)
             )
         with self._timed("DeleteRemovedPods"):
             self._feeder.forget_gone()

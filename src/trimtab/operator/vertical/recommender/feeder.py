@@ -109,7 +109,7 @@ class ClusterStateFeeder:
     def load(
         self, view: ClusterView, control: ControlSnapshot, now_ns: int, victims: Iterable[Pod] = ()
     ) -> LoadResult:
-        """Load everything that changed; pods that are gone stay until `forget_gone`.
+        """Load everything that changed, and keep deleted pods until `forget_gone`.
 
         `victims` are pods that ran out of memory. The caches lack those that came and went since the last load.
         """
@@ -155,7 +155,7 @@ class ClusterStateFeeder:
         return LoadResult(tuple(usable), unusable, tuple(new))
 
     def node_of(self, pod: PodId) -> str:
-        """Return the name of a pod's node; empty if the pod is unknown."""
+        """Return the name of a pod's node, or an empty string if the pod is unknown."""
         loaded = self._pods.get(pod)
         return loaded.pod.spec.node_name if loaded else ""
 
@@ -268,7 +268,7 @@ class ClusterStateFeeder:
         return self._groups.setdefault(identity, len(self._groups))
 
     def _control_of(self, pod: Pod, group: int, control: ControlSnapshot) -> _GroupControl:
-        """Return which VPAs a pod feeds, resolved once per group; conflicts are resolved per pod."""
+        """Return which VPAs a pod feeds, resolved once per group unless there is a conflict."""
         found = self._controls.get(group)
         if found is not None and not found.conflicts:
             return found

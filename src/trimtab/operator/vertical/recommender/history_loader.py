@@ -55,7 +55,7 @@ class _Progress:
 
 @dataclass
 class HistoryLoader:
-    """Reads the history of wanted namespaces; `take` returns each result once."""
+    """Reads the history of wanted namespaces in the background."""
 
     clock: Clock
     reader: UsageHistoryReader
@@ -70,7 +70,7 @@ class HistoryLoader:
             self._tasks[namespace] = asyncio.ensure_future(self._read(namespace, frozenset(known_keys)))
 
     def take(self, namespace: str) -> UsageHistory | HistoryFailure | None:
-        """Return the result for a namespace once; None while it is being read."""
+        """Return the result for a namespace once, or None while it is being read."""
         task = self._tasks.get(namespace)
         if task is None or not task.done():
             return None
@@ -160,7 +160,7 @@ class CountedTransport(HttpTransport):
 def make_history(
     clock: Clock, settings: HistorySettings, metrics: RecommenderMetrics
 ) -> HistoryLoader | None:
-    """Return the loader that --storage names; None for checkpoints."""
+    """Return the loader that --storage names, or None for checkpoints."""
     if settings.storage not in {CHECKPOINT, PROMETHEUS}:
         raise ValueError(f"--storage={settings.storage} is not known; use {CHECKPOINT} or {PROMETHEUS}")
     if settings.storage == CHECKPOINT:

@@ -20,7 +20,7 @@ MAX_WAITING = 10_000
 
 
 class Kill(NamedTuple):
-    """A kill and the pod as it was then; None if only an event reported it."""
+    """A kill, with the pod as it was then unless only an event reported it."""
 
     oom: OOM
     pod: Pod | None = None
@@ -56,7 +56,7 @@ class OomObserver:
         return {"eviction events": error} if error else {}
 
     def victims(self) -> Iterator[Pod]:
-        """Yield the pods of waiting kills; some are deleted."""
+        """Yield the pods of waiting kills, deleted pods included."""
         for kill in self._waiting:
             if kill.pod is not None:
                 yield kill.pod

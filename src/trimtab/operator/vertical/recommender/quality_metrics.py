@@ -1,6 +1,6 @@
-"""Upstream's `vpa_quality_*` metrics: how far usage is from what was recommended.
+"""Upstream's `vpa_quality_*` metrics, which compare usage with recommendations.
 
-Upstream observes every sample by itself; here a whole scrape is counted into buckets at once.
+Upstream observes samples one by one. Here all samples of a step are counted at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ _RELATIVE = [*_BELOW, 0.0, *_ABOVE]
 
 
 class BulkHistogram(Collector):
-    """A Prometheus histogram that takes whole arrays."""
+    """A Prometheus histogram that observes arrays."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class BulkHistogram(Collector):
         registry.register(self)
 
     def observe(self, labels: tuple[str, ...], values: Floats) -> None:
-        """Count values into their buckets; an edge belongs to the bucket below it."""
+        """Count values into buckets. An edge belongs to the bucket below it."""
         if not len(values):
             return
         places = np.searchsorted(self._edges, values, side="left")
@@ -68,21 +68,21 @@ class BulkHistogram(Collector):
         self._sums[labels] = self._sums.get(labels, 0.0) + float(values.sum())
 
     def collect(self) -> Iterator[Metric]:
-        """Return what Prometheus reads."""
+        """Return the metric family."""
         family = Metric(self.name, self._text, "histogram")
         edges = [*(str(edge) for edge in self._edges.tolist()), "+Inf"]
         for values, counts in sorted(self._counts.items()):
             labels = dict(zip(self.labels, values, strict=True))
             for edge, count in zip(edges, np.cumsum(counts).tolist(), strict=True):
                 family.add_sample(f"{self.name}_bucket", {**labels, "le": edge}, count)
-            # Added one by one: the library's own family leaves sum and count out where buckets are negative.
+            # The library's own family omits sum and count where buckets are negative.
             family.add_sample(f"{self.name}_count", labels, int(counts.sum()))
             family.add_sample(f"{self.name}_sum", labels, self._sums[values])
         yield family
 
 
 class QualityMetrics:
-    """How good the recommendations turn out to be."""
+    """Measures how well recommendations match usage."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def histogram(
@@ -148,19 +148,19 @@ class QualityMetrics:
         *,
         is_oom: bool = False,
     ) -> None:
-        """Count accepted samples of one resource."""
+        """Compare accepted samples of one resource with the recommendations."""
         for judged in expected.compare(state, resource, usage):
             self._judge(judged, resource, is_oom)
 
     def _judge(self, judged: ComparedUsage, resource: str, is_oom: bool) -> None:
-        mode, oom = judged.group.update_mode, _truth(is_oom)
+        mode, oom = judged.group.update_mode, label_bool(is_oom)
         is_missing = np.isnan(judged.recommended)
         if is_missing.any():
             self.missing.labels(mode, resource, oom).inc(int(is_missing.sum()))
         for missing in (False, True):
             chosen = is_missing == missing
             wanted = np.nan_to_num(judged.recommended[chosen])
-            self._differ(judged.used[chosen], wanted, resource, (mode, _truth(missing)), oom)
+            self._differ(judged.used[chosen], wanted, resource, (mode, label_bool(missing)), oom)
         used, wanted = judged.used[~is_missing], judged.recommended[~is_missing]
         if resource == CPU:
             self.cpu.observe((mode,), wanted)
@@ -178,10 +178,11 @@ class QualityMetrics:
         below.observe(labels, difference[~over])
 
     def compare(self, before: Expectations, after: Expectations) -> None:
-        """Count how recommendations changed from one loop to the next."""
+        """Count how recommendations changed since the last step."""
         for group, resource, changes in before.changes(after):
             self.change.observe((group.update_mode, resource, group.size_log2), changes)
 
 
-def _truth(value: bool) -> str:
+def label_bool(value: bool) -> str:
+    """Return a boolean as the value of a metric label."""
     return "true" if value else "false"

@@ -19,7 +19,6 @@ from trimtab.decide.vertical.recommend.quality import Expectations
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import MEMORY
-from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.bootstrap import HistoryBootstrap
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
@@ -39,7 +38,6 @@ class SampleFeeder:
 
     def __init__(
         self,
-        view: ClusterView,
         states: ShardedClusterStates,
         feeder: ClusterStateFeeder,
         history: HistoryBootstrap,
@@ -47,7 +45,6 @@ class SampleFeeder:
         ooms: OomObserver,
         metrics: RecommenderMetrics,
     ) -> None:
-        self._view = view
         self._states = states
         self._feeder = feeder
         self._history = history
@@ -63,7 +60,7 @@ class SampleFeeder:
         capacities: PodCapacities,
         now: datetime,
     ) -> int:
-        """Read and add the usage of some namespaces; return the number of accepted samples."""
+        """Read and add the usage of some namespaces, and return the number of accepted samples."""
         answers = await self._usage.read(namespaces - waiting)
         accepted = 0
         for state in self._states:
@@ -79,10 +76,14 @@ class SampleFeeder:
         self._metrics.refused.labels(resource, "from the future").inc(intake.from_the_future)
 
     def add_ooms(
-        self, waiting: frozenset[str], expected: ExpectationsByState, now_ns: int, period_ns: int
+        self,
+        waiting: frozenset[str],
+        expected: ExpectationsByState,
+        capacities: PodCapacities,
+        now_ns: int,
+        period_ns: int,
     ) -> None:
-        """Add the kills since the last step; those of waiting namespaces stay for a later step."""
-        capacities = self._view.capacities()
+        """Add the kills since the last step, except those of waiting namespaces."""
         kills = self._ooms.take()
         later = {
             kill.oom
@@ -94,7 +95,7 @@ class SampleFeeder:
             if oom in later or self._is_in_checkpoint(oom, period_ns):
                 continue
             pod = PodId(oom.namespace, oom.pod)
-            capacity = capacities.get(self._feeder.node_of(pod))
+            capacity = capacities.of_node(pod)
             for state in self._feeder.states_of(pod):
                 refusal = record_oom(state, oom, now_ns, capacity)
                 if refusal:

@@ -61,7 +61,7 @@ class StatusBuilder:
         """The recommendations of the last step, by `namespace/name` of the VPA."""
 
     def build(self, control: ControlSnapshot, loaded: LoadResult, now_ns: int) -> list[StatusChange]:
-        """Recommend for all usable VPAs; return the statuses that changed."""
+        """Recommend for all usable VPAs and return the statuses that changed."""
         recommendations: dict[str, VPARecommendation] = {}
         changes: list[StatusChange | None] = []
         post = self._estimation.post_processing_for(self._view)
@@ -110,7 +110,7 @@ def change_of(
     *,
     refused: str = "",
 ) -> StatusChange | None:
-    """Return the status of a VPA with a recommendation; None if the stored status is close enough.
+    """Return the status of a VPA with a recommendation, or None if the stored status is close enough.
 
     `excluded` is why the recommendation changes no pods, `refused` why pods stay whose replacements would be refused.
     """

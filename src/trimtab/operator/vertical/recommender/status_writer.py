@@ -37,7 +37,7 @@ class StatusWriter:
         """Why the last write of a VPA's status failed."""
 
     async def write(self, changes: Iterable[StatusChange]) -> int:
-        """Write all statuses; return how many succeeded. The next step repeats failed writes."""
+        """Write all statuses and return how many succeeded. The next step repeats failed writes."""
         self.failures = {}
         if self._is_dry_run:
             self._log_dry_run(list(changes))
@@ -54,7 +54,7 @@ class StatusWriter:
         return written
 
     def _log_dry_run(self, changes: list[StatusChange]) -> None:
-        """Log changed targets; a written status would make a live updater act."""
+        """Log changed targets instead of writing them."""
         before = self._logged
         self._logged = {change.vpa.key: _targets(change.status) for change in changes}
         for vpa, targets in self._logged.items():

@@ -49,7 +49,7 @@ class _Batch:
 
 
 class PodCapacities:
-    """The capacity of each pod's node; that of the largest node where the node is unknown."""
+    """The capacity of each pod's node, or of the largest node if the pod's node is unknown."""
 
     def __init__(self, by_node: Mapping[str, Capacity], node_of: Callable[[PodId], str]) -> None:
         self._by_node = by_node
@@ -61,7 +61,11 @@ class PodCapacities:
 
     def of(self, pod: PodId) -> Capacity:
         """Return how much a container of the pod can use at most."""
-        return self._by_node.get(self._node_of(pod), self._largest)
+        return self.of_node(pod) or self._largest
+
+    def of_node(self, pod: PodId) -> Capacity | None:
+        """Return the capacity of the pod's node, or None if that is unknown."""
+        return self._by_node.get(self._node_of(pod))
 
 
 class UsageFeed:
@@ -80,7 +84,7 @@ class UsageFeed:
         """Why the last read of a namespace failed."""
 
     async def read(self, namespaces: Iterable[str]) -> list[PodMetricsList]:
-        """Read the usage of some namespaces; failed ones are in `failures`."""
+        """Read the usage of some namespaces, and note failed ones in `failures`."""
         self.failures = {}
         wanted = sorted(set(namespaces))
         if self._whole.is_cheaper(wanted):
@@ -121,7 +125,7 @@ def add_usage(
     *,
     waiting: frozenset[str] = frozenset(),
 ) -> dict[str, IntakeReport]:
-    """Add samples, except those of waiting namespaces; return a report per resource."""
+    """Add samples, except those of waiting namespaces, and return a report per resource."""
     cpu, memory = _Batch(), _Batch()
     for answer in answers:
         for item in answer.items:

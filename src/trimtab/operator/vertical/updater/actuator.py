@@ -38,7 +38,7 @@ class ActionRateLimiter:
         self._filled_at = clock.monotonic()
 
     async def take(self, until: float) -> bool:
-        """Wait for a token; return False if none is free before `until` on the monotonic clock."""
+        """Wait for a token, and return whether one is free before `until` on the monotonic clock."""
         if self._per_second <= 0:
             return True
         now = self._clock.monotonic()
@@ -79,14 +79,14 @@ class UpdateActuator:
     obstacles: list[tuple[Evict, Obstacle]] = field(default_factory=list)
     """Evictions that were skipped because the replacement check failed."""
     replacements: dict[str, str] = field(default_factory=dict)
-    """The server's refusal of each checked replacement, by pod; empty if it is admitted."""
+    """The server's refusal of each checked replacement, by pod, or an empty string if it is admitted."""
     lost: dict[str, datetime] = field(default_factory=dict)
     """When a write got no response, by pod uid."""
     _is_webhook_checked: bool = False
     _unsure: set[str] = field(default_factory=set)
 
     async def perform(self, action: Action) -> ActionResult:
-        """Perform one action; raise Fenced when the lease is lost."""
+        """Perform one action, or raise Fenced when the lease is lost."""
         try:
             if self.client.is_dry_run:
                 outcome, reason = await self._would(action)
@@ -207,7 +207,7 @@ class UpdateActuator:
 
 
 async def read_live(client: Client, pod: Pod) -> Pod | None:
-    """Return a pod from the API server; None if it was deleted."""
+    """Return a pod from the API server, or None if it was deleted."""
     try:
         return await client.get(PODS, pod.name, pod.metadata.namespace)
     except errors.NotFound:

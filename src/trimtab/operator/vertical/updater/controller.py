@@ -29,7 +29,7 @@ from trimtab.decide.vertical.update.actions import (
 )
 from trimtab.decide.vertical.update.disruption_ledger import is_available
 from trimtab.decide.vertical.update.eviction_limits import EvictionLimits, EvictionLimitSettings
-from trimtab.decide.vertical.update.in_place.progress import PROGRESS_REASONS
+from trimtab.decide.vertical.update.in_place.resize_request import PROGRESS_REASONS
 from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, next_check, resolve_lost
 from trimtab.decide.vertical.update.refused_replacements import changed_annotations
@@ -165,7 +165,7 @@ class Updater(ControlLoop):
         return UpdaterState(eviction_limits=cautious(self._clock.now(), self._updating.eviction_limits))
 
     async def step(self) -> UpdateRecord | None:
-        """Update pods once; return None while the caches are incomplete.
+        """Update pods once, or return None while the caches are incomplete.
 
         An incomplete cache may hide the only other replica of a workload.
         """
@@ -231,7 +231,7 @@ class Updater(ControlLoop):
     def _pod_results(
         self, verdicts: Iterable[PodUpdateResult], obstacles: Iterable[tuple[Evict, Obstacle]]
     ) -> dict[str, PodUpdateResult]:
-        """Return the result of each pod; while the updater backs off, the last obstacle stays the reason."""
+        """Return the result of each pod, with its last obstacle while the updater backs off."""
         results = {verdict.pod: verdict for verdict in verdicts}
         self._unreplaceable = {
             pod: verdict
@@ -247,7 +247,7 @@ class Updater(ControlLoop):
         return results | self._unreplaceable
 
     async def _write_refusal_notes(self, recorded: RecordedResult, actuator: UpdateActuator) -> None:
-        """Annotate pods with the reason why they stay; the recommender copies it into VPA conditions."""
+        """Annotate pods with the reason why they stay, which the recommender copies into conditions."""
         check, result = actuator.replacement, recorded.result
         to_evict = result.to_evict if check is not None and check.creates else frozenset()
         answers = {**result.inadmissible, **actuator.replacements}
@@ -312,7 +312,7 @@ class Updater(ControlLoop):
 async def _carry_out(
     loop: Generator[Action, ActionResult, RecordedResult], actuator: UpdateActuator, timer: StepTimer
 ) -> RecordedResult:
-    """Perform the actions of a loop in order; return the loop's result."""
+    """Perform the actions of a loop in order and return the loop's result."""
     outcome: ActionResult | None = None
     try:
         while True:

@@ -1,7 +1,7 @@
-"""Proof that an evicted pod would come back: its replacement is admitted, differs, and some node has room for it.
+"""Checks before an eviction that the replacement would be admitted, differs, and fits on a node.
 
-The replacement is made as its controller would make it, from the controller's template, and created with
-`dryRun=All`. The API server sends it through every webhook, policy, LimitRange and quota, and stores nothing.
+The replacement is built from the controller's template and created with `dryRun=All`. The API server then runs all
+webhooks, policies, LimitRanges and quotas, and stores nothing.
 """
 
 import logging
@@ -37,7 +37,7 @@ _DRY_RUN = [("dryRun", "All")]
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a pod that is evicted would not come back as it should; the reason is that of an event."""
+    """Why an evicted pod would not come back with its new size, with the reason of an event."""
 
     reason: str
     message: str
@@ -45,16 +45,16 @@ class Obstacle:
 
 @dataclass
 class ReplacementCheck:
-    """Asks for one pod after the other, within one loop."""
+    """Checks the replacements of one step."""
 
     client: Client
     view: ClusterView
     creates: bool = True
-    """Whether replacements are created in dry runs; else only nodes are looked at."""
+    """Whether replacements are created in dry runs. Otherwise only nodes are checked."""
     node_fit: str = "free"
-    """What a node must have for a replacement: `free` room, `allocatable` room, or `none` is looked for."""
+    """What a node must have for a replacement: `free` room, `allocatable` room, or `none` (no check)."""
     sees_all_pods: bool = True
-    """Whether the updater watches every namespace; else nobody knows which room of a node is free."""
+    """Whether the updater watches all namespaces. Otherwise the free room of nodes is unknown."""
     _used: dict[str, dict[str, int]] | None = None
     _templates: Templates = field(init=False)
 
@@ -62,7 +62,7 @@ class ReplacementCheck:
         self._templates = Templates(self.client, self.view.discovery)
 
     async def obstacle(self, pod: Pod, vpa: VerticalPodAutoscaler) -> Obstacle | None:
-        """Return why the pod should not be evicted; None if its replacement would be admitted and placed."""
+        """Return why the pod should not be evicted, or None if its replacement would run."""
         wanted = await self._templates.replacement(pod)
         made: Json | None = None
         if self.creates:
@@ -71,12 +71,12 @@ class ReplacementCheck:
                     PODS.untyped(), wanted, pod.metadata.namespace, query=_DRY_RUN
                 )
             except errors.ApiError as error:
-                if found := await self._refused(pod, wanted, vpa, error):
-                    return found
+                if obstacle := await self._refused(pod, wanted, vpa, error):
+                    return obstacle
             else:
                 if self.client.is_dry_run:
                     made = (
-                        None  # our webhook changes nothing in a dry run, so the server cannot tell the size
+                        None  # our webhook changes nothing in a dry run, so the server's answer has no size
                     )
                 elif _is_same_size(pod, made):
                     message = f"the replacement of pod {pod.name} would have the same size as it has"
@@ -84,7 +84,7 @@ class ReplacementCheck:
         return self._unplaceable(pod, made or self._sized(wanted, pod, vpa))
 
     def _sized(self, wanted: Json, pod: Pod, vpa: VerticalPodAutoscaler) -> Json:
-        """Return a replacement with the sizes that admission would give it, where no server was asked."""
+        """Return a replacement with the sizes that our webhook would give it."""
         ranges = NamespaceRanges(tuple(self.view.limit_ranges)).of(pod.metadata.namespace)
         sizing = size_running_pod(pod, vpa, ranges, self.view.compat)
         given = {
@@ -102,7 +102,7 @@ class ReplacementCheck:
     async def _refused(
         self, pod: Pod, wanted: Json, vpa: VerticalPodAutoscaler, error: errors.ApiError
     ) -> Obstacle | None:
-        """Return the obstacle that a refused dry run means; None if it means nothing for an eviction."""
+        """Return the obstacle behind a refused dry run, or None if an eviction is possible anyway."""
         text = str(error)
         if isinstance(error, errors.Forbidden) and _MISSING_RIGHT in text:
             log.warning(
@@ -118,10 +118,10 @@ class ReplacementCheck:
     async def _unmet_quota(
         self, pod: Pod, wanted: Json, vpa: VerticalPodAutoscaler, error: errors.Forbidden
     ) -> Obstacle | None:
-        """Return why a quota beside the one that was named may refuse the replacement; the server names the first only.
+        """Return why another quota may refuse the replacement, since the server names the first one only.
 
-        What is not larger than the pod takes the pod's place. For more than that every quota is asked by a dry run of a
-        resize: it counts what the pod would have beyond what it has, as if its replacement stood in its place.
+        A replacement that is no larger takes the room of its pod. For a larger one a resize of the pod is tried in a
+        dry run: quotas count the difference, as if the replacement stood in the place of the pod.
         """
         sized = wire.convert(self._sized(wanted, pod, vpa), PlacedPod).spec
         if _is_no_larger(sized, pod.spec):
@@ -143,7 +143,7 @@ class ReplacementCheck:
         return Obstacle(REFUSED, message)
 
     async def _resized(self, pod: Pod, vpa: VerticalPodAutoscaler) -> Pod:
-        """Return the pod as a resize in place to the size of its replacement would leave it."""
+        """Return the pod after a dry run of an in-place resize to the size of its replacement."""
         ranges = NamespaceRanges(tuple(self.view.limit_ranges)).of(pod.metadata.namespace)
         sizing = size_running_pod(pod, vpa, ranges, self.view.compat)
         plan = plan_resize(pod, vpa, sizing.containers, self.client.clock.now(), self.view.compat)
@@ -167,13 +167,13 @@ class ReplacementCheck:
             gone = _units(pod.spec)
             used = {**used, pod.spec.node_name: {name: own[name] - gone[name] for name in SIZED}}
         spec = wire.convert(wanted, PlacedPod).spec
-        found = no_node_fits(spec, node_rooms(self.view.nodes, used))
-        if found is not None:
-            return Obstacle(NO_NODE_FITS, f"pod {pod.name} is not evicted: {found.message}")
+        misfit = no_node_fits(spec, node_rooms(self.view.nodes, used))
+        if misfit is not None:
+            return Obstacle(NO_NODE_FITS, f"pod {pod.name} is not evicted: {misfit.message}")
         return self._unknown_room(pod, spec)
 
     def _unknown_room(self, pod: Pod, spec: PlacedSpec) -> Obstacle | None:
-        """Return why a replacement may find no free room; one that requests no more takes the room of its pod."""
+        """Return why a larger replacement may find no free room."""
         if self.node_fit != "free" or self.sees_all_pods:
             return None
         before, after = _units(pod.spec), _units(spec)
@@ -187,7 +187,7 @@ class ReplacementCheck:
         return Obstacle(FREE_ROOM_UNKNOWN, message)
 
     def _requests_by_node(self) -> dict[str, dict[str, int]]:
-        """Return what the pods of each node request, counted once per loop."""
+        """Return the requests of the pods of each node, added up once per step."""
         if self._used is None:
             self._used = {}
             known: dict[tuple[int, ...], dict[str, int]] = {}
@@ -195,7 +195,7 @@ class ReplacementCheck:
                 if not pod.spec.node_name or pod.is_finished:
                     continue
                 spec = pod.spec
-                # Pods of one template share these values, so each template is added up once.
+                # Pods of one template share these objects, so each template is added up once.
                 key = (id(spec.containers), id(spec.init_containers), id(spec.resources), id(spec.overhead))
                 if key not in known:
                     known[key] = _units(spec)
@@ -211,16 +211,19 @@ def _units(spec: PodSpec) -> dict[str, int]:
 
 
 def _is_same_size(pod: Pod, made: Json) -> bool:
-    """Return whether no container would be given another CPU or memory than it has, startup boosts left out.
+    """Return whether every container would keep its CPU and memory, without startup boosts.
 
-    What it has, not what it asks for: while a resize waits, the spec already asks for what the replacement gets.
+    The actual resources count: while a resize is pending, the spec already has the size of the replacement.
     """
     before = without_boosts(pod)
-    made_of = {one.name: one.resources for one in without_boosts(wire.convert(made, Pod)).spec.containers}
+    after_by_name = {
+        container.name: container.resources
+        for container in without_boosts(wire.convert(made, Pod)).spec.containers
+    }
     return all(
         _sized(*requests_and_limits(before, container.name)) == _sized(after.requests, after.limits)
         for container in before.spec.containers
-        if (after := made_of.get(container.name)) is not None
+        if (after := after_by_name.get(container.name)) is not None
     )
 
 
@@ -229,11 +232,11 @@ def _sized(requests: ResourceList, limits: ResourceList) -> list[Quantity | None
 
 
 def _is_quota_met(text: str, pod: Pod) -> bool:
-    """Return whether a quota that is exceeded beside the pod would be met in its place."""
-    found = _QUOTA.search(text)
-    if found is None:
+    """Return whether an exceeded quota would have room after the pod is gone."""
+    match = _QUOTA.search(text)
+    if match is None:
         return False
-    requested, used, limited = (_amounts(part) for part in found.groups()[1:])
+    requested, used, limited = (_amounts(part) for part in match.groups()[1:])
     freed = _freed(pod)
     if not requested or not all(name in freed and name in used and name in limited for name in requested):
         return False
@@ -241,20 +244,20 @@ def _is_quota_met(text: str, pod: Pod) -> bool:
 
 
 def _amounts(text: str) -> dict[str, Quantity]:
-    found: dict[str, Quantity] = {}
+    amounts: dict[str, Quantity] = {}
     for part in text.split(","):
         name, _, amount = part.partition("=")
         try:
-            found[name] = Quantity.parse(amount)
+            amounts[name] = Quantity.parse(amount)
         except QuantityError:
             return {}
-    return found
+    return amounts
 
 
 def _freed(pod: Pod) -> Mapping[str, Quantity]:
-    """Return what a quota counts for a pod that goes."""
-    one = Quantity.from_int(1)
-    return {"pods": one, "count/pods": one, **scheduler_requests(pod.spec), **_counted(pod.spec)}
+    """Return the quota that a deleted pod frees."""
+    single = Quantity.from_int(1)
+    return {"pods": single, "count/pods": single, **scheduler_requests(pod.spec), **_counted(pod.spec)}
 
 
 def _counted(spec: PodSpec) -> dict[str, Quantity]:

@@ -1,4 +1,4 @@
-"""The pod that a controller would make in place of another one."""
+"""Builds the pod that a controller would create as a replacement."""
 
 import copy
 from typing import Any, Final
@@ -29,7 +29,7 @@ _WITH_TEMPLATE: Final = frozenset(
         ("", "ReplicationController"),
     }
 )
-"""By group and kind: other groups have kinds of the same names (batch.volcano.sh/Job), whose templates differ."""
+"""By group and kind, because other groups have kinds of the same names (batch.volcano.sh/Job)."""
 _CONTROLLERS_LABELS: Final = ("controller-revision-hash", "pod-template-hash", "pod-template-generation")
 _OWN_ANNOTATIONS: Final = (
     ORIGINALS_ANNOTATION,
@@ -40,7 +40,7 @@ _OWN_ANNOTATIONS: Final = (
 
 
 class Templates:
-    """Makes replacements; what a controller's template says is asked once."""
+    """Builds replacements, and reads each controller once."""
 
     def __init__(self, client: Client, discovery: Discovery) -> None:
         self._client = client
@@ -48,35 +48,35 @@ class Templates:
         self._known: dict[str, Json | None] = {}
 
     async def replacement(self, pod: Pod) -> Json:
-        """Return the pod that would replace this one, as its controller would send it."""
+        """Return the pod that would replace this one, as its controller would create it."""
         controller = await self._controller(pod)
         if controller is None:
             return _copy_of(await self._client.get(PODS.untyped(), pod.name, pod.metadata.namespace), pod)
-        made = _from_template(controller, pod)
+        replacement = _from_template(controller, pod)
         if controller["kind"] == "DaemonSet":
-            # Its controller pins each pod to a node, and lets it bear that node's troubles.
+            # The DaemonSet controller adds the node affinity and tolerations of the node.
             raw = await self._client.get(PODS.untyped(), pod.name, pod.metadata.namespace)
             for part in ("affinity", "tolerations"):
                 if part in raw["spec"]:
-                    made["spec"][part] = raw["spec"][part]
-        return made
+                    replacement["spec"][part] = raw["spec"][part]
+        return replacement
 
     async def _controller(self, pod: Pod) -> Json | None:
-        """Return the controller if it has a pod template that is known."""
+        """Return the pod's controller, if it is of a kind with a known pod template."""
         owner = owner_of(pod)
         if owner is None or (owner.group, owner.kind) not in _WITH_TEMPLATE:
             return None
         if owner.uid not in self._known:
             try:
                 served = await self._discovery.find_kind(owner.api_version, owner.kind)
-                found: Json | None = await self._client.get(
+                controller: Json | None = await self._client.get(
                     served.resource(), owner.name, pod.metadata.namespace
                 )
             except (errors.NotFound, errors.Forbidden, UnknownKindError):
-                found = None
-            if found is not None:
-                found.setdefault("kind", owner.kind)
-            self._known[owner.uid] = found
+                controller = None
+            if controller is not None:
+                controller.setdefault("kind", owner.kind)
+            self._known[owner.uid] = controller
         return self._known[owner.uid]
 
 
@@ -102,7 +102,7 @@ def _from_template(controller: Json, pod: Pod) -> Json:
 
 
 def _controllers_labels(pod: Pod) -> dict[str, str]:
-    """Return the labels that a controller gives to its pods; a role that was given later is not among them."""
+    """Return the labels that a controller adds to its pods, without roles that were set later."""
     return {
         name: value
         for name, value in pod.metadata.labels.items()
@@ -127,7 +127,7 @@ def _pod(spec: Json, labels: dict[str, str], annotations: Any, pod: Pod) -> Json
 
 
 def _copy_of(raw: Json, pod: Pod) -> Json:
-    """Return the pod as it was before it was sized and placed; for controllers whose template is not known."""
+    """Return the pod without its node and with its original sizes, for unknown kinds of controllers."""
     spec: Json = copy.deepcopy(raw["spec"])
     spec.pop("nodeName", None)
     written = OriginalResources.read(pod).as_template(pod)

@@ -1,9 +1,8 @@
-"""Proof that admission works, asked for before anything is evicted.
+"""Checks before evictions that the admission webhook works.
 
-An evicted pod whose replacement is not changed by our webhook was disturbed for nothing, or worse: it comes back with
-the sizes of its template. So the updater creates a pod with `dryRun=All` in our own namespace, which the API server
-sends through the whole chain (configuration, TLS, our answer, patch) and stores nowhere. Only the webhook knows what
-to write into its annotation (fault F55).
+Without the webhook an evicted pod comes back with the sizes of its template. So the updater creates a pod with
+`dryRun=All` in its own namespace. The API server sends it through the whole chain (configuration, TLS, response,
+patch) and stores nothing. Only the webhook writes the right annotation.
 """
 
 from datetime import timedelta
@@ -20,7 +19,7 @@ PROBE_ANSWER = "trimtab.dev/admitted"
 
 
 def probe_pod(challenge: str) -> Json:
-    """Return the pod that proves admission; it is never stored, so its image is never pulled."""
+    """Return the pod of a probe. It is never stored, so its image is never pulled."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -52,7 +51,7 @@ def probe_pod(challenge: str) -> Json:
 
 
 class AdmissionProbe:
-    """Asks the API server to create, for show only, a pod that our webhook must change."""
+    """Creates, in a dry run, a pod that the webhook must change."""
 
     def __init__(self, clock: Clock, client: Client, namespace: str) -> None:
         self._clock = clock
@@ -61,7 +60,7 @@ class AdmissionProbe:
         self._number = 0
 
     async def problem(self) -> str | None:
-        """Return why admission is not proved to work; None if the probe came back changed."""
+        """Return why the webhook may not work, or None if it changed the probe."""
         self._number += 1
         challenge = f"{self._clock.now():%Y%m%d%H%M%S}-{self._number}"
         try:
@@ -81,7 +80,7 @@ class AdmissionProbe:
 
 
 class LeaseCheck:
-    """Upstream's weaker proof: the admission controller's Lease was renewed lately."""
+    """Upstream's weaker check, by the age of the admission controller's Lease."""
 
     def __init__(self, clock: Clock, client: Client, settings: UpdaterLoopSettings) -> None:
         self._clock = clock
@@ -93,7 +92,7 @@ class LeaseCheck:
             raise ValueError("--admission-controller-status-lease-timeout must be longer than nothing")
 
     async def problem(self) -> str | None:
-        """Return why admission is not known to work; None if the Lease is fresh."""
+        """Return why the webhook may not run, or None if the Lease is fresh."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except errors.ClusterError as error:

@@ -129,6 +129,6 @@ def test_a_pair_that_is_there_is_accepted(pair):
 
 def test_the_context_has_the_ciphers_and_the_version():
     context = tls_context(Settings.of(min_tls_version="tls1_2", tls_ciphers=f"{GCM},{SHA}"))
-    of_1_2 = {one["name"] for one in context.get_ciphers() if one["protocol"] != "TLSv1.3"}
+    of_1_2 = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert of_1_2 == {TLS_1_2_CIPHERS[GCM], TLS_1_2_CIPHERS[SHA]}
     assert tls_context(Settings.of(min_tls_version="tls1_3")).minimum_version is ssl.TLSVersion.TLSv1_3

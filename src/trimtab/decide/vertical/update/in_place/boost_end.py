@@ -29,9 +29,9 @@ from trimtab.decide.vertical.control.controllers import (
 from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
-from trimtab.decide.vertical.update.in_place.progress import DONE_MESSAGE, DONE_REASON
 from trimtab.decide.vertical.update.in_place.resize_request import (
-    RESIZE_ACTIONS,
+    DONE_MESSAGE,
+    DONE_REASON,
     ResizeRequest,
     request_resize,
 )
@@ -43,7 +43,7 @@ from trimtab.decide.vertical.update.resize.status import (
     resize_status,
     restarts_containers,
 )
-from trimtab.decide.vertical.update.vpa_pods import BOOSTED, Step, excludes_boosted_pods
+from trimtab.decide.vertical.update.vpa_pods import BOOSTED, RESIZE_ACTIONS, Step, excludes_boosted_pods
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import CPU, Pod
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler

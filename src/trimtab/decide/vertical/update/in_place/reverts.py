@@ -11,23 +11,14 @@ from trimtab.decide.vertical.admission.startup_boost import is_boosted
 from trimtab.decide.vertical.update.actions import Action, ActionResult
 from trimtab.decide.vertical.update.disruption_ledger import DisruptionKind
 from trimtab.decide.vertical.update.eligibility import update_priority
-from trimtab.decide.vertical.update.in_place.resize_request import (
-    RESIZE_ACTIONS,
-    ResizeRequest,
-    request_resize,
-)
+from trimtab.decide.vertical.update.in_place.resize_request import ResizeRequest, request_resize
 from trimtab.decide.vertical.update.loop_state import LoopState
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION, read_resize_annotation
 from trimtab.decide.vertical.update.resize.memory_limits import actual_sizes, as_requested
 from trimtab.decide.vertical.update.resize.plan import plan_resize
-from trimtab.decide.vertical.update.resize.status import (
-    WAITING,
-    is_resizing,
-    kubelet_message,
-    resize_status,
-)
-from trimtab.decide.vertical.update.vpa_pods import Step, VpaPods
+from trimtab.decide.vertical.update.resize.status import WAITING, is_resizing, kubelet_message, resize_status
+from trimtab.decide.vertical.update.vpa_pods import RESIZE_ACTIONS, Step, VpaPods
 from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import RecommendedPodResources, VerticalPodAutoscaler
 

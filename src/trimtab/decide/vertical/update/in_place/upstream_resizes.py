@@ -6,26 +6,24 @@ Trimtab's own are in `vpa_resizes`.
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from trimtab.decide.vertical.admission.startup_boost import BoostError
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
 from trimtab.decide.vertical.update.eligibility import UpdateCandidate
 from trimtab.decide.vertical.update.evictions import VpaEvictions
-from trimtab.decide.vertical.update.in_place.progress import DONE_MESSAGE, DONE_REASON
-from trimtab.decide.vertical.update.in_place.resize_request import RESIZE_ACTIONS
+from trimtab.decide.vertical.update.in_place.resize_request import DONE_MESSAGE, DONE_REASON
 from trimtab.decide.vertical.update.in_place.vpa_resizes import (
     ALREADY_REQUESTED,
     SKIPPED_MESSAGE,
     SKIPPED_REASON,
 )
 from trimtab.decide.vertical.update.loop_state import POD
-from trimtab.decide.vertical.update.resize.plan import ResizePlan, plan_resize
+from trimtab.decide.vertical.update.resize.plan import ResizePlan
 from trimtab.decide.vertical.update.upstream_restrictions import (
     InPlaceDecision,
     InPlaceRequest,
     InPlaceResult,
     decide_in_place,
 )
-from trimtab.decide.vertical.update.vpa_pods import RATE_LIMITED, Step, VpaPods
+from trimtab.decide.vertical.update.vpa_pods import Step, VpaPods
 from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode
 
@@ -96,7 +94,7 @@ class UpstreamVpaResizes:
         """Resize one pod, and return whether that succeeded."""
         pod, update = candidate.pod, self.update
         creator = update.members.creators.get(pod.metadata.key)
-        plan = self._plan(pod) if creator else ResizePlan()
+        plan = update.plan_resize(pod, update.sizing(pod).containers) if creator else ResizePlan()
         if plan.refusal:
             update.skip_resize(pod, plan.refusal)
             return False
@@ -105,23 +103,6 @@ class UpstreamVpaResizes:
             # Upstream counts a resize without a change as failed, and evicts the pod.
             return update.context.compat.resizes_only_changes
         result = yield Resize(pod, update.vpa, plan, candidate.reason)
-        if result.is_disruption:
-            if result is ActionResult.DONE:
-                update.state.emit(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
-            update.state.record_resize(pod, creator)
-            update.set_result(pod, RESIZE_ACTIONS[result], candidate.reason)
-            return True
-        if result is ActionResult.RATE_LIMITED:
-            update.skip(pod, RATE_LIMITED)
-            return True
-        if result in (ActionResult.INFEASIBLE, ActionResult.INVALID) and update.mode == UpdateMode.IN_PLACE:
-            update.remember_infeasible(pod)
-        update.set_result(pod, "resize failed", candidate.reason)
-        return False
-
-    def _plan(self, pod: Pod) -> ResizePlan:
-        update, context = self.update, self.update.context
-        try:
-            return plan_resize(pod, update.vpa, update.sizing(pod).containers, context.now, context.compat)
-        except BoostError:
-            return ResizePlan()
+        if result is ActionResult.DONE:
+            update.state.emit(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)
+        return not update.finish_resize(candidate, result)

@@ -8,25 +8,16 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from trimtab.decide.vertical.admission.startup_boost import BoostError, is_boosted
-from trimtab.decide.vertical.resources.container_resources import ContainerResources
+from trimtab.decide.vertical.admission.startup_boost import is_boosted
 from trimtab.decide.vertical.update.actions import Action, ActionResult
 from trimtab.decide.vertical.update.eligibility import UpdateCandidate, is_lower_anywhere
 from trimtab.decide.vertical.update.evictions import VpaEvictions
-from trimtab.decide.vertical.update.in_place.resize_request import (
-    RESIZE_ACTIONS,
-    ResizeRequest,
-    request_resize,
-)
+from trimtab.decide.vertical.update.in_place.resize_request import ResizeRequest, request_resize
 from trimtab.decide.vertical.update.in_place.reverts import OUTDATED, is_outdated, revert_resize
 from trimtab.decide.vertical.update.loop_state import NO_BUDGET, POD, LoopContext, LoopState
 from trimtab.decide.vertical.update.resize.annotation import read_resize_annotation
-from trimtab.decide.vertical.update.resize.memory_limits import (
-    keep_limits,
-    keep_memory,
-    lowers_memory_limit,
-)
-from trimtab.decide.vertical.update.resize.plan import ResizePlan, plan_resize
+from trimtab.decide.vertical.update.resize.memory_limits import keep_limits, keep_memory, lowers_memory_limit
+from trimtab.decide.vertical.update.resize.plan import ResizePlan
 from trimtab.decide.vertical.update.resize.status import (
     DEFERRED_TIMEOUT,
     RESIZE_TIMEOUTS,
@@ -36,7 +27,7 @@ from trimtab.decide.vertical.update.resize.status import (
     resize_status,
     restarts_containers,
 )
-from trimtab.decide.vertical.update.vpa_pods import RATE_LIMITED, UNKNOWN_GROUP, Step, VpaPods
+from trimtab.decide.vertical.update.vpa_pods import UNKNOWN_GROUP, Step, VpaPods
 from trimtab.model.core.pod import Pod
 from trimtab.model.vpa.types import UpdateMode
 
@@ -46,7 +37,6 @@ SKIPPED_MESSAGE = (
     "Previously recorded in-place update was infeasible, current recommendation is not lower than previous, "
     "skipping resize"
 )
-Sizes = tuple[ContainerResources, ...]
 CandidateStep = Generator[Action, ActionResult, UpdateCandidate | None]
 """A step about one candidate; it returns the candidate if the pod should be evicted instead."""
 
@@ -190,30 +180,15 @@ class VpaResizes:
             pod, update.vpa, plan, candidate.reason, refusals=refusals, is_refused=is_refused
         )
         result = yield from request_resize(request, self._state)
-        return self._after(candidate, request, result)
-
-    def _after(
-        self, candidate: UpdateCandidate, request: ResizeRequest, result: ActionResult
-    ) -> UpdateCandidate | None:
-        pod, update, state = candidate.pod, self.update, self._state
-        if result.is_disruption:
-            creator = update.members.creators[pod.metadata.key]
-            state.record_resize(pod, creator, request.as_disruption(state.context.now))
-            update.set_result(pod, RESIZE_ACTIONS[result], candidate.reason)
-            return None
-        if result is ActionResult.RATE_LIMITED:
-            update.skip(pod, RATE_LIMITED)
-            return None
-        if result in (ActionResult.INFEASIBLE, ActionResult.INVALID) and update.mode == UpdateMode.IN_PLACE:
-            update.remember_infeasible(pod)
-        update.set_result(pod, "resize failed", candidate.reason)
-        return replace(candidate, reason=f"{candidate.reason}, and its resize in place failed")
+        if update.finish_resize(candidate, result, request.as_disruption(self._context.now)):
+            return replace(candidate, reason=f"{candidate.reason}, and its resize in place failed")
+        return None
 
     def _plan(self, pod: Pod) -> ResizePlan:
         plan = None
         if read_resize_annotation(pod).keeps_memory_limits(self._context.now):
             plan = self._plan_keeping_limits(pod)
-        return plan or self._plan_sizes(pod, self.update.sizing(pod).containers)
+        return plan or self.update.plan_resize(pod, self.update.sizing(pod).containers)
 
     def _plan_keeping_limits(self, pod: Pod) -> ResizePlan | None:
         """Plan to lower what can be lowered, or None if no limit would be lowered."""
@@ -222,16 +197,10 @@ class VpaResizes:
             kept = keep(pod, sizes)
             if kept == sizes:
                 return None
-            plan = self._plan_sizes(pod, kept)
+            plan = self.update.plan_resize(pod, kept)
             if not plan.refusal:
                 return plan
         return ResizePlan()
-
-    def _plan_sizes(self, pod: Pod, sizes: Sizes) -> ResizePlan:
-        try:
-            return plan_resize(pod, self.update.vpa, sizes, self._context.now, self._context.compat)
-        except BoostError:
-            return ResizePlan()
 
 
 def _count_refusals(pod: Pod, plan: ResizePlan, *, is_refused: bool) -> int:

@@ -1,0 +1,44 @@
+"""Stand-ins for the collaborators of one HPA's reconcile, and builders of their inputs."""
+
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from tests.unit.decide.horizontal.builders import cpu, hpa, observe, scale
+from trimtab.operator.horizontal.config import DecisionConfig
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.inputs.metric_queries import build_queries, query_for
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+
+UNUSED: Any = None
+"""A collaborator that a test does not need."""
+
+CONFIG = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
+
+
+def hpa_state(name="web", namespace="shop", *metrics, resource=OWN_HPAS) -> HpaState:
+    meta = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "resource_version": "1"}
+    return HpaState(resource, hpa(*metrics or (cpu(50),), metadata=meta))
+
+
+def target(replicas=4, **fields) -> ResolvedTarget:
+    return ResolvedTarget(scale=scale(replicas), **fields)
+
+
+def queries_of(state: HpaState, resolved: ResolvedTarget | None = None):
+    namespace = state.hpa.metadata.namespace
+    per_metric = [query_for(metric, namespace, "app=web") for metric in state.hpa.spec.metrics]
+    return build_queries(state.hpa, resolved or target(), tuple(query for query in per_metric if query))
+
+
+def edit_spec(state: HpaState, **fields) -> None:
+    """Replace the spec, as a watch event does."""
+    spec = msgspec.structs.replace(state.hpa.spec, **fields)
+    state.replace_hpa(msgspec.structs.replace(state.hpa, spec=spec), "")
+
+
+def controller_metrics() -> HpaControllerMetrics:
+    return HpaControllerMetrics(CollectorRegistry())
