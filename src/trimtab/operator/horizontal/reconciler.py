@@ -38,11 +38,7 @@ class Reconciler:
 
     async def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> None:
         """Bring one HPA up to date, with the samples that a batch has fetched, if any."""
-        try:
-            snapshot = await self._snapshots.read(request, samples)
-        except StaleObservation as stale:
-            await self._retry_on_conflict(request, stale)
-            return
+        snapshot = await self._snapshots.read(request, samples)
         if isinstance(snapshot, Steady):
             self._metrics.count_unchanged((snapshot.decision,), self._seconds(request))
         elif snapshot is not None and (write := self._decide(request, snapshot)) is not None:

@@ -14,7 +14,7 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_conditi
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.decide.horizontal.records.unchanged import Steady
 from trimtab.metrics.queries import Query
-from trimtab.model.hpa.types import MetricSpec
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods, PodMatcher
@@ -85,7 +85,10 @@ class SnapshotBuilder:
             matched = self.matching_pods(hpa_state)
             owners = await self.find_owners(hpa_state, matched)
             if queries.spec is hpa_state.hpa.spec:
-                return self.snapshot(request, samples, matched, owners)
+                try:
+                    return self.snapshot(request, samples, matched, owners)
+                except StaleObservation:
+                    samples = None  # the target is read next
         return None
 
     def queries_for(self, hpa_state: HpaState) -> MetricQueries | None:
@@ -100,7 +103,7 @@ class SnapshotBuilder:
         if self._must_read(hpa_state, target):
             return None
         self.register_target(hpa_state, target)
-        per_metric = self._cached_queries(hpa_state, target)
+        per_metric = self._cached_queries(hpa_state, hpa, target)
         if per_metric is None:
             return None
         queries = build_queries(hpa, target, per_metric)
@@ -114,7 +117,7 @@ class SnapshotBuilder:
         hpa = hpa_state.hpa
         target = target or await self.find_target(hpa_state)
         self.register_target(hpa_state, target)
-        per_metric = self._cached_queries(hpa_state, target)
+        per_metric = self._cached_queries(hpa_state, hpa, target)
         if per_metric is None:
             assert target.scale is not None
             namespace, selector = hpa.metadata.namespace, target.scale.status.selector
@@ -276,14 +279,14 @@ class SnapshotBuilder:
         )
 
     def _cached_queries(
-        self, hpa_state: HpaState, target: ResolvedTarget
+        self, hpa_state: HpaState, hpa: HorizontalPodAutoscaler, target: ResolvedTarget
     ) -> tuple[Query | FetchFailure, ...] | None:
         """Return the query of each metric, or None if a kind has to be looked up first."""
-        hpa, scale, config = hpa_state.hpa, target.scale, self._config
+        scale, config = target.scale, self._config
         if scale is None or not needs_metrics(hpa, scale, config.gates, config.compat):
             return ()
         selector = scale.status.selector
-        cached = hpa_state.query_per_metric(selector)
+        cached = hpa_state.query_per_metric(hpa.spec, selector)
         if cached is not None:
             return cached
         queries = [query_for(metric, hpa.metadata.namespace, selector) for metric in hpa.spec.metrics]

@@ -154,10 +154,12 @@ class HpaState:
         self.request = ReconcileRequest(self, now)
         return self.request
 
-    def query_per_metric(self, selector: str) -> tuple[Query | FetchFailure, ...] | None:
+    def query_per_metric(
+        self, spec: HorizontalPodAutoscalerSpec, selector: str
+    ) -> tuple[Query | FetchFailure, ...] | None:
         """Return the query of each metric, if it was kept for this spec and pod selector."""
         kept = self._query_per_metric
-        return kept[2] if kept is not None and kept[0] is self.hpa.spec and kept[1] == selector else None
+        return kept[2] if kept is not None and kept[0] is spec and kept[1] == selector else None
 
     def keep_query_per_metric(
         self, spec: HorizontalPodAutoscalerSpec, selector: str, queries: tuple[Query | FetchFailure, ...]
