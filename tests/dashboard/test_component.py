@@ -4,7 +4,6 @@ import asyncio
 import logging
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -428,7 +427,7 @@ async def test_a_process_that_only_shows_takes_no_lease():
 )
 def test_settings_that_would_expose_the_page_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        check(replace(ALONE, **changes))
+        check(ALONE.replace(**changes).dashboard)
 
 
 def _pair(folder: Path, name: str) -> tuple[Path, Path]:

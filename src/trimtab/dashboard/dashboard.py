@@ -34,7 +34,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.process import DashboardSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
@@ -113,7 +113,7 @@ class Dashboard:
     name = "dashboard"
 
     def __init__(self, parts: Parts, announce: Callable[[str], None] | None = None) -> None:
-        check(parts.settings)
+        check(parts.settings.dashboard)
         self._parts = parts
         self._announce = announce
         self._copy = (
@@ -171,7 +171,7 @@ class Dashboard:
                 self._copy.start()
             stack.push_async_callback(self._vpas.close)
             app = self._app()
-            certificate = _certificate(settings)
+            certificate = _certificate(settings.dashboard)
             port = await self._serve(stack, app, certificate)
             self._tell(app, port)
             loops = [self._onlooker.run(), self._vpas.run(), self._follow()]
@@ -197,10 +197,8 @@ class Dashboard:
     async def _serve(
         self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
     ) -> int:
-        address, port = (
-            self._parts.settings.dashboard.dashboard_address,
-            self._parts.settings.dashboard.dashboard_port,
-        )
+        settings = self._parts.settings.dashboard
+        address, port = settings.dashboard_address, settings.dashboard_port
         tls = certificate.context if certificate else None
         try:
             return await stack.enter_async_context(serving(app, address, port, tls=tls))
@@ -211,37 +209,33 @@ class Dashboard:
             ) from error
 
     def _app(self) -> DashboardApp:
-        settings = self._parts.settings
-        is_open = settings.dashboard.dashboard_login == "token"
+        settings = self._parts.settings.dashboard
+        is_open = settings.dashboard_login == "token"
         access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
         return DashboardApp(
             self._parts.clock,
             Sources(self._source, self._vpas, self.notices),
             access=access,
-            hosts=settings.dashboard.dashboard_hosts,
+            hosts=settings.dashboard_hosts,
         )
 
     def _tell(self, app: DashboardApp, port: int) -> None:
-        settings = self._parts.settings
-        address = app.url(port, self._host(), is_https=bool(settings.dashboard.dashboard_cert_file))
+        settings = self._parts.settings.dashboard
+        address = app.url(port, self._host(), is_https=bool(settings.dashboard_cert_file))
         if self._announce is not None:
             self._announce(address)
             return
         plain, facts = address.partition("#")[0], {}
-        if settings.dashboard.dashboard_login == "token":
-            file = Path(settings.dashboard.dashboard_address_file)
+        if settings.dashboard_login == "token":
+            file = Path(settings.dashboard_address_file)
             keep_address(file, address)
             facts = {"addressWithToken": str(file)}
         log.info("dashboard", extra={"facts": {"address": plain, **facts}})
 
     def _host(self) -> str:
-        settings = self._parts.settings
-        is_near = settings.dashboard.dashboard_address in LOOPBACK
-        return (
-            settings.dashboard.dashboard_address
-            if is_near
-            else next(iter(settings.dashboard.dashboard_hosts), "localhost")
-        )
+        settings = self._parts.settings.dashboard
+        is_near = settings.dashboard_address in LOOPBACK
+        return settings.dashboard_address if is_near else next(iter(settings.dashboard_hosts), "localhost")
 
     async def _told(self, identity: str) -> tuple[EventView, ...]:
         return await self._events.about(identity)
@@ -261,23 +255,23 @@ class Dashboard:
         return ServedVPAs(parts, source, self._followed.looking_at_vpas)
 
 
-def check(settings: Settings) -> None:
+def check(settings: DashboardSettings) -> None:
     """Raise ValueError with a clear text if the dashboard's settings do not fit together."""
-    if settings.dashboard.dashboard_login not in LOGINS:
+    if settings.dashboard_login not in LOGINS:
         raise ValueError(
-            f"--dashboard-login={settings.dashboard.dashboard_login} is not known; use {' or '.join(LOGINS)}"
+            f"--dashboard-login={settings.dashboard_login} is not known; use {' or '.join(LOGINS)}"
         )
-    if bool(settings.dashboard.dashboard_cert_file) != bool(settings.dashboard.dashboard_key_file):
+    if bool(settings.dashboard_cert_file) != bool(settings.dashboard_key_file):
         raise ValueError("--dashboard-cert-file and --dashboard-private-key-file belong together")
-    is_near = settings.dashboard.dashboard_address in LOOPBACK
-    if not is_near and settings.dashboard.dashboard_login == "token":
+    is_near = settings.dashboard_address in LOOPBACK
+    if not is_near and settings.dashboard_login == "token":
         raise ValueError(
-            f"--dashboard-login=token opens everything and is for loopback only, not for {settings.dashboard.dashboard_address}; "
+            f"--dashboard-login=token opens everything and is for loopback only, not for {settings.dashboard_address}; "
             "use --dashboard-login=cluster"
         )
-    if not is_near and not settings.dashboard.dashboard_cert_file:
+    if not is_near and not settings.dashboard_cert_file:
         raise ValueError(
-            f"--dashboard-address={settings.dashboard.dashboard_address} would send logins in the clear; give "
+            f"--dashboard-address={settings.dashboard_address} would send logins in the clear; give "
             "--dashboard-cert-file and --dashboard-private-key-file, or listen on 127.0.0.1"
         )
 
@@ -286,11 +280,11 @@ def _sentence(line: str) -> str:
     return f"{line[0].upper()}{line[1:]}."
 
 
-def _certificate(settings: Settings) -> FileCertificate | None:
-    if not settings.dashboard.dashboard_cert_file:
+def _certificate(settings: DashboardSettings) -> FileCertificate | None:
+    if not settings.dashboard_cert_file:
         return None
     return FileCertificate(
-        Path(settings.dashboard.dashboard_cert_file),
-        Path(settings.dashboard.dashboard_key_file),
+        Path(settings.dashboard_cert_file),
+        Path(settings.dashboard_key_file),
         "the dashboard",
     )

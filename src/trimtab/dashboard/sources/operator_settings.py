@@ -5,7 +5,6 @@ published count. Where none can be read, this process's own flags are used, and 
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from trimtab.cluster.client import Client
@@ -83,9 +82,9 @@ class FollowedSettings:
 
 def _seen_with(own: Settings, published: Settings) -> Settings:
     """Return the operator's settings with the numbers of this process that are not published."""
-    taken = {name: getattr(published, name) for name in PUBLISHED if name != "components"}
+    taken = {name: published.value(name) for name in PUBLISHED if name != "components"}
     taken["watch_namespaces"] = _in_both(own.watch_namespaces, published.watch_namespaces)
-    return replace(own, **taken)
+    return own.replace(**taken)
 
 
 def _in_both(own: tuple[str, ...], published: tuple[str, ...]) -> tuple[str, ...]:
